@@ -2,19 +2,16 @@
 
 #include "decoder/memtrace/mappingtable.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/memtrace/container.h"
-
-#define TEXT_MAX (UINT64_C(1) << 28)
+#include "decoder/memtrace/texttable.h"
 
 static const char heading[] = "pid\tobject\tbuild_id\tbase\tvalid_from";
 
-enum column { PID, OBJECT, BUILD_ID, BASE, VALID_FROM, N_COLUMNS };
+enum column { PID, OBJECT, BUILD_ID, BASE, VALID_FROM };
 
 void mappingtable_deinit(struct mappingtable *table)
 {
@@ -22,18 +19,6 @@ void mappingtable_deinit(struct mappingtable *table)
 	table->text = NULL;
 	vec_deinit(&table->rows);
 	map_deinit(&table->latest);
-}
-
-/* Read all of @text as a number. */
-static bool read_number(const char *text, int base, uint64_t *ret_number)
-{
-	char *end;
-
-	if (!isxdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	*ret_number = strtoull(text, &end, base);
-	return errno == 0 && *end == '\0';
 }
 
 static uint64_t key_of(uint64_t pid, const char *object, const char *build_id)
@@ -44,20 +29,18 @@ static uint64_t key_of(uint64_t pid, const char *object, const char *build_id)
 	return map_hash(parts, sizeof(parts));
 }
 
-/* Take one line, which is cut up. Return: 0; -EBADMSG or -ENOMEM. */
-static int read_line(struct mappingtable *table, char *line)
+/* Take one row. Return: 0; -EBADMSG or -ENOMEM. */
+static int take_row(void *userdata, char **columns)
 {
+	struct mappingtable *table = userdata;
 	struct mappingtable_row row = {};
 	const uint64_t *latest;
-	char *columns[N_COLUMNS];
 	uint64_t time, key;
 	int r;
 
-	for (size_t i = 0; i < N_COLUMNS; i++)
-		columns[i] = strsep(&line, "\t");
-	if (!columns[N_COLUMNS - 1] || line || !read_number(columns[PID], 10, &row.pid) ||
-	    !read_number(columns[BASE], 16, &row.base) ||
-	    !read_number(columns[VALID_FROM], 10, &time) || table->rows.n >= UINT32_MAX - 1)
+	if (!texttable_number(columns[PID], 10, &row.pid) ||
+	    !texttable_number(columns[BASE], 16, &row.base) ||
+	    !texttable_number(columns[VALID_FROM], 10, &time) || table->rows.n >= UINT32_MAX - 1)
 		return -EBADMSG;
 	row.object = columns[OBJECT];
 	row.build_id = columns[BUILD_ID];
@@ -68,38 +51,12 @@ static int read_line(struct mappingtable *table, char *line)
 	return r < 0 ? r : vec_push(&table->rows, row);
 }
 
-static int read_lines(struct mappingtable *table, char *text, size_t *ret_line)
-{
-	char *line;
-	int r;
-
-	*ret_line = 1;
-	line = strsep(&text, "\n");
-	if (!text || strcmp(line, heading) != 0)
-		return -EBADMSG;
-	while (text && *text) {
-		(*ret_line)++;
-		line = strsep(&text, "\n");
-		/* What is behind the last newline was cut off. */
-		r = text ? read_line(table, line) : -EBADMSG;
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 int mappingtable_read(const char *path, struct mappingtable *ret_table, size_t *ret_line)
 {
 	_cleanup_(mappingtable_deinit) struct mappingtable table = {};
-	size_t size;
 	int r;
 
-	*ret_line = 0;
-	r = container_read_all(path, TEXT_MAX, &table.text, &size);
-	if (r == 0 && strlen(table.text) != size)
-		r = -EBADMSG;
-	if (r == 0)
-		r = read_lines(&table, table.text, ret_line);
+	r = texttable_read(path, heading, take_row, &table, &table.text, ret_line);
 	if (r < 0)
 		return r;
 	*ret_table = table;

@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "decoder/image/objects.h"
-#include "decoder/memtrace/container.h"
+#include "decoder/memtrace/texttable.h"
 #include "util/buildid.h"
 
-#define TEXT_MAX  (UINT64_C(1) << 28)
 #define PAGE_SIZE UINT64_C(4096)
 
 static const char heading[] =
@@ -28,7 +27,6 @@ enum column {
 	PID,
 	JIT_INDEX,
 	VALID_FROM,
-	N_COLUMNS
 };
 
 void symboltable_deinit(struct symboltable *table)
@@ -52,31 +50,17 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Read all of @text as a number. */
-static bool read_number(const char *text, int base, uint64_t *ret_number)
+/* Take one row. Return: 0; -EBADMSG or -ENOMEM. */
+static int take_row(void *userdata, char **columns)
 {
-	char *end;
-
-	if (hex_digit(*text) < 0)
-		return false;
-	errno = 0;
-	*ret_number = strtoull(text, &end, base);
-	return errno == 0 && *end == '\0';
-}
-
-/* Take one line, which is cut up. Return: 0; -EBADMSG or -ENOMEM. */
-static int read_line(struct symboltable *table, char *line)
-{
+	struct symboltable *table = userdata;
 	struct symboltable_row row = {};
-	char *columns[N_COLUMNS];
 	uint64_t id;
 	int r;
 
-	for (size_t i = 0; i < N_COLUMNS; i++)
-		columns[i] = strsep(&line, "\t");
-	if (!columns[N_COLUMNS - 1] || line || !read_number(columns[ID], 10, &id) || id == 0 ||
-	    map_get(&table->by_id, id) || !read_number(columns[ADDRESS], 16, &row.address) ||
-	    !read_number(columns[SIZE], 10, &row.size) || table->rows.n >= UINT32_MAX)
+	if (!texttable_number(columns[ID], 10, &id) || id == 0 || map_get(&table->by_id, id) ||
+	    !texttable_number(columns[ADDRESS], 16, &row.address) ||
+	    !texttable_number(columns[SIZE], 10, &row.size) || table->rows.n >= UINT32_MAX)
 		return -EBADMSG;
 	row.object_name = columns[OBJECT];
 	row.build_id = columns[BUILD_ID];
@@ -91,42 +75,17 @@ static int read_line(struct symboltable *table, char *line)
 						   .is_plt = strcmp(columns[KIND], "plt") == 0 });
 }
 
-static int read_lines(struct symboltable *table, char *text, size_t *ret_line)
-{
-	char *line;
-	int r;
-
-	*ret_line = 1;
-	line = strsep(&text, "\n");
-	if (!text || strcmp(line, heading) != 0)
-		return -EBADMSG;
-	while (text && *text) {
-		(*ret_line)++;
-		line = strsep(&text, "\n");
-		/* What is behind the last newline was cut off. */
-		r = text ? read_line(table, line) : -EBADMSG;
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 int symboltable_read(const char *path, struct symboltable *ret_table, size_t *ret_line)
 {
 	_cleanup_(symboltable_deinit) struct symboltable table = {};
-	size_t size;
 	int r;
 
 	*ret_line = 0;
-	r = container_read_all(path, TEXT_MAX, &table.text, &size);
-	if (r == 0)
-		r = vec_push(&table.rows, {});
+	r = vec_push(&table.rows, {});
 	if (r == 0)
 		r = vec_push(&table.symbols, { .name = "" });
-	if (r == 0 && strlen(table.text) != size)
-		r = -EBADMSG;
 	if (r == 0)
-		r = read_lines(&table, table.text, ret_line);
+		r = texttable_read(path, heading, take_row, &table, &table.text, ret_line);
 	for (size_t i = 0; i < table.symbols.n && r == 0; i++)
 		r = vec_push(&table.pointers, &table.symbols.items[i]);
 	if (r < 0)
