@@ -23,7 +23,7 @@ LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL 
 
 # --- what is built from what -----------------------------------------------------------------
 
-DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol calls sink memtrace calllog check
+DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol calls sink sink/answer sink/export sink/memtrace memtrace calllog check
 DAEMON_FOLDERS  = proc config source tasks pt soft spool objects snapshot control
 LIBCOMMON := $(wildcard util/*.c record/*.c)
 LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(DECODER_FOLDERS:%=decoder/%/*.c))

@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "decoder/cmd/snapname.h"
-#include "decoder/sink/diff.h"
+#include "decoder/sink/answer/diff.h"
 #include "ptd/snapshot.h"
 
 static void usage_of_sink(FILE *f, const struct ptd_sink_ops *ops)

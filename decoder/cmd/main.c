@@ -23,7 +23,7 @@
 #include "decoder/cmd/tracecheck.h"
 #include "decoder/cmd/verify.h"
 #include "decoder/pipeline.h"
-#include "decoder/sink/diff.h"
+#include "decoder/sink/answer/diff.h"
 #include "decoder/sink/option.h"
 #include "decoder/sink/writer.h"
 #include "decoder/symbol/debugfile.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "decoder/sink/backtrace.h"
+#include "decoder/sink/answer/backtrace.h"
 #include "decoder/sink/output.h"
 #include "tests/lib/callmade.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "decoder/sink/edges.h"
+#include "decoder/sink/export/edges.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/stream.h"
 #include "tests/lib/sunk.h"

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decoder/sink/calltree.h"
+#include "decoder/sink/answer/calltree.h"
 #include "decoder/sink/output.h"
 #include "tests/lib/callmade.h"
 #include "tests/lib/failing.h"

@@ -3,7 +3,7 @@
 /* Two streams of a program that is mapped at different addresses: which of their threads belong
  * together, where these first differ, and what is said of it. */
 
-#include "decoder/sink/diff.h"
+#include "decoder/sink/answer/diff.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "decoder/sink/diff_state.h"
+#include "decoder/sink/answer/diff_state.h"
 
 #define RUNS_MAX 7 /* of a batch: fewer than most paths have */
 

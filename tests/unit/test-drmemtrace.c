@@ -22,10 +22,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "decoder/sink/memtrace_file.h"
-#include "decoder/sink/memtrace_frames.h"
-#include "decoder/sink/memtrace_record.h"
-#include "decoder/sink/memtrace_schedule.h"
+#include "decoder/sink/memtrace/file.h"
+#include "decoder/sink/memtrace/frames.h"
+#include "decoder/sink/memtrace/record.h"
+#include "decoder/sink/memtrace/schedule.h"
 #include "decoder/sink/sinks.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"

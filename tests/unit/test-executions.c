@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decoder/sink/executions.h"
+#include "decoder/sink/answer/executions.h"
 #include "tests/lib/callmade.h"
 #include "tests/lib/failing.h"
 

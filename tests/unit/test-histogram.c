@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/sink/histogram.h"
+#include "decoder/sink/answer/histogram.h"
 #include "tests/lib/failing.h"
 
 #define N 5000

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "decoder/sink/memtrace_kernel.h"
+#include "decoder/sink/memtrace/kernel.h"
 
 static int teardown(void **state)
 {

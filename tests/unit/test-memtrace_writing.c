@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/sink/memtrace_out.h"
-#include "decoder/sink/memtrace_writing.h"
+#include "decoder/sink/memtrace/out.h"
+#include "decoder/sink/memtrace/writing.h"
 #include "ptd/threads.h"
 
 #define N_PIECES 200

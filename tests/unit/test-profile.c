@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "decoder/sink/profile.h"
+#include "decoder/sink/answer/profile.h"
 #include "tests/lib/callmade.h"
 #include "tests/lib/failing.h"
 

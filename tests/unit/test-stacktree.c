@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/sink/stacktree.h"
+#include "decoder/sink/export/stacktree.h"
 #include "tests/lib/callmade.h"
 #include "tests/lib/failing.h"
 

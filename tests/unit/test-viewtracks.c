@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "decoder/sink/export/viewtracks.h"
 #include "decoder/sink/output.h"
-#include "decoder/sink/viewtracks.h"
 #include "tests/lib/callmade.h"
 #include "tests/lib/failing.h"
 

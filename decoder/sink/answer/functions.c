@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Functions
+ *
+ * What each function cost: in the function itself, with what it called, and how that is distributed
+ * over its calls; once in time and once in instructions. A call that took much time and no more
+ * instructions than others was slow because of the machine.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "decoder/sink/answer/profile.h"
+#include "decoder/sink/column.h"
+#include "decoder/sink/json.h"
+#include "decoder/sink/option.h"
+#include "decoder/sink/output.h"
+#include "decoder/sink/sinks.h"
+#include "ptd/decode.h"
+
+#define ROWS_SHOWN 20 /* of each table, unless the user says how many */
+#define CELL       12 /* columns of a cell of a table, with a blank before it */
+
+struct functions {
+	enum ptd_clock clock;
+	uint64_t n_rows;
+	bool is_json;
+	struct ptd_calls *calls;
+	struct profile profile;
+
+	/* At the end: those that were called. Borrowed from the profile. */
+	VEC(const struct profile_function *) rows;
+};
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static const struct cost *cost_of(const struct profile_function *f, bool is_time)
+{
+	return is_time ? &f->t : &f->n_insns;
+}
+
+static int compare(const struct profile_function *a, const struct profile_function *b, bool is_time)
+{
+	const struct cost *x = cost_of(a, is_time), *y = cost_of(b, is_time);
+	const int order = strcmp(a->function->name, b->function->name);
+
+	if (x->self != y->self)
+		return x->self > y->self ? -1 : 1;
+	if (x->total != y->total)
+		return x->total > y->total ? -1 : 1;
+	return order ? order : a->function->id < b->function->id ? -1 : 1;
+}
+
+static int by_time(const void *pa, const void *pb)
+{
+	return compare(*(const struct profile_function *const *)pa,
+		       *(const struct profile_function *const *)pb, true);
+}
+
+static int by_insns(const void *pa, const void *pb)
+{
+	return compare(*(const struct profile_function *const *)pa,
+		       *(const struct profile_function *const *)pb, false);
+}
+
+static int collect_rows(struct functions *functions)
+{
+	const struct profile *profile = &functions->profile;
+
+	for (size_t i = 0; i < profile->functions.n; i++)
+		if (profile->functions.items[i].function &&
+		    vec_push(&functions->rows, &profile->functions.items[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static void sort_rows(struct functions *functions, bool is_time)
+{
+	if (functions->rows.n > 0)
+		qsort(functions->rows.items, functions->rows.n, sizeof(*functions->rows.items),
+		      is_time ? by_time : by_insns);
+}
+
+/* --- text ------------------------------------------------------------------------------------- */
+
+static char *put_number(char *to, uint64_t v)
+{
+	return column_number(to, v, CELL, ' ');
+}
+
+/* Write a time or a number of instructions. */
+static char *put_value(const struct functions *functions, char *to, uint64_t v, bool is_time)
+{
+	if (!is_time)
+		return put_number(to, v);
+	memset(to, ' ', CELL - COLUMN_DURATION);
+	return column_duration(to + CELL - COLUMN_DURATION, functions->clock, v);
+}
+
+static char *put_distribution(const struct functions *functions, char *to,
+			      const struct histogram *whole, bool is_time)
+{
+	const uint64_t values[] = { whole->min, histogram_quantile(whole, 500),
+				    histogram_quantile(whole, 990), whole->max };
+
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		if (whole->n > 0) {
+			to = put_value(functions, to, values[i], is_time);
+		} else {
+			memset(to, ' ', CELL);
+			to[CELL - 1] = '-';
+			to += CELL;
+		}
+	}
+	return to;
+}
+
+static void put_row(const struct functions *functions, const struct profile_function *f,
+		    bool is_time, struct ptd_output *output)
+{
+	const struct profile *profile = &functions->profile;
+	const struct cost *cost = cost_of(f, is_time);
+	char line[10 * COLUMN_MAX], *p = line;
+
+	p = put_value(functions, p, cost->self, is_time);
+	*p++ = ' ';
+	p = column_percent(p, cost->self, is_time ? profile->t_self : profile->n_insns);
+	p = put_value(functions, p, cost->total, is_time);
+	p = put_number(p, f->n_calls);
+	p = put_number(p, f->n_partial);
+	p = put_distribution(functions, p, &cost->whole, is_time);
+	*p++ = ' ';
+	*p++ = ' ';
+	(void)ptd_output_write(output, line, (size_t)(p - line));
+	output_name(output, f->function->name);
+	ptd_output_printf(output, " (");
+	output_name(output, f->function->object->name);
+	ptd_output_printf(output, ")\n");
+}
+
+static void put_table(struct functions *functions, bool is_time, struct ptd_output *output)
+{
+	const size_t n_rows = functions->rows.n;
+	uint64_t n_others = 0;
+
+	sort_rows(functions, is_time);
+	ptd_output_printf(output, "\nBy %s:\n%12s %7s%12s%12s%12s%12s%12s%12s%12s  %s\n",
+			  is_time ? "time" : "instructions", "self", "%", "total", "calls",
+			  "partial", "min", "median", "p99", "max", "function (object)");
+	for (size_t i = 0; i < n_rows; i++) {
+		if (i < functions->n_rows)
+			put_row(functions, functions->rows.items[i], is_time, output);
+		else
+			n_others += cost_of(functions->rows.items[i], is_time)->self;
+	}
+	if (n_rows > functions->n_rows) {
+		const struct profile *profile = &functions->profile;
+		char line[3 * COLUMN_MAX], *p = put_value(functions, line, n_others, is_time);
+
+		*p++ = ' ';
+		p = column_percent(p, n_others, is_time ? profile->t_self : profile->n_insns);
+		(void)ptd_output_write(output, line, (size_t)(p - line));
+		ptd_output_printf(output, "  (%zu other%s)\n", n_rows - (size_t)functions->n_rows,
+				  plural(n_rows - functions->n_rows));
+	}
+}
+
+static void put_text(struct functions *functions, struct ptd_output *output)
+{
+	const struct profile *profile = &functions->profile;
+
+	output_fit(output);
+	ptd_output_printf(output, "Functions: %zu\nCalls: %" PRIu64 "\n", functions->rows.n,
+			  profile->n_calls);
+	if (profile->n_partial > 0)
+		ptd_output_printf(output,
+				  "Partial: %" PRIu64 " call%s whose beginning or end is not in "
+				  "the trace, or is ambiguous\n",
+				  profile->n_partial, plural(profile->n_partial));
+	if (functions->clock != PTD_CLOCK_NONE)
+		put_table(functions, true, output);
+	put_table(functions, false, output);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+static void put_cost(struct json *json, const char *key, const struct cost *cost)
+{
+	static const struct {
+		const char *key;
+		unsigned int per_mille;
+	} quantiles[] = { { "min", 0 }, { "median", 500 }, { "p99", 990 }, { "max", 1000 } };
+
+	json_object(json, key);
+	json_number(json, "self", cost->self);
+	json_number(json, "total", cost->total);
+	for (size_t i = 0; i < ARRAY_LEN(quantiles); i++) {
+		if (cost->whole.n > 0)
+			json_number(json, quantiles[i].key,
+				    histogram_quantile(&cost->whole, quantiles[i].per_mille));
+		else
+			json_null(json, quantiles[i].key);
+	}
+	json_close(json);
+}
+
+static void put_json(struct functions *functions, struct ptd_output *output)
+{
+	struct json json = json_begin(output);
+
+	sort_rows(functions, functions->clock != PTD_CLOCK_NONE);
+	json_object(&json, NULL);
+	json_text(&json, "format", "functions");
+	json_clock(&json, functions->clock);
+	json_number(&json, "calls", functions->profile.n_calls);
+	json_number(&json, "partial", functions->profile.n_partial);
+	json_array(&json, "functions");
+	for (size_t i = 0; i < functions->rows.n; i++) {
+		const struct profile_function *f = functions->rows.items[i];
+
+		json_object(&json, NULL);
+		json_function(&json, f->function);
+		json_number(&json, "calls", f->n_calls);
+		json_number(&json, "partial", f->n_partial);
+		if (functions->clock != PTD_CLOCK_NONE)
+			put_cost(&json, "time", &f->t);
+		put_cost(&json, "instructions", &f->n_insns);
+		json_close(&json);
+	}
+	json_close(&json);
+	json_close(&json);
+}
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+static void functions_free(void *state)
+{
+	struct functions *functions = state;
+
+	vec_deinit(&functions->rows);
+	profile_deinit(&functions->profile);
+	ptd_calls_free(functions->calls);
+	free(functions);
+}
+
+static int functions_open(const struct ptd_sink_config *config, struct ptd_output *output,
+			  void **ret_state)
+{
+	struct functions *functions;
+	uint64_t n_rows = ROWS_SHOWN;
+	int r;
+
+	(void)output;
+	r = option_number(config, "rows", &n_rows);
+	if (r < 0)
+		return r;
+	functions = calloc(1, sizeof(*functions));
+	if (!functions)
+		return -ENOMEM;
+	functions->clock = config->info->clock;
+	functions->n_rows = n_rows;
+	functions->is_json = ptd_sink_option(config, "json");
+	r = ptd_calls_new(config->info, &functions->calls);
+	if (r < 0) {
+		functions_free(functions);
+		return r;
+	}
+	*ret_state = functions;
+	return 0;
+}
+
+/* Count the calls that the layer has found. */
+static int take_calls(struct functions *functions)
+{
+	const struct ptd_call_batch *batch;
+	int r;
+
+	while ((r = ptd_calls_next(functions->calls, &batch)) == 0) {
+		r = profile_add(&functions->profile, batch);
+		if (r < 0)
+			return r;
+	}
+	return r == PTD_END ? 0 : r;
+}
+
+static int functions_write(void *state, const struct ptd_batch *batch, const void *bytes,
+			   size_t n_bytes, struct ptd_output *output)
+{
+	struct functions *functions = state;
+	const int r = ptd_calls_batch(functions->calls, batch);
+
+	(void)bytes;
+	(void)n_bytes;
+	(void)output;
+	return r < 0 ? r : take_calls(functions);
+}
+
+static int functions_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+{
+	struct functions *functions = state;
+	int r = ptd_calls_finish(functions->calls);
+
+	(void)stats;
+	if (r == 0)
+		r = take_calls(functions);
+	if (r == 0)
+		r = collect_rows(functions);
+	if (r < 0)
+		return r;
+	if (functions->is_json)
+		put_json(functions, output);
+	else
+		put_text(functions, output);
+	return 0;
+}
+
+static const struct ptd_sink_option options[] = {
+	{ .name = "rows", .help = "N  how many rows of each table are shown (20)" },
+	{ .name = "json", .help = "as JSON, all rows", .is_flag = true },
+	{},
+};
+
+const struct ptd_sink_ops sink_functions = {
+	.size = sizeof(sink_functions),
+	.name = "functions",
+	.help = "what each function cost, in time and in instructions",
+	.options = options,
+	.open = functions_open,
+	.write = functions_write,
+	.finish = functions_finish,
+	.free = functions_free,
+	.takes_stated = true,
+	.writes_last = true,
+};

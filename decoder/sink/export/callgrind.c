@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Callgrind
+ *
+ * What each function cost itself, and which functions it called how often and at which cost, in the
+ * format of valgrind's callgrind, for callgrind_annotate and KCachegrind. As callgrind has it, what
+ * a call costs in all counts only if the function that is called is not open already.
+ *
+ * Source: valgrind, "Callgrind Format Specification".
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/sink/callfeed.h"
+#include "decoder/sink/export/stacktree.h"
+#include "decoder/sink/output.h"
+#include "decoder/sink/sinks.h"
+#include "decoder/sink/srcline.h"
+#include "ptd/decode.h"
+
+struct cost {
+	uint64_t t, n_insns;
+};
+
+/* Calls of one function by another. */
+struct edge {
+	uint32_t caller, callee; /* ids of functions */
+	uint64_t n_calls;
+	struct cost total;
+};
+
+/* Where a function begins in the source code. */
+struct function_place {
+	const char *file; /* NULL: not known */
+	uint32_t line;    /* 0: not known */
+	bool is_known;    /* it was looked for */
+	bool is_named;    /* the function's name was written */
+};
+
+struct callgrind {
+	const struct ptd_info *info;
+	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
+	struct callfeed feed;
+	struct stacktree tree;
+
+	/* Made at the end. */
+	struct cost *totals;                /* by node: with what lies below */
+	uint32_t *first_child, *next_child; /* by node; STACKTREE_NONE: there is none */
+	uint32_t *n_open;                   /* by id of the function, on the stack looked at */
+	struct cost *selfs;                 /* likewise: of the function itself */
+	VEC(struct edge) edges;             /* by caller and callee */
+	struct map edges_by_ends;
+	struct function_place *places; /* by id of the function */
+	struct map objects;            /* ids of those whose name was written */
+	struct map files;              /* numbers of source files by the decoder's string */
+	char omission[STACKTREE_OMISSION_MAX];
+};
+
+/* --- costs ------------------------------------------------------------------------------------ */
+
+static void add_cost(struct cost *to, const struct cost *cost)
+{
+	to->t += cost->t;
+	to->n_insns += cost->n_insns;
+}
+
+static const struct stacktree_node *node_of(const struct callgrind *cg, size_t i)
+{
+	return &cg->tree.nodes.items[i];
+}
+
+/* Make the totals, the children and the functions' own costs. Each node is behind its parent. */
+static int sum_up(struct callgrind *cg, size_t n_functions)
+{
+	const size_t n = cg->tree.nodes.n;
+
+	cg->totals = calloc(n + 1, sizeof(*cg->totals));
+	cg->first_child = malloc((n + 1) * sizeof(*cg->first_child));
+	cg->next_child = malloc((n + 1) * sizeof(*cg->next_child));
+	cg->n_open = calloc(n_functions + 1, sizeof(*cg->n_open));
+	cg->selfs = calloc(n_functions + 1, sizeof(*cg->selfs));
+	if (!cg->totals || !cg->first_child || !cg->next_child || !cg->n_open || !cg->selfs)
+		return -ENOMEM;
+	memset(cg->first_child, 0xff, (n + 1) * sizeof(*cg->first_child));
+	memset(cg->next_child, 0xff, (n + 1) * sizeof(*cg->next_child));
+	for (size_t i = n; i-- > 0;) {
+		const struct stacktree_node *node = node_of(cg, i);
+		const struct cost self = { .t = node->t_self, .n_insns = node->n_insns_self };
+
+		add_cost(&cg->totals[i], &self);
+		if (node->parent == STACKTREE_NONE)
+			continue;
+		add_cost(&cg->selfs[node->function], &self);
+		add_cost(&cg->totals[node->parent], &cg->totals[i]);
+		cg->next_child[i] = cg->first_child[node->parent];
+		cg->first_child[node->parent] = (uint32_t)i;
+	}
+	return 0;
+}
+
+/* Count the calls of node @i by the function above it. Return: 0 or -ENOMEM. */
+static int count_edge(struct callgrind *cg, uint32_t i)
+{
+	const struct stacktree_node *node = node_of(cg, i), *above = node_of(cg, node->parent);
+	const uint64_t key = (uint64_t)above->function << 32 | node->function;
+	const uint64_t *found = map_get(&cg->edges_by_ends, key);
+	struct edge *edge;
+
+	/* A root is a thread's name, and calls nothing. */
+	if (above->parent == STACKTREE_NONE)
+		return 0;
+	if (!found) {
+		if (map_put(&cg->edges_by_ends, key, cg->edges.n) < 0 ||
+		    vec_push(&cg->edges, { .caller = above->function, .callee = node->function }) <
+			0)
+			return -ENOMEM;
+	}
+	edge = &cg->edges.items[found ? *found : cg->edges.n - 1];
+	edge->n_calls += node->n_calls;
+	if (cg->n_open[node->function] == 0)
+		add_cost(&edge->total, &cg->totals[i]);
+	return 0;
+}
+
+/* Count the calls of all nodes below the root @i. Return: 0 or -ENOMEM. */
+static int count_edges(struct callgrind *cg, uint32_t root)
+{
+	uint32_t i = cg->first_child[root];
+
+	while (i != STACKTREE_NONE && i != root) {
+		if (count_edge(cg, i) < 0)
+			return -ENOMEM;
+		cg->n_open[node_of(cg, i)->function]++;
+		if (cg->first_child[i] != STACKTREE_NONE) {
+			i = cg->first_child[i];
+			continue;
+		}
+		/* Go up to what has a next one. */
+		for (;;) {
+			cg->n_open[node_of(cg, i)->function]--;
+			if (cg->next_child[i] != STACKTREE_NONE) {
+				i = cg->next_child[i];
+				break;
+			}
+			i = node_of(cg, i)->parent;
+			if (i == root)
+				break;
+		}
+	}
+	return 0;
+}
+
+static int by_ends(const void *pa, const void *pb)
+{
+	const struct edge *a = pa, *b = pb;
+
+	if (a->caller != b->caller)
+		return a->caller < b->caller ? -1 : 1;
+	return a->callee < b->callee ? -1 : a->callee > b->callee;
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
+/* Write "KEY=(NUMBER)", and behind it the name when it comes first. */
+static void put_id(struct ptd_output *output, const char *key, uint64_t number, const char *name)
+{
+	ptd_output_printf(output, "%s=(%" PRIu64 ")", key, number);
+	if (name) {
+		ptd_output_printf(output, " ");
+		output_name(output, name[0] ? name : "?");
+	}
+	ptd_output_printf(output, "\n");
+}
+
+/* Write which file of the source code a function is in. Return: 0 or -ENOMEM. */
+static int put_file(struct callgrind *cg, struct ptd_output *output, const char *key,
+		    const char *file)
+{
+	const uint64_t *found = map_get(&cg->files, (uintptr_t)file);
+	const uint64_t number = found ? *found : cg->files.n_used + 1;
+
+	put_id(output, key, number, found ? NULL : file ?: "???");
+	return found ? 0 : map_put(&cg->files, (uintptr_t)file, number);
+}
+
+/* Find where the function begins. Return: 0 or -ENOMEM. */
+static int find_place(struct callgrind *cg, const struct ptd_function *function)
+{
+	struct function_place *place = &cg->places[function->id];
+	struct ptd_position position;
+	int r = 0;
+
+	if (!place->is_known)
+		r = srcline_of_function(cg->decoder, function, &position);
+	if (r > 0) {
+		place->file = position.file;
+		place->line = position.line;
+	}
+	place->is_known = true;
+	return r < 0 ? r : 0;
+}
+
+/* Write that what follows is of @function. Return: 0 or -ENOMEM. */
+static int put_function(struct callgrind *cg, struct ptd_output *output,
+			const struct ptd_function *function, const char *const keys[static 3])
+{
+	const struct ptd_object *object = function->object;
+	struct function_place *place = &cg->places[function->id];
+	int r;
+
+	r = find_place(cg, function);
+	if (r < 0)
+		return r;
+	put_id(output, keys[0], object->id + UINT64_C(1),
+	       map_get(&cg->objects, object->id) ? NULL : object->name);
+	r = map_put(&cg->objects, object->id, 1);
+	if (r == 0)
+		r = put_file(cg, output, keys[1], place->file);
+	put_id(output, keys[2], function->id + UINT64_C(1),
+	       place->is_named ? NULL : function->name);
+	place->is_named = true;
+	return r;
+}
+
+static void put_cost(const struct callgrind *cg, struct ptd_output *output, uint32_t line,
+		     const struct cost *cost)
+{
+	if (cg->info->clock == PTD_CLOCK_NONE)
+		ptd_output_printf(output, "%" PRIu32 " %" PRIu64 "\n", line, cost->n_insns);
+	else
+		ptd_output_printf(output, "%" PRIu32 " %" PRIu64 " %" PRIu64 "\n", line, cost->t,
+				  cost->n_insns);
+}
+
+static void put_head(const struct callgrind *cg, struct ptd_output *output)
+{
+	const char *events = cg->info->clock == PTD_CLOCK_NS    ? "ns Instructions"
+			     : cg->info->clock == PTD_CLOCK_TSC ? "Ticks Instructions"
+								: "Instructions";
+	struct cost sum = {};
+
+	for (size_t i = 0; i < cg->tree.nodes.n; i++)
+		if (node_of(cg, i)->parent == STACKTREE_NONE)
+			add_cost(&sum, &cg->totals[i]);
+	ptd_output_printf(output,
+			  "# callgrind format\nversion: 1\ncreator: ptdecode %s\n"
+			  "positions: line\nevents: %s\nsummary: ",
+			  ptd_version(), events);
+	if (cg->info->clock != PTD_CLOCK_NONE)
+		ptd_output_printf(output, "%" PRIu64 " ", sum.t);
+	ptd_output_printf(output, "%" PRIu64 "\n", sum.n_insns);
+}
+
+/* Write a function, and the calls that it made: @edges from @i on. Return: 0 or -ENOMEM. */
+static int put_entry(struct callgrind *cg, struct ptd_output *output,
+		     const struct ptd_function *const *functions, uint32_t id, size_t *i)
+{
+	static const char *const own[] = { "ob", "fl", "fn" }, *const called[] = { "cob", "cfi",
+										   "cfn" };
+	int r;
+
+	ptd_output_printf(output, "\n");
+	r = put_function(cg, output, functions[id], own);
+	put_cost(cg, output, cg->places[id].line, &cg->selfs[id]);
+	for (; r == 0 && *i < cg->edges.n && cg->edges.items[*i].caller == id; ++*i) {
+		const struct edge *edge = &cg->edges.items[*i];
+
+		r = put_function(cg, output, functions[edge->callee], called);
+		ptd_output_printf(output, "calls=%" PRIu64 " %" PRIu32 "\n", edge->n_calls,
+				  cg->places[edge->callee].line);
+		put_cost(cg, output, cg->places[id].line, &edge->total);
+	}
+	return r;
+}
+
+static int put_all(struct callgrind *cg, struct ptd_output *output)
+{
+	const struct ptd_function *const *functions;
+	size_t n_functions, edge = 0;
+	int r;
+
+	functions = ptd_calls_functions(cg->feed.layer, &n_functions);
+	r = sum_up(cg, n_functions);
+	for (uint32_t i = 0; r == 0 && i < cg->tree.nodes.n; i++)
+		if (node_of(cg, i)->parent == STACKTREE_NONE)
+			r = count_edges(cg, i);
+	cg->places = calloc(n_functions + 1, sizeof(*cg->places));
+	if (r < 0 || !cg->places)
+		return -ENOMEM;
+	if (cg->edges.n > 0)
+		qsort(cg->edges.items, cg->edges.n, sizeof(*cg->edges.items), by_ends);
+	put_head(cg, output);
+	for (uint32_t id = 0; r == 0 && id < n_functions; id++) {
+		const bool calls = edge < cg->edges.n && cg->edges.items[edge].caller == id;
+
+		if (calls || cg->selfs[id].t > 0 || cg->selfs[id].n_insns > 0)
+			r = put_entry(cg, output, functions, id, &edge);
+	}
+	return r;
+}
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+static void callgrind_free(void *state)
+{
+	struct callgrind *cg = state;
+
+	free(cg->totals);
+	free(cg->first_child);
+	free(cg->next_child);
+	free(cg->n_open);
+	free(cg->selfs);
+	free(cg->places);
+	vec_deinit(&cg->edges);
+	map_deinit(&cg->edges_by_ends);
+	map_deinit(&cg->objects);
+	map_deinit(&cg->files);
+	stacktree_deinit(&cg->tree);
+	callfeed_deinit(&cg->feed);
+	free(cg);
+}
+
+static int callgrind_open(const struct ptd_sink_config *config, struct ptd_output *output,
+			  void **ret_state)
+{
+	struct callgrind *cg = calloc(1, sizeof(*cg));
+	int r;
+
+	(void)output;
+	if (!cg)
+		return -ENOMEM;
+	cg->info = config->info;
+	if (config->positions != PTD_SHOW_NO_POSITIONS)
+		cg->decoder = config->decoder;
+	r = callfeed_init(&cg->feed, config->info);
+	if (r < 0) {
+		callgrind_free(cg);
+		return r;
+	}
+	*ret_state = cg;
+	return 0;
+}
+
+static int callgrind_write(void *state, const struct ptd_batch *batch, const void *bytes,
+			   size_t n_bytes, struct ptd_output *output)
+{
+	struct callgrind *cg = state;
+
+	(void)bytes;
+	(void)n_bytes;
+	(void)output;
+	return stacktree_take(&cg->tree, &cg->feed, batch);
+}
+
+static int callgrind_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+{
+	struct callgrind *cg = state;
+	const int r = stacktree_end(&cg->tree, &cg->feed);
+
+	(void)stats;
+	return r < 0 ? r : put_all(cg, output);
+}
+
+static const char *callgrind_omission(void *state)
+{
+	struct callgrind *cg = state;
+
+	return stacktree_omission(&cg->tree, cg->omission);
+}
+
+const struct ptd_sink_ops sink_callgrind = {
+	.size = sizeof(sink_callgrind),
+	.name = "callgrind",
+	.help = "what functions cost and called, for callgrind_annotate and KCachegrind",
+	.open = callgrind_open,
+	.write = callgrind_write,
+	.finish = callgrind_finish,
+	.omission = callgrind_omission,
+	.free = callgrind_free,
+	.writes_last = true,
+};

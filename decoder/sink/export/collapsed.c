@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Collapsed stacks
+ *
+ * A line for each different stack: the name of the thread and the functions that were open, the
+ * innermost last, separated by semicolons; a blank; and what the innermost function itself cost
+ * there. Programs that draw flame graphs read it.
+ *
+ * A semicolon in a name becomes a colon. What may not be printed becomes a question mark, as
+ * everywhere.
+ */
+
+#include <errno.h>
+
+#include "decoder/sink/callfeed.h"
+#include "decoder/sink/column.h"
+#include "decoder/sink/export/stacktree.h"
+#include "decoder/sink/output.h"
+#include "decoder/sink/sinks.h"
+
+struct collapsed {
+	struct callfeed feed;
+	struct stacktree tree;
+	bool in_insns;
+	VEC(uint32_t) path; /* of the line that is written */
+	char omission[STACKTREE_OMISSION_MAX];
+};
+
+static void collapsed_free(void *state)
+{
+	struct collapsed *collapsed = state;
+
+	vec_deinit(&collapsed->path);
+	stacktree_deinit(&collapsed->tree);
+	callfeed_deinit(&collapsed->feed);
+	free(collapsed);
+}
+
+static int collapsed_open(const struct ptd_sink_config *config, struct ptd_output *output,
+			  void **ret_state)
+{
+	struct collapsed *collapsed = calloc(1, sizeof(*collapsed));
+	int r;
+
+	(void)output;
+	if (!collapsed)
+		return -ENOMEM;
+	collapsed->in_insns =
+	    config->info->clock == PTD_CLOCK_NONE || ptd_sink_option(config, "instructions");
+	r = callfeed_init(&collapsed->feed, config->info);
+	if (r < 0) {
+		collapsed_free(collapsed);
+		return r;
+	}
+	*ret_state = collapsed;
+	return 0;
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
+static void put_name(struct ptd_output *output, const char *name)
+{
+	char *text;
+	size_t n;
+
+	if (output_reserve(output, OUTPUT_NAME_MAX) < 0)
+		return;
+	text = (char *)output->buffer + output->n_used;
+	/* Readers take nothing for no name at all. */
+	n = output_printable(text, name[0] ? name : "?", OUTPUT_NAME_MAX);
+	for (size_t i = 0; i < n; i++)
+		if (text[i] == ';')
+			text[i] = ':';
+	output->n_used += n;
+}
+
+static void put_cost(struct ptd_output *output, uint64_t cost)
+{
+	char text[COLUMN_MAX + 2], *p = text;
+
+	*p++ = ' ';
+	p = column_number(p, cost, 0, ' ');
+	*p++ = '\n';
+	(void)ptd_output_write(output, text, (size_t)(p - text));
+}
+
+static int put_line(struct collapsed *collapsed, uint32_t i, struct ptd_output *output)
+{
+	const struct stacktree *tree = &collapsed->tree;
+	const struct stacktree_node *node = &tree->nodes.items[i];
+	const uint64_t cost = collapsed->in_insns ? node->n_insns_self : node->t_self;
+	const struct ptd_function *const *functions;
+	size_t n_functions;
+
+	if (cost == 0)
+		return 0;
+	functions = ptd_calls_functions(collapsed->feed.layer, &n_functions);
+	collapsed->path.n = 0;
+	for (; node->parent != STACKTREE_NONE; node = &tree->nodes.items[node->parent])
+		if (vec_push(&collapsed->path, node->function) < 0)
+			return -ENOMEM;
+	put_name(output, tree->names.items[node->function].text);
+	while (collapsed->path.n > 0) {
+		(void)ptd_output_write(output, ";", 1);
+		put_name(output, functions[collapsed->path.items[--collapsed->path.n]]->name);
+	}
+	put_cost(output, cost);
+	return output->error;
+}
+
+/* --- the stream ------------------------------------------------------------------------------- */
+
+static int collapsed_write(void *state, const struct ptd_batch *batch, const void *bytes,
+			   size_t n_bytes, struct ptd_output *output)
+{
+	struct collapsed *collapsed = state;
+
+	(void)bytes;
+	(void)n_bytes;
+	(void)output;
+	return stacktree_take(&collapsed->tree, &collapsed->feed, batch);
+}
+
+static int collapsed_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+{
+	struct collapsed *collapsed = state;
+	int r = stacktree_end(&collapsed->tree, &collapsed->feed);
+
+	(void)stats;
+	for (uint32_t i = 0; r == 0 && i < collapsed->tree.nodes.n; i++)
+		r = put_line(collapsed, i, output);
+	return r;
+}
+
+static const char *collapsed_omission(void *state)
+{
+	struct collapsed *collapsed = state;
+
+	return stacktree_omission(&collapsed->tree, collapsed->omission);
+}
+
+static const struct ptd_sink_option options[] = {
+	{ .name = "instructions", .help = "count instructions, not time", .is_flag = true },
+	{},
+};
+
+const struct ptd_sink_ops sink_collapsed = {
+	.size = sizeof(sink_collapsed),
+	.name = "collapsed",
+	.help = "collapsed stacks, for flame graphs",
+	.options = options,
+	.open = collapsed_open,
+	.write = collapsed_write,
+	.finish = collapsed_finish,
+	.omission = collapsed_omission,
+	.free = collapsed_free,
+	.takes_stated = true,
+	.writes_last = true,
+};

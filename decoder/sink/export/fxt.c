@@ -1,0 +1,713 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Fuchsia trace format
+ *
+ * The calls as a tracks for Perfetto and magic-trace's viewer. A file is a sequence of records of
+ * 64-bit words, of which the first says the type and the size. Strings and threads are defined by
+ * records of their own, and referred to by their numbers. There are only so many numbers, so old
+ * ones get new meanings: a reader goes by the order in the file.
+ *
+ * Source: Fuchsia, docs/reference/tracing/trace-format.md.
+ */
+
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/sink/callfeed.h"
+#include "decoder/sink/export/viewtracks.h"
+#include "decoder/sink/output.h"
+#include "decoder/sink/sinks.h"
+#include "decoder/sink/srcline.h"
+#include "util/arena.h"
+
+#define MAGIC            UINT64_C(0x0016547846040010)
+#define TICKS_PER_SECOND UINT64_C(1000000000)
+#define PROVIDER         1 /* our number among those that wrote the file */
+
+#define STRINGS_MAX 0x7fffu
+#define THREADS_MAX 0xffu
+#define INLINE      0x8000u /* reference to a string: it is in the record, of so many bytes */
+#define RECORD_MAX  512     /* words of our longest record */
+
+/* So many strings can be defined while a record is made that refers to older ones. */
+#define STRINGS_MARGIN 16
+
+enum record_type {
+	RECORD_METADATA = 0,
+	RECORD_INITIALIZATION = 1,
+	RECORD_STRING = 2,
+	RECORD_THREAD = 3,
+	RECORD_EVENT = 4,
+	RECORD_KERNEL_OBJECT = 7,
+	RECORD_SCHEDULING = 8,
+};
+
+enum event_type {
+	EVENT_INSTANT = 0,
+	EVENT_BEGIN = 2,
+	EVENT_END = 3,
+};
+
+enum arg_type {
+	ARG_I32 = 1,
+	ARG_U32 = 2,
+	ARG_U64 = 4,
+	ARG_STRING = 6,
+	ARG_POINTER = 7,
+	ARG_KOID = 8,
+	ARG_BOOL = 9,
+};
+
+enum object_type {
+	OBJECT_PROCESS = 1,
+	OBJECT_THREAD = 2,
+};
+
+/* Of a thread that leaves a CPU: why it does is not known. */
+#define STATE_SUSPENDED 2
+
+/* By this weight a thread is marked as the one that runs when none does. */
+#define WEIGHT_IDLE INT32_MIN
+
+/* Strings that keep their numbers. */
+enum fixed_string {
+	NAME_EMPTY, /* number 0 is the empty string */
+	NAME_ADDRESS,
+	NAME_OBJECT,
+	NAME_FILE,
+	NAME_LINE,
+	NAME_ENTERED_BY,
+	NAME_LEFT_BY,
+	NAME_AMBIGUOUS,
+	NAME_INSTRUCTIONS,
+	NAME_BYTES,
+	NAME_VALUE,
+	NAME_EXTRA,
+	NAME_CODE,
+	NAME_HANDLER,
+	NAME_PROCESS,
+	NAME_IN_WEIGHT,
+	NAME_OUT_WEIGHT,
+	NAME_CATEGORIES,                                     /* by enum viewtrack_category */
+	NAME_HOWS = NAME_CATEGORIES + _VIEWTRACK_CATEGORIES, /* by enum ptd_call_how */
+	NAME_MARKS = NAME_HOWS + _PTD_CALL_HOWS,
+	NAME_GAPS = NAME_MARKS + _PTD_MARK_KINDS,
+	_NAMES = NAME_GAPS + _PTD_GAP_REASONS,
+};
+
+static const char *const names[NAME_CATEGORIES] = {
+	[NAME_ADDRESS] = "address",
+	[NAME_OBJECT] = "object",
+	[NAME_FILE] = "file",
+	[NAME_LINE] = "line",
+	[NAME_ENTERED_BY] = "entered by",
+	[NAME_LEFT_BY] = "left by",
+	[NAME_AMBIGUOUS] = "ambiguous",
+	[NAME_INSTRUCTIONS] = "instructions",
+	[NAME_BYTES] = "bytes lost",
+	[NAME_VALUE] = "value",
+	[NAME_EXTRA] = "extra",
+	[NAME_CODE] = "code",
+	[NAME_HANDLER] = "handler",
+	[NAME_PROCESS] = "process",
+	[NAME_IN_WEIGHT] = "incoming_weight",
+	[NAME_OUT_WEIGHT] = "outgoing_weight",
+};
+
+/* A string that gets a number when it is needed. */
+struct fxt_string {
+	const char *text; /* that can be printed */
+	uint16_t size;
+	uint16_t number;
+	uint64_t defined; /* how many were defined before it; 0: it was not */
+};
+
+/* What the spans of a function have in common. */
+struct fxt_function {
+	struct fxt_string name;
+	uint32_t file; /* index; VIEWTRACK_NONE: not known */
+	uint32_t line;
+	uint64_t defined;   /* least one of the strings that the record refers to */
+	uint64_t record[8]; /* beginning of a span, without thread and time */
+	uint8_t n_words, n_args;
+};
+
+struct fxt {
+	struct ptd_output *output;
+	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
+	struct callfeed feed;
+	struct viewtracks tracks;
+
+	VEC(struct fxt_function) functions; /* by their ids */
+	VEC(struct fxt_string) objects;     /* likewise */
+	VEC(struct fxt_string) files;
+	struct map files_by_name; /* by the address of the decoder's string */
+	struct arena texts;
+	uint64_t n_strings; /* that were defined so far, and 1 */
+
+	VEC(uint64_t) threads; /* by id of the track: how many were defined before it, and 1 */
+	uint64_t n_threads;
+	struct map processes; /* those that have a name */
+	char omission[160];
+};
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+struct record {
+	uint64_t words[RECORD_MAX];
+	size_t n_words;
+	unsigned int n_args;
+};
+
+static void add_word(struct record *record, uint64_t word)
+{
+	if (record->n_words < RECORD_MAX)
+		record->words[record->n_words++] = htole64(word);
+}
+
+static void add_text(struct record *record, const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, text + i, size - i < 8 ? size - i : 8);
+		add_word(record, le64toh(word));
+	}
+}
+
+/* Return: an argument whose value is in its one word. */
+static inline uint64_t small_arg(enum arg_type type, uint16_t name, uint32_t value)
+{
+	return htole64((uint64_t)value << 32 | (uint64_t)name << 16 | 1 << 4 | (uint64_t)type);
+}
+
+static void add_small_arg(struct record *record, enum arg_type type, uint16_t name, uint32_t value)
+{
+	record->n_args++;
+	record->words[record->n_words++] = small_arg(type, name, value);
+}
+
+static void add_arg(struct record *record, enum arg_type type, uint16_t name, uint64_t value)
+{
+	record->n_args++;
+	add_word(record, (uint64_t)name << 16 | 2 << 4 | (uint64_t)type);
+	add_word(record, value);
+}
+
+/* Write the record, with its type, its size, and the other bits of its first word. */
+static int put_record(struct fxt *fxt, struct record *record, enum record_type type, uint64_t bits)
+{
+	record->words[0] = htole64(bits | record->n_words << 4 | (uint64_t)type);
+	return ptd_output_write(fxt->output, record->words, 8 * record->n_words);
+}
+
+static uint64_t event_bits(enum event_type type, unsigned int n_args, uint8_t thread,
+			   uint16_t category, uint16_t name)
+{
+	return (uint64_t)name << 48 | (uint64_t)category << 32 | (uint64_t)thread << 24 |
+	       (uint64_t)n_args << 20 | (uint64_t)type << 16;
+}
+
+static int put_string(struct fxt *fxt, uint16_t number, const char *text, size_t size)
+{
+	struct record record = { .n_words = 1 };
+
+	add_text(&record, text, size);
+	return put_record(fxt, &record, RECORD_STRING,
+			  (uint64_t)size << 32 | (uint64_t)number << 16);
+}
+
+/* --- strings ---------------------------------------------------------------------------------- */
+
+static int copy_string(struct fxt *fxt, const char *text, struct fxt_string *ret_string)
+{
+	char printable[OUTPUT_NAME_MAX];
+	const size_t size = output_printable(printable, text, sizeof(printable));
+	char *copy = arena_alloc(&fxt->texts, size + 1);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, printable, size);
+	*ret_string = (struct fxt_string){ .text = copy, .size = (uint16_t)size };
+	return 0;
+}
+
+/* Return: whether the number of a string that was defined then is still its own. */
+static bool is_current(const struct fxt *fxt, uint64_t defined)
+{
+	return defined > 0 && fxt->n_strings - defined < STRINGS_MAX - _NAMES - STRINGS_MARGIN;
+}
+
+/* Give the string a number if it has none. @oldest gets lower if the string was defined earlier. */
+static int refer(struct fxt *fxt, struct fxt_string *string, uint64_t *oldest)
+{
+	int r = 0;
+
+	if (!is_current(fxt, string->defined)) {
+		string->defined = ++fxt->n_strings;
+		string->number = (uint16_t)(_NAMES + string->defined % (STRINGS_MAX + 1 - _NAMES));
+		r = put_string(fxt, string->number, string->text, string->size);
+	}
+	if (string->defined < *oldest)
+		*oldest = string->defined;
+	return r;
+}
+
+/* Get the string of the object. Return: 0 or -ENOMEM. */
+static int get_object(struct fxt *fxt, const struct ptd_object *object,
+		      struct fxt_string **ret_string)
+{
+	while (fxt->objects.n <= object->id)
+		if (vec_push(&fxt->objects, {}) < 0)
+			return -ENOMEM;
+	*ret_string = &fxt->objects.items[object->id];
+	return (*ret_string)->text ? 0 : copy_string(fxt, object->name, *ret_string);
+}
+
+/* Get the index of the file of the source code. Return: 0 or -ENOMEM. */
+static int get_file(struct fxt *fxt, const char *name, uint32_t *ret_file)
+{
+	const uint64_t *found = map_get(&fxt->files_by_name, (uintptr_t)name);
+	struct fxt_string string;
+
+	if (found) {
+		*ret_file = (uint32_t)*found;
+		return 0;
+	}
+	if (copy_string(fxt, name, &string) < 0 || vec_push(&fxt->files, string) < 0)
+		return -ENOMEM;
+	*ret_file = (uint32_t)fxt->files.n - 1;
+	return map_put(&fxt->files_by_name, (uintptr_t)name, *ret_file);
+}
+
+/* --- functions -------------------------------------------------------------------------------- */
+
+static int make_function(struct fxt *fxt, const struct ptd_function *function,
+			 struct fxt_function *f)
+{
+	struct ptd_position position;
+	const int r = srcline_of_function(fxt->decoder, function, &position);
+
+	if (r < 0)
+		return r;
+	f->file = VIEWTRACK_NONE;
+	if (r > 0 && position.file) {
+		f->line = position.line;
+		if (get_file(fxt, position.file, &f->file) < 0)
+			return -ENOMEM;
+	}
+	return copy_string(fxt, function->name, &f->name);
+}
+
+/* Make the beginning of the function's spans, with numbers that its strings have now. */
+static int make_record(struct fxt *fxt, const struct ptd_function *function, struct fxt_function *f)
+{
+	struct fxt_string *object, *file = NULL;
+	struct record record = { .n_words = 2 };
+	int r;
+
+	if (f->file != VIEWTRACK_NONE)
+		file = &fxt->files.items[f->file];
+	f->defined = UINT64_MAX;
+	r = get_object(fxt, function->object, &object);
+	if (r == 0)
+		r = refer(fxt, &f->name, &f->defined);
+	if (r == 0)
+		r = refer(fxt, object, &f->defined);
+	if (r == 0 && file)
+		r = refer(fxt, file, &f->defined);
+	if (r < 0)
+		return r;
+	add_arg(&record, ARG_POINTER, NAME_ADDRESS, function->address);
+	add_small_arg(&record, ARG_STRING, NAME_OBJECT, object->number);
+	if (file) {
+		add_small_arg(&record, ARG_STRING, NAME_FILE, file->number);
+		add_small_arg(&record, ARG_U32, NAME_LINE, f->line);
+	}
+	record.words[0] =
+	    htole64(event_bits(EVENT_BEGIN, 0, 0, NAME_CATEGORIES + viewtrack_category_of(function),
+			       f->name.number) |
+		    RECORD_EVENT);
+	memcpy(f->record, record.words, sizeof(f->record));
+	f->n_words = (uint8_t)record.n_words;
+	f->n_args = (uint8_t)record.n_args;
+	return 0;
+}
+
+/* Get the function, with the beginning of its spans. Return: 0 or negative errno. */
+static inline int get_function(struct fxt *fxt, const struct ptd_function *function,
+			       struct fxt_function **ret_function)
+{
+	struct fxt_function *f;
+	int r = 0;
+
+	while (fxt->functions.n <= function->id)
+		if (vec_push(&fxt->functions, {}) < 0)
+			return -ENOMEM;
+	f = &fxt->functions.items[function->id];
+	*ret_function = f;
+	if (!f->name.text)
+		r = make_function(fxt, function, f);
+	if (r == 0 && !is_current(fxt, f->defined))
+		r = make_record(fxt, function, f);
+	return r;
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static int put_object(struct fxt *fxt, enum object_type type, uint64_t koid, uint64_t process,
+		      const char *name)
+{
+	struct record record = { .n_words = 1 };
+	char printable[OUTPUT_NAME_MAX];
+	const size_t size = output_printable(printable, name, sizeof(printable));
+
+	add_word(&record, koid);
+	add_text(&record, printable, size);
+	if (type == OBJECT_THREAD)
+		add_arg(&record, ARG_KOID, NAME_PROCESS, process);
+	return put_record(fxt, &record, RECORD_KERNEL_OBJECT,
+			  (uint64_t)record.n_args << 40 | (size ? INLINE | size : 0) << 24 |
+			      (uint64_t)type << 16);
+}
+
+static int name_track(void *state, const struct viewtrack *track)
+{
+	struct fxt *fxt = state;
+	const char *comm = track->comm ?: "?";
+	char name[64];
+	int r = 0;
+
+	while (fxt->threads.n <= track->id)
+		if (vec_push(&fxt->threads, 0) < 0)
+			return -ENOMEM;
+	if (track->pid == track->tid || !map_get(&fxt->processes, track->pid)) {
+		r = map_put(&fxt->processes, track->pid, 1);
+		if (r == 0)
+			r = put_object(fxt, OBJECT_PROCESS, track->pid, 0, comm);
+	}
+	if (r == 0 && track->stack != VIEWTRACK_NONE)
+		(void)snprintf(name, sizeof(name), "%.32s, stack %" PRIu32, comm, track->stack);
+	return r < 0 ? r
+		     : put_object(fxt, OBJECT_THREAD, track->tid, track->pid,
+				  track->stack == VIEWTRACK_NONE ? comm : name);
+}
+
+/* Return: the number of the thread of the track. */
+static inline uint8_t refer_thread(struct fxt *fxt, const struct viewtrack *track)
+{
+	uint64_t *defined = &fxt->threads.items[track->id];
+
+	if (*defined == 0 || fxt->n_threads - *defined >= THREADS_MAX) {
+		struct record record = { .n_words = 1 };
+
+		*defined = ++fxt->n_threads;
+		add_word(&record, track->pid);
+		add_word(&record, track->tid);
+		(void)put_record(fxt, &record, RECORD_THREAD, (1 + *defined % THREADS_MAX) << 16);
+	}
+	return (uint8_t)(1 + *defined % THREADS_MAX);
+}
+
+/* --- spans ------------------------------------------------------------------------------------ */
+
+#define SPAN_MAX 16 /* words of what begins or ends the span of a function */
+
+/* Return: room for SPAN_MAX words; NULL: the output has failed. */
+static inline uint64_t *begin_span(struct fxt *fxt)
+{
+	if (output_reserve(fxt->output, SPAN_MAX * sizeof(uint64_t)) < 0)
+		return NULL;
+	return (uint64_t *)(void *)(fxt->output->buffer + fxt->output->n_used);
+}
+
+/* The span has @n words and @n_args arguments, of which the first word does not say so yet. */
+static inline void end_span(struct fxt *fxt, uint64_t *words, size_t n, unsigned int n_args,
+			    uint8_t thread, uint64_t t)
+{
+	words[0] |= htole64((uint64_t)thread << 24 | (uint64_t)n_args << 20 | (uint64_t)n << 4);
+	words[1] = htole64(t);
+	fxt->output->n_used += n * sizeof(*words);
+}
+
+static int begin(void *state, const struct viewtrack *track, uint64_t t,
+		 const struct open_frame *frame)
+{
+	struct fxt *fxt = state;
+	const uint32_t how = NAME_HOWS + frame->how;
+	struct fxt_function *f;
+	unsigned int n_args;
+	uint8_t thread;
+	uint64_t *words;
+	size_t n;
+	int r;
+
+	r = get_function(fxt, frame->function, &f);
+	if (r < 0)
+		return r;
+	thread = refer_thread(fxt, track);
+	words = begin_span(fxt);
+	if (!words)
+		return fxt->output->error;
+	memcpy(words, f->record, sizeof(f->record));
+	n = f->n_words;
+	n_args = f->n_args;
+	if (frame->how != PTD_CALL_BY_CALL) {
+		words[n++] = small_arg(ARG_STRING, NAME_ENTERED_BY, how);
+		n_args++;
+	}
+	if (frame->ambiguous) {
+		words[n++] = small_arg(ARG_BOOL, NAME_AMBIGUOUS, 1);
+		n_args++;
+	}
+	end_span(fxt, words, n, n_args, thread, t);
+	return 0;
+}
+
+static int end(void *state, const struct viewtrack *track, uint64_t t, const struct ptd_call *leave)
+{
+	struct fxt *fxt = state;
+	const uint8_t thread = refer_thread(fxt, track);
+	uint64_t *words = begin_span(fxt);
+	unsigned int n_args = 0;
+	size_t n = 2;
+
+	if (!words)
+		return fxt->output->error;
+	words[0] = htole64(EVENT_END << 16 | RECORD_EVENT);
+	if (leave) {
+		words[n++] = htole64((uint64_t)NAME_INSTRUCTIONS << 16 | 2 << 4 | ARG_U64);
+		words[n++] = htole64(leave->n_insns_total);
+		n_args++;
+	}
+	if (leave && leave->how != PTD_CALL_BY_RETURN) {
+		words[n++] = small_arg(ARG_STRING, NAME_LEFT_BY, NAME_HOWS + leave->how);
+		n_args++;
+	}
+	end_span(fxt, words, n, n_args, thread, t);
+	return 0;
+}
+
+/* --- marks ------------------------------------------------------------------------------------ */
+
+/* Write an event of one of the fixed names, with the arguments that @record has. */
+static int put_event(struct fxt *fxt, struct record *record, enum event_type type, uint8_t thread,
+		     uint64_t t, uint16_t category, uint16_t name)
+{
+	record->words[1] = htole64(t);
+	return put_record(fxt, record, RECORD_EVENT,
+			  event_bits(type, record->n_args, thread, category, name));
+}
+
+static int begin_gap(void *state, const struct viewtrack *track, uint64_t t,
+		     const struct ptd_mark *mark)
+{
+	struct fxt *fxt = state;
+	const bool is_gap = mark->kind == PTD_MARK_GAP && mark->reason < _PTD_GAP_REASONS;
+	struct record record = { .n_words = 2 };
+
+	add_arg(&record, ARG_U64, NAME_BYTES, mark->n_bytes);
+	if (mark->ip)
+		add_arg(&record, ARG_POINTER, NAME_ADDRESS, mark->ip);
+	return put_event(fxt, &record, EVENT_BEGIN, refer_thread(fxt, track), t,
+			 NAME_CATEGORIES + VIEWTRACK_GAP,
+			 (uint16_t)(is_gap ? NAME_GAPS + mark->reason : NAME_MARKS + mark->kind));
+}
+
+static int put_mark(void *state, const struct viewtrack *track, uint64_t t,
+		    const struct ptd_mark *mark)
+{
+	struct fxt *fxt = state;
+	struct record record = { .n_words = 2 };
+
+	add_arg(&record, ARG_U64, NAME_VALUE, mark->value);
+	add_arg(&record, ARG_U64, NAME_EXTRA, mark->extra);
+	if (mark->ip)
+		add_arg(&record, ARG_POINTER, NAME_ADDRESS, mark->ip);
+	return put_event(fxt, &record, EVENT_INSTANT, refer_thread(fxt, track), t,
+			 NAME_CATEGORIES + VIEWTRACK_MARK, (uint16_t)(NAME_MARKS + mark->kind));
+}
+
+static int put_signal(void *state, const struct viewtrack *track,
+		      const struct viewtrack_signal *signal)
+{
+	struct fxt *fxt = state;
+	struct record record = { .n_words = 2 };
+	char name[40];
+	const int size = snprintf(name, sizeof(name), "%ssignal %" PRIu32,
+				  signal->is_fatal ? "killed by " : "", signal->signal);
+
+	add_text(&record, name, (size_t)size);
+	if (!signal->is_fatal) {
+		add_small_arg(&record, ARG_I32, NAME_CODE, (uint32_t)signal->code);
+		add_arg(&record, ARG_POINTER, NAME_HANDLER, signal->handler);
+	}
+	return put_event(fxt, &record, EVENT_INSTANT, refer_thread(fxt, track), signal->t,
+			 NAME_CATEGORIES + VIEWTRACK_SIGNAL,
+			 (uint16_t)(INLINE | (unsigned int)size));
+}
+
+static int put_run(void *state, uint32_t cpu, uint64_t t, const struct viewtrack *track, bool is_in)
+{
+	struct fxt *fxt = state;
+	struct record record = { .n_words = 2 };
+
+	record.words[1] = htole64(t);
+	add_word(&record, is_in ? 0 : track->tid);
+	add_word(&record, is_in ? track->tid : 0);
+	add_small_arg(&record, ARG_I32, is_in ? NAME_OUT_WEIGHT : NAME_IN_WEIGHT,
+		      (uint32_t)WEIGHT_IDLE);
+	return put_record(fxt, &record, RECORD_SCHEDULING,
+			  UINT64_C(1) << 60 | (uint64_t)STATE_SUSPENDED << 36 |
+			      (uint64_t)(cpu & 0xffff) << 20 | (uint64_t)record.n_args << 16);
+}
+
+static const struct viewtracks_ops ops = {
+	.name = name_track,
+	.begin = begin,
+	.begin_gap = begin_gap,
+	.end = end,
+	.mark = put_mark,
+	.signal = put_signal,
+	.run = put_run,
+};
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+static void fxt_free(void *state)
+{
+	struct fxt *fxt = state;
+
+	vec_deinit(&fxt->functions);
+	vec_deinit(&fxt->objects);
+	vec_deinit(&fxt->files);
+	vec_deinit(&fxt->threads);
+	map_deinit(&fxt->files_by_name);
+	map_deinit(&fxt->processes);
+	arena_deinit(&fxt->texts);
+	viewtracks_deinit(&fxt->tracks);
+	callfeed_deinit(&fxt->feed);
+	free(fxt);
+}
+
+static int put_name(struct fxt *fxt, uint16_t number, const char *before, const char *name)
+{
+	char text[OUTPUT_NAME_MAX];
+	const int size = snprintf(text, sizeof(text), "%s%s", before, name);
+
+	return put_string(fxt, number, text, (size_t)size);
+}
+
+static int put_names(struct fxt *fxt)
+{
+	int r = 0;
+
+	for (uint16_t i = 1; r == 0 && i < NAME_CATEGORIES; i++)
+		r = put_name(fxt, i, "", names[i]);
+	for (uint16_t i = 0; r == 0 && i < _VIEWTRACK_CATEGORIES; i++)
+		r = put_name(fxt, NAME_CATEGORIES + i, "", viewtrack_categories[i]);
+	for (uint16_t i = 0; r == 0 && i < _PTD_CALL_HOWS; i++)
+		r = put_name(fxt, NAME_HOWS + i, "", ptd_call_how_name(i));
+	for (uint16_t i = 0; r == 0 && i < _PTD_MARK_KINDS; i++)
+		r = put_name(fxt, NAME_MARKS + i, "", ptd_mark_kind_name(i));
+	for (uint16_t i = 0; r == 0 && i < _PTD_GAP_REASONS; i++)
+		r = put_name(fxt, NAME_GAPS + i, "gap: ", ptd_gap_reason_name(i));
+	return r;
+}
+
+/* Write what comes first. */
+static int put_head(struct fxt *fxt)
+{
+	static const char provider[] = "ptd";
+	struct record info = { .n_words = 1 }, section = { .n_words = 1 }, start = { .n_words = 1 };
+	const uint64_t magic = htole64(MAGIC);
+	int r;
+
+	add_text(&info, provider, strlen(provider));
+	add_word(&start, TICKS_PER_SECOND);
+	r = ptd_output_write(fxt->output, &magic, sizeof(magic));
+	if (r == 0)
+		r = put_record(fxt, &info, RECORD_METADATA,
+			       (uint64_t)strlen(provider) << 52 | PROVIDER << 20 | 1 << 16);
+	if (r == 0)
+		r = put_record(fxt, &section, RECORD_METADATA, PROVIDER << 20 | 2 << 16);
+	if (r == 0)
+		r = put_record(fxt, &start, RECORD_INITIALIZATION, 0);
+	return r < 0 ? r : put_names(fxt);
+}
+
+static int fxt_open(const struct ptd_sink_config *config, struct ptd_output *output,
+		    void **ret_state)
+{
+	struct fxt *fxt = calloc(1, sizeof(*fxt));
+	int r;
+
+	if (!fxt)
+		return -ENOMEM;
+	fxt->output = output;
+	if (config->positions != PTD_SHOW_NO_POSITIONS)
+		fxt->decoder = config->decoder;
+	fxt->tracks =
+	    (struct viewtracks){ .ops = &ops, .state = fxt, .clock = config->info->clock };
+	r = callfeed_init(&fxt->feed, config->info);
+	if (r == 0)
+		r = put_head(fxt);
+	if (r < 0) {
+		fxt_free(fxt);
+		return r;
+	}
+	*ret_state = fxt;
+	return 0;
+}
+
+static int fxt_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
+{
+	struct fxt *fxt = state;
+
+	(void)output;
+	return viewtracks_sideband(&fxt->tracks, record);
+}
+
+static int fxt_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
+		     struct ptd_output *output)
+{
+	struct fxt *fxt = state;
+
+	(void)bytes;
+	(void)n_bytes;
+	(void)output;
+	return viewtracks_take(&fxt->tracks, &fxt->feed, batch);
+}
+
+static int fxt_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+{
+	struct fxt *fxt = state;
+
+	(void)stats;
+	(void)output;
+	return viewtracks_end(&fxt->tracks, &fxt->feed);
+}
+
+static const char *fxt_omission(void *state)
+{
+	struct fxt *fxt = state;
+
+	return viewtracks_omission(&fxt->tracks, fxt->omission, sizeof(fxt->omission));
+}
+
+const struct ptd_sink_ops sink_fxt = {
+	.size = sizeof(sink_fxt),
+	.name = "fxt",
+	.help = "Fuchsia trace format, for Perfetto and magic-trace's viewer",
+	.open = fxt_open,
+	.sideband = fxt_sideband,
+	.write = fxt_write,
+	.finish = fxt_finish,
+	.omission = fxt_omission,
+	.free = fxt_free,
+	.takes_stated = true,
+};

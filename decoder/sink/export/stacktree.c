@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sink/export/stacktree.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Parts are joined when there are so many more nodes; and if there can be no more, when so many
+ * parts have ended. */
+#define JOIN_NODES ((size_t)1 << 16)
+#define JOIN_PARTS ((size_t)1 << 12)
+
+void stacktree_deinit(struct stacktree *tree)
+{
+	for (size_t i = 0; i < tree->stacks.n; i++)
+		vec_deinit(&tree->stacks.items[i].frames);
+	vec_deinit(&tree->stacks);
+	vec_deinit(&tree->nodes);
+	vec_deinit(&tree->parts);
+	vec_deinit(&tree->names);
+	map_deinit(&tree->names_by_hash);
+	map_deinit(&tree->children);
+}
+
+/* --- nodes ------------------------------------------------------------------------------------ */
+
+static uint64_t key_of(uint32_t parent, uint32_t function)
+{
+	return (uint64_t)parent << 32 | function;
+}
+
+static bool has_child(const struct stacktree *tree, uint32_t parent, uint32_t function)
+{
+	return map_get(&tree->children, key_of(parent, function));
+}
+
+/* Add a node that is no child yet. Return: 0 or -ENOMEM. */
+static int add_node(struct stacktree *tree, uint32_t parent, uint32_t function, uint32_t *ret_node)
+{
+	if (vec_push(&tree->nodes, { .parent = parent, .function = function }) < 0)
+		return -ENOMEM;
+	*ret_node = (uint32_t)tree->nodes.n - 1;
+	return 0;
+}
+
+/* Get the node of @function below @parent, which is made if need be. Return: 0 or -ENOMEM. */
+static int get_child(struct stacktree *tree, uint32_t parent, uint32_t function, uint32_t *ret_node)
+{
+	const uint64_t key = key_of(parent, function), *found = map_get(&tree->children, key);
+	int r;
+
+	if (found) {
+		*ret_node = (uint32_t)*found;
+		return 0;
+	}
+	r = add_node(tree, parent, function, ret_node);
+	return r < 0 ? r : map_put(&tree->children, key, *ret_node);
+}
+
+/* --- parts ------------------------------------------------------------------------------------ */
+
+static bool is_full(const struct stacktree *tree)
+{
+	return tree->nodes.n >= STACKTREE_NODES_MAX;
+}
+
+/* Get the index of the name. Return: 0 or -ENOMEM. */
+static int get_name(struct stacktree *tree, const char *name, uint32_t *ret_index)
+{
+	uint64_t key, *found;
+
+	if (!name)
+		name = "?";
+	key = map_hash(name, strlen(name));
+	while ((found = map_get(&tree->names_by_hash, key)) &&
+	       strcmp(tree->names.items[*found].text, name) != 0)
+		key++;
+	if (found) {
+		*ret_index = (uint32_t)*found;
+		return 0;
+	}
+	if (map_put(&tree->names_by_hash, key, tree->names.n) < 0 ||
+	    vec_push(&tree->names, { .text = name, .root = STACKTREE_NONE }) < 0)
+		return -ENOMEM;
+	*ret_index = (uint32_t)tree->names.n - 1;
+	return 0;
+}
+
+/* The part of the stack has ended, if there is one. Return: 0 or -ENOMEM. */
+static int end_part(struct stacktree *tree, struct stacktree_stack *stack)
+{
+	struct stacktree_part part = { .root = stack->root };
+
+	stack->frames.n = 0;
+	stack->root = STACKTREE_NONE;
+	if (part.root == STACKTREE_NONE)
+		return 0;
+	if (get_name(tree, stack->name, &part.name) < 0)
+		return -ENOMEM;
+	return vec_push(&tree->parts, part);
+}
+
+/* New numbers of nodes, by their old ones; STACKTREE_NONE: it has none yet. */
+struct renumbering {
+	uint32_t *numbers;
+	VEC(uint32_t) path;
+};
+
+/* Give the node @i of @old and those above it, whose root has a number, numbers in @tree. */
+static int renumber(struct stacktree *tree, const struct stacktree *old, struct renumbering *re,
+		    uint32_t i)
+{
+	uint32_t number;
+
+	re->path.n = 0;
+	for (; re->numbers[i] == STACKTREE_NONE; i = old->nodes.items[i].parent)
+		if (vec_push(&re->path, i) < 0)
+			return -ENOMEM;
+	number = re->numbers[i];
+	while (re->path.n > 0) {
+		i = re->path.items[--re->path.n];
+		if (get_child(tree, number, old->nodes.items[i].function, &number) < 0)
+			return -ENOMEM;
+		re->numbers[i] = number;
+	}
+	return 0;
+}
+
+/* Give the old roots numbers in the new tree: ended parts have the root of their name. */
+static int renumber_roots(struct stacktree *tree, const struct renumbering *re)
+{
+	for (uint32_t i = 0; i < tree->names.n; i++) {
+		struct stacktree_name *name = &tree->names.items[i];
+		const uint32_t root = name->root;
+
+		if (add_node(tree, STACKTREE_NONE, i, &name->root) < 0)
+			return -ENOMEM;
+		if (root != STACKTREE_NONE)
+			re->numbers[root] = name->root;
+	}
+	for (size_t i = 0; i < tree->parts.n; i++)
+		re->numbers[tree->parts.items[i].root] =
+		    tree->names.items[tree->parts.items[i].name].root;
+	tree->parts.n = 0;
+	for (size_t i = 0; i < tree->stacks.n; i++) {
+		uint32_t *root = &tree->stacks.items[i].root;
+
+		if (*root == STACKTREE_NONE)
+			continue;
+		if (add_node(tree, STACKTREE_NONE, STACKTREE_NONE, &re->numbers[*root]) < 0)
+			return -ENOMEM;
+		*root = re->numbers[*root];
+	}
+	return 0;
+}
+
+static int renumber_all(struct stacktree *tree, const struct stacktree *old, struct renumbering *re)
+{
+	if (renumber_roots(tree, re) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < old->nodes.n; i++) {
+		const struct stacktree_node *from = &old->nodes.items[i];
+		struct stacktree_node *to;
+
+		if (renumber(tree, old, re, i) < 0)
+			return -ENOMEM;
+		to = &tree->nodes.items[re->numbers[i]];
+		to->n_calls += from->n_calls;
+		to->t_self += from->t_self;
+		to->n_insns_self += from->n_insns_self;
+	}
+	for (size_t i = 0; i < tree->stacks.n; i++) {
+		const struct stacktree_stack *stack = &tree->stacks.items[i];
+
+		for (size_t k = 0; k < stack->frames.n; k++)
+			stack->frames.items[k] = re->numbers[stack->frames.items[k]];
+	}
+	return 0;
+}
+
+/* Join the parts that have ended with what is below the roots of their names. */
+static int join_parts(struct stacktree *tree)
+{
+	struct stacktree old = { .nodes.items = tree->nodes.items, .nodes.n = tree->nodes.n };
+	struct renumbering re = { .numbers = malloc((old.nodes.n + 1) * sizeof(*re.numbers)) };
+	int r = -ENOMEM;
+
+	if (re.numbers) {
+		memset(re.numbers, 0xff, (old.nodes.n + 1) * sizeof(*re.numbers));
+		tree->nodes = (__typeof__(tree->nodes)){};
+		map_deinit(&tree->children);
+		r = renumber_all(tree, &old, &re);
+		tree->n_joined = tree->nodes.n;
+		free(old.nodes.items);
+	}
+	free(re.numbers);
+	vec_deinit(&re.path);
+	return r;
+}
+
+static bool is_to_be_joined(const struct stacktree *tree)
+{
+	const size_t more = tree->n_joined > JOIN_NODES ? tree->n_joined : JOIN_NODES;
+
+	return tree->nodes.n >= tree->n_joined + more ||
+	       (is_full(tree) && tree->parts.n >= JOIN_PARTS);
+}
+
+/* --- the stream ------------------------------------------------------------------------------- */
+
+static struct stacktree_stack *get_stack(struct stacktree *tree, uint32_t id)
+{
+	while (tree->stacks.n <= id)
+		if (vec_push(&tree->stacks, { .root = STACKTREE_NONE }) < 0)
+			return NULL;
+	return &tree->stacks.items[id];
+}
+
+/* Open @function on the stack, whose part has a root. Return: 0 or -ENOMEM. */
+static int push_function(struct stacktree *tree, struct stacktree_stack *stack, uint32_t function)
+{
+	const size_t n = stack->frames.n;
+	uint32_t node = n > 0 ? stack->frames.items[n - 1] : stack->root;
+
+	if (!is_full(tree) || has_child(tree, node, function)) {
+		if (get_child(tree, node, function, &node) < 0)
+			return -ENOMEM;
+	} else {
+		tree->n_left_out++;
+	}
+	return vec_push(&stack->frames, node);
+}
+
+/* Open @function, in which all lies that the part has so far. Return: 0 or -ENOMEM. */
+static int push_outer(struct stacktree *tree, struct stacktree_stack *stack, uint32_t function)
+{
+	const uint32_t node = stack->root;
+
+	if (is_full(tree)) {
+		tree->n_left_out++;
+		return vec_push(&stack->frames, node);
+	}
+	if (add_node(tree, STACKTREE_NONE, STACKTREE_NONE, &stack->root) < 0)
+		return -ENOMEM;
+	tree->nodes.items[node].parent = stack->root;
+	tree->nodes.items[node].function = function;
+	if (map_put(&tree->children, key_of(stack->root, function), node) < 0)
+		return -ENOMEM;
+	return vec_push(&stack->frames, node);
+}
+
+static int enter(struct stacktree *tree, struct stacktree_stack *stack, const struct ptd_call *call)
+{
+	const bool is_outer =
+	    call->how == PTD_CALL_BY_INFERENCE || call->how == PTD_CALL_BY_RESUMPTION;
+	int r;
+
+	if (stack->frames.n > 0)
+		return push_function(tree, stack, call->function->id);
+	if (call->how == PTD_CALL_BY_START) {
+		r = end_part(tree, stack);
+		if (r < 0)
+			return r;
+	}
+	if (stack->root != STACKTREE_NONE && is_outer)
+		return push_outer(tree, stack, call->function->id);
+	if (stack->root == STACKTREE_NONE &&
+	    add_node(tree, STACKTREE_NONE, STACKTREE_NONE, &stack->root) < 0)
+		return -ENOMEM;
+	return push_function(tree, stack, call->function->id);
+}
+
+static int leave(struct stacktree *tree, struct stacktree_stack *stack, const struct ptd_call *call)
+{
+	const size_t n = stack->frames.n;
+	const uint32_t i = n > 0 ? stack->frames.items[n - 1] : STACKTREE_NONE;
+	const uint32_t below = n > 1 ? stack->frames.items[n - 2] : stack->root;
+	struct stacktree_node *node;
+
+	if (n == 0)
+		return 0;
+	node = &tree->nodes.items[i];
+	/* It would be the same if the call had been left out. */
+	node->n_calls += i != below;
+	node->t_self += call->t_self;
+	node->n_insns_self += call->n_insns_self;
+	stack->frames.n--;
+	if (n == 1 && (call->how == PTD_CALL_BY_GAP || call->how == PTD_CALL_BY_END)) {
+		vec_deinit(&stack->frames);
+		return end_part(tree, stack);
+	}
+	return 0;
+}
+
+/* Move the functions to the other stack, as the PTD_CALL_SWITCH asks. Return: 0 or -ENOMEM. */
+static int move_functions(struct stacktree *tree, const struct ptd_call *call)
+{
+	struct stacktree_stack *from, *to;
+	size_t n = call->n_moved;
+
+	if (n == 0 || call->stack == call->moved_to)
+		return 0;
+	if (!get_stack(tree, call->stack) || !get_stack(tree, call->moved_to))
+		return -ENOMEM;
+	from = &tree->stacks.items[call->stack];
+	to = &tree->stacks.items[call->moved_to];
+	if (n > from->frames.n)
+		n = from->frames.n;
+	if (n > 0 && to->root == STACKTREE_NONE &&
+	    add_node(tree, STACKTREE_NONE, STACKTREE_NONE, &to->root) < 0)
+		return -ENOMEM;
+	from->frames.n -= n;
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t node = from->frames.items[from->frames.n + i];
+		const uint32_t function = tree->nodes.items[node].function;
+
+		/* A root has the calls that have no node. */
+		if (function == STACKTREE_NONE ? vec_push(&to->frames, to->root) < 0
+					       : push_function(tree, to, function) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int stacktree_call(struct stacktree *tree, const struct ptd_call_thread *thread,
+		   const struct ptd_call *call)
+{
+	struct stacktree_stack *stack;
+	int r;
+
+	if (is_to_be_joined(tree)) {
+		r = join_parts(tree);
+		if (r < 0)
+			return r;
+	}
+	if (call->kind == PTD_CALL_SWITCH)
+		return move_functions(tree, call);
+	stack = get_stack(tree, call->stack);
+	if (!stack)
+		return -ENOMEM;
+	if (call->kind == PTD_CALL_LEAVE) {
+		stack->name = thread->comm;
+		return leave(tree, stack, call);
+	}
+	r = enter(tree, stack, call);
+	stack->name = thread->comm;
+	return r;
+}
+
+int stacktree_finish(struct stacktree *tree)
+{
+	for (size_t i = 0; i < tree->stacks.n; i++) {
+		const int r = end_part(tree, &tree->stacks.items[i]);
+
+		if (r < 0)
+			return r;
+	}
+	return join_parts(tree);
+}
+
+static int take_calls(struct stacktree *tree, struct callfeed *feed)
+{
+	struct callfeed_item item;
+	int r;
+
+	while ((r = callfeed_next(feed, &item)) == 0) {
+		r = item.call ? stacktree_call(tree, item.thread, item.call) : 0;
+		if (r < 0)
+			return r;
+	}
+	return r == PTD_END ? 0 : r;
+}
+
+int stacktree_take(struct stacktree *tree, struct callfeed *feed, const struct ptd_batch *batch)
+{
+	const int r = callfeed_batch(feed, batch);
+
+	return r < 0 ? r : take_calls(tree, feed);
+}
+
+int stacktree_end(struct stacktree *tree, struct callfeed *feed)
+{
+	int r = callfeed_finish(feed);
+
+	if (r == 0)
+		r = take_calls(tree, feed);
+	return r < 0 ? r : stacktree_finish(tree);
+}
+
+const char *stacktree_omission(const struct stacktree *tree,
+			       char ret_text[static STACKTREE_OMISSION_MAX])
+{
+	const uint64_t n = tree->n_left_out;
+
+	if (n == 0)
+		return NULL;
+	(void)snprintf(ret_text, STACKTREE_OMISSION_MAX,
+		       "there are too many different stacks: %" PRIu64
+		       " call%s counted with the function that made %s",
+		       n, n == 1 ? " is" : "s are", n == 1 ? "it" : "them");
+	return ret_text;
+}

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sink/export/viewtracks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The time between a gap and what follows it, in ns: at least as many as functions were open before
+ * the gap, but not more than ROOM_MAX, and ROOM_UNSEEN for others. Up to ROOM_MORE in addition are
+ * kept for outer functions; the gap has what is left. */
+#define ROOM_MAX    1024
+#define ROOM_UNSEEN 64
+#define ROOM_MORE   256
+
+const char *const viewtrack_categories[_VIEWTRACK_CATEGORIES] = {
+	[VIEWTRACK_USER] = "user", [VIEWTRACK_KERNEL] = "kernel", [VIEWTRACK_JIT] = "jit",
+	[VIEWTRACK_GAP] = "gap",   [VIEWTRACK_MARK] = "mark",     [VIEWTRACK_SIGNAL] = "signal",
+};
+
+enum viewtrack_category viewtrack_category_of(const struct ptd_function *function)
+{
+	if (function->address >> 63)
+		return VIEWTRACK_KERNEL;
+	return strcmp(function->object->name, "[jit]") == 0 ? VIEWTRACK_JIT : VIEWTRACK_USER;
+}
+
+void viewtracks_deinit(struct viewtracks *tracks)
+{
+	vec_deinit(&tracks->all);
+	map_deinit(&tracks->threads);
+	open_stacks_deinit(&tracks->stacks);
+	vec_deinit(&tracks->shown);
+	vec_deinit(&tracks->is_seen);
+	vec_deinit(&tracks->signals);
+	map_deinit(&tracks->cpus);
+}
+
+/* --- tracks ----------------------------------------------------------------------------------- */
+
+static uint32_t shown_id(uint32_t id)
+{
+	return id == PTD_ID_UNKNOWN ? VIEWTRACK_TID_UNKNOWN : id;
+}
+
+static uint64_t key_of(uint32_t pid, uint32_t tid)
+{
+	return (uint64_t)pid << 32 | tid;
+}
+
+/* Make a track. Return: 0 or negative errno. */
+static int make_track(struct viewtracks *ts, const struct viewtrack *track, uint32_t *ret_track)
+{
+	int r = vec_push(&ts->all, *track);
+
+	if (r < 0)
+		return r;
+	*ret_track = (uint32_t)ts->all.n - 1;
+	ts->all.items[*ret_track].id = *ret_track;
+	return ts->ops->name(ts->state, &ts->all.items[*ret_track]);
+}
+
+/* Get the track of a thread. Return: 0 or negative errno. */
+static int get_thread_track(struct viewtracks *ts, uint32_t pid, uint32_t tid, const char *comm,
+			    uint32_t *ret_track)
+{
+	const struct viewtrack track = {
+		.pid = shown_id(pid), .tid = shown_id(tid), .stack = VIEWTRACK_NONE, .comm = comm
+	};
+	const uint64_t key = key_of(pid, tid), *found = map_get(&ts->threads, key);
+	int r;
+
+	if (found) {
+		*ret_track = (uint32_t)*found;
+		return 0;
+	}
+	r = make_track(ts, &track, ret_track);
+	return r < 0 ? r : map_put(&ts->threads, key, *ret_track);
+}
+
+static struct viewtrack_stack *get_stack(struct viewtracks *ts, uint32_t id)
+{
+	while (ts->shown.n <= id)
+		if (vec_push(&ts->shown, { .track = VIEWTRACK_NONE, .own = VIEWTRACK_NONE }) < 0)
+			return NULL;
+	return &ts->shown.items[id];
+}
+
+/* Show the stack on a track of its own. Return: 0 or negative errno. */
+static int show_further(struct viewtracks *ts, const struct ptd_call_thread *thread, uint32_t id)
+{
+	struct viewtrack track = { .pid = shown_id(thread->pid),
+				   .stack = id,
+				   .comm = thread->comm };
+	struct viewtrack_stack *stack = get_stack(ts, id);
+	uint32_t made;
+	int r;
+
+	if (!stack)
+		return -ENOMEM;
+	if (stack->own != VIEWTRACK_NONE && ts->all.items[stack->own].pid == track.pid) {
+		stack->track = stack->own;
+		return 0;
+	}
+	track.tid = VIEWTRACK_TID_UNKNOWN + ++ts->n_further;
+	r = make_track(ts, &track, &made);
+	if (r == 0)
+		stack->track = stack->own = made;
+	return r;
+}
+
+/*
+ * Show the first stack of a thread on the thread's track, unless another thread of that number has
+ * it, as each CPU has a thread 0.
+ */
+static int show_first(struct viewtracks *ts, const struct ptd_call_thread *thread, uint32_t id)
+{
+	const struct ptd_call_thread *owner;
+	uint32_t track;
+	int r;
+
+	while (ts->is_seen.n <= thread->id)
+		if (vec_push(&ts->is_seen, false) < 0)
+			return -ENOMEM;
+	ts->is_seen.items[thread->id] = true;
+	r = get_thread_track(ts, thread->pid, thread->tid, thread->comm, &track);
+	if (r < 0)
+		return r;
+	owner = ts->all.items[track].owner;
+	if (owner && owner != thread && !owner->ended)
+		return show_further(ts, thread, id);
+	if (!get_stack(ts, id))
+		return -ENOMEM;
+	ts->all.items[track].owner = thread;
+	ts->shown.items[id].track = track;
+	return 0;
+}
+
+static bool is_seen(const struct viewtracks *ts, const struct ptd_call_thread *thread)
+{
+	return thread->id < ts->is_seen.n && ts->is_seen.items[thread->id];
+}
+
+/* Get the track that shows the stack of @call. Return: 0 or negative errno. */
+static inline int get_track(struct viewtracks *ts, const struct ptd_call_thread *thread,
+			    const struct ptd_call *call, struct viewtrack **ret_track)
+{
+	struct viewtrack *track;
+	int r = 0;
+
+	if (!is_seen(ts, thread) && call->kind == PTD_CALL_ENTER)
+		r = show_first(ts, thread, call->stack);
+	else if (call->stack >= ts->shown.n || ts->shown.items[call->stack].track == VIEWTRACK_NONE)
+		r = show_further(ts, thread, call->stack);
+	if (r < 0)
+		return r;
+	ts->thread = thread;
+	ts->track = ts->shown.items[call->stack].track;
+	track = &ts->all.items[ts->track];
+	*ret_track = track;
+	/* Another thread may go on with a further stack. */
+	if (track->stack != VIEWTRACK_NONE || track->comm == thread->comm)
+		return 0;
+	if (track->comm && thread->comm && strcmp(track->comm, thread->comm) == 0)
+		return 0;
+	track->comm = thread->comm;
+	return ts->ops->name(ts->state, track);
+}
+
+/* --- functions -------------------------------------------------------------------------------- */
+
+static uint64_t time_of(const struct viewtracks *ts, const struct ptd_call *call)
+{
+	return ts->clock == PTD_CLOCK_NONE ? VIEWTRACK_START + call->n_insns : call->t;
+}
+
+static uint64_t not_before(uint64_t t, uint64_t first)
+{
+	return t > first ? t : first;
+}
+
+static int end_gap(struct viewtracks *ts, struct viewtrack *track, uint64_t t)
+{
+	track->has_gap = false;
+	track->last = t;
+	return ts->ops->end(ts->state, track, t, NULL);
+}
+
+/* The first function since the start, or behind a gap, is entered. */
+static int begin_part(struct viewtracks *ts, struct viewtrack *track, uint64_t t)
+{
+	const bool is_behind_gap = track->has_gap || track->n_before_gap > 0;
+	const uint64_t needed = is_behind_gap ? track->n_before_gap + ROOM_UNSEEN : 0;
+	uint64_t room;
+
+	track->first = not_before(t, track->last + needed);
+	room = track->first - track->last;
+	/* Before the first one is nothing. */
+	if (track->last > 0 && room > needed + ROOM_MORE)
+		room = needed + ROOM_MORE;
+	track->floor = track->first - room;
+	track->n_outer = 0;
+	return track->has_gap ? end_gap(ts, track, track->floor) : 0;
+}
+
+static int enter(struct viewtracks *ts, struct viewtrack *track, const struct ptd_call *call)
+{
+	struct open_stack *stack = open_stacks_get(&ts->stacks, call->stack);
+	const bool is_first = stack && stack->frames.n == 0;
+	const bool is_outer =
+	    is_first && (call->how == PTD_CALL_BY_INFERENCE || call->how == PTD_CALL_BY_RESUMPTION);
+	struct open_frame *frame;
+	int r = 0;
+
+	if (!stack || open_stack_push(stack, call) < 0)
+		return -ENOMEM;
+	frame = open_stack_top(stack);
+	frame->is_printed = true;
+	if (is_outer) {
+		frame->t = track->first - ++track->n_outer;
+		frame->is_printed = track->n_outer <= track->first - track->floor;
+		ts->n_outer_left_out += !frame->is_printed;
+		if (call->how == PTD_CALL_BY_RESUMPTION && track->n_before_gap > 0)
+			track->n_before_gap--;
+		return frame->is_printed ? ts->ops->begin(ts->state, track, frame->t, frame) : 0;
+	}
+	if (is_first && call->how == PTD_CALL_BY_START) {
+		r = begin_part(ts, track, time_of(ts, call));
+		frame->t = track->first;
+	} else {
+		frame->t = not_before(time_of(ts, call), track->last);
+		if (track->has_gap)
+			r = end_gap(ts, track, frame->t);
+	}
+	track->last = frame->t;
+	return r < 0 ? r : ts->ops->begin(ts->state, track, frame->t, frame);
+}
+
+static int leave(struct viewtracks *ts, struct viewtrack *track, const struct ptd_call *call)
+{
+	struct open_stack *stack = open_stacks_get(&ts->stacks, call->stack);
+	struct open_frame *frame = stack ? open_stack_top(stack) : NULL;
+	bool is_shown, is_last;
+	int r = 0;
+
+	if (!stack)
+		return -ENOMEM;
+	if (!frame)
+		return 0;
+	is_shown = frame->is_printed;
+	is_last = stack->frames.n == 1;
+	open_stack_pop(stack);
+	track->last = not_before(time_of(ts, call), track->last);
+	if (track->has_gap)
+		r = end_gap(ts, track, track->last);
+	if (r == 0 && is_shown)
+		r = ts->ops->end(ts->state, track, track->last, call);
+	if (call->how == PTD_CALL_BY_GAP && track->n_before_gap < ROOM_MAX)
+		track->n_before_gap++;
+	if (call->how == PTD_CALL_BY_END && is_last) {
+		track->n_before_gap = 0;
+		ts->shown.items[call->stack].track = VIEWTRACK_NONE;
+	}
+	return r;
+}
+
+/* The functions that @call moves end on one track and go on on another. */
+static int move_spans(struct viewtracks *ts, const struct ptd_call *call)
+{
+	const struct open_stack *from = &ts->stacks.items.items[call->stack];
+	const struct open_stack *to = &ts->stacks.items.items[call->moved_to];
+	struct viewtrack *track = &ts->all.items[ts->shown.items[call->stack].track];
+	size_t n = call->n_moved < from->frames.n ? call->n_moved : from->frames.n;
+	int r = 0;
+
+	track->last = not_before(time_of(ts, call), track->last);
+	for (size_t i = from->frames.n; r == 0 && i-- > from->frames.n - n;)
+		if (from->frames.items[i].is_printed)
+			r = ts->ops->end(ts->state, track, track->last, NULL);
+	if (r == 0)
+		r = open_stacks_move(&ts->stacks, call);
+	track = &ts->all.items[ts->shown.items[call->moved_to].track];
+	track->last = not_before(time_of(ts, call), track->last);
+	for (size_t i = to->frames.n - (r == 0 ? n : 0); r == 0 && i < to->frames.n; i++)
+		if (to->frames.items[i].is_printed)
+			r = ts->ops->begin(ts->state, track, track->last, &to->frames.items[i]);
+	return r;
+}
+
+static int switch_stack(struct viewtracks *ts, const struct ptd_call_thread *thread,
+			const struct ptd_call *call)
+{
+	const struct open_stack *stack = open_stacks_get(&ts->stacks, call->stack);
+	const bool is_new = stack && stack->frames.n == 0 && !call->function;
+	struct viewtrack_stack *to = get_stack(ts, call->stack);
+	int r;
+
+	if (!stack || !to)
+		return -ENOMEM;
+	if (is_new || to->track == VIEWTRACK_NONE) {
+		r = show_further(ts, thread, call->stack);
+		if (r < 0)
+			return r;
+	}
+	ts->thread = thread;
+	ts->track = ts->shown.items[call->stack].track;
+	if (call->n_moved == 0 || call->stack == call->moved_to)
+		return 0;
+	to = get_stack(ts, call->moved_to);
+	if (!to || !open_stacks_get(&ts->stacks,
+				    call->stack > call->moved_to ? call->stack : call->moved_to))
+		return -ENOMEM;
+	if (to->track == VIEWTRACK_NONE) {
+		r = show_further(ts, thread, call->moved_to);
+		if (r < 0)
+			return r;
+	}
+	return move_spans(ts, call);
+}
+
+int viewtracks_call(struct viewtracks *tracks, const struct ptd_call_thread *thread,
+		    const struct ptd_call *call)
+{
+	struct viewtrack *track;
+	int r;
+
+	if (call->kind == PTD_CALL_SWITCH)
+		return switch_stack(tracks, thread, call);
+	r = get_track(tracks, thread, call, &track);
+	if (r < 0)
+		return r;
+	return call->kind == PTD_CALL_ENTER ? enter(tracks, track, call)
+					    : leave(tracks, track, call);
+}
+
+/* --- marks ------------------------------------------------------------------------------------ */
+
+/* Signals and system calls are too many, and calls show them. */
+static bool is_shown(const struct ptd_mark *mark)
+{
+	return mark->kind != PTD_MARK_ASYNC && mark->kind != PTD_MARK_OFF;
+}
+
+/* Get the track that the thread of the slice is on. Return: 0 or negative errno. */
+static int get_slice_track(struct viewtracks *ts, const struct ptd_slice *slice,
+			   struct viewtrack **ret_track)
+{
+	const struct ptd_call_thread *thread = ts->thread;
+	uint32_t id = ts->track;
+	int r = 0;
+
+	if (!thread || thread->pid != slice->pid || thread->tid != slice->tid)
+		r = get_thread_track(ts, slice->pid, slice->tid, slice->comm, &id);
+	if (r == 0)
+		*ret_track = &ts->all.items[id];
+	return r;
+}
+
+int viewtracks_mark(struct viewtracks *tracks, const struct ptd_slice *slice,
+		    const struct ptd_mark *mark)
+{
+	struct viewtrack *track = NULL;
+	uint64_t t = mark->t;
+	int r;
+
+	if (!is_shown(mark))
+		return 0;
+	r = get_slice_track(tracks, slice, &track);
+	if (r < 0)
+		return r;
+	if (tracks->clock == PTD_CLOCK_NONE)
+		t = not_before(track->last, VIEWTRACK_START);
+	if (mark->kind != PTD_MARK_GAP && mark->kind != PTD_MARK_OUT_OF_SCOPE)
+		return tracks->ops->mark(tracks->state, track, t, mark);
+	/* When a gap began that comes first is not known. */
+	if (track->last == 0 && t > ROOM_UNSEEN + ROOM_MORE)
+		t -= ROOM_UNSEEN + ROOM_MORE;
+	track->last = not_before(t, track->last);
+	if (track->has_gap) {
+		r = end_gap(tracks, track, track->last);
+		if (r < 0)
+			return r;
+	}
+	track->has_gap = true;
+	return tracks->ops->begin_gap(tracks->state, track, track->last, mark);
+}
+
+int viewtracks_sideband(struct viewtracks *tracks, const struct ptd_sideband *record)
+{
+	const bool is_fatal = record->kind == PTD_SIDEBAND_EXIT && record->signal != 0;
+
+	if (record->kind != PTD_SIDEBAND_SIGNAL && !is_fatal)
+		return 0;
+	if (tracks->signals.n == VIEWTRACK_SIGNALS_MAX) {
+		tracks->n_signals_left_out++;
+		return 0;
+	}
+	return vec_push(&tracks->signals, { .t = record->t,
+					    .handler = is_fatal ? 0 : record->address,
+					    .pid = record->pid,
+					    .tid = record->tid,
+					    .signal = record->signal,
+					    .code = record->code,
+					    .is_fatal = is_fatal });
+}
+
+/* --- CPUs ------------------------------------------------------------------------------------- */
+
+/* The thread of the slice comes to its CPU, or leaves it. */
+static int show_run(struct viewtracks *ts, uint64_t t, bool is_in)
+{
+	const struct ptd_slice *slice = &ts->slice;
+	const uint64_t *left = map_get(&ts->cpus, slice->cpu);
+	uint32_t track = 0;
+	int r;
+
+	r = get_thread_track(ts, slice->pid, slice->tid, slice->comm, &track);
+	if (r < 0)
+		return r;
+	t = not_before(t, left ? *left : 0);
+	r = map_put(&ts->cpus, slice->cpu, t);
+	return r < 0 ? r : ts->ops->run(ts->state, slice->cpu, t, &ts->all.items[track], is_in);
+}
+
+int viewtracks_batch(struct viewtracks *tracks, const struct ptd_batch *batch)
+{
+	int r = 0;
+
+	if (tracks->clock == PTD_CLOCK_NONE)
+		return 0;
+	if (!tracks->is_running || tracks->slice.id != batch->slice->id) {
+		if (tracks->is_running)
+			r = show_run(tracks, tracks->t_end, false);
+		tracks->slice = *batch->slice;
+		tracks->t_end = batch->slice->t0;
+		tracks->is_running = true;
+		if (r == 0)
+			r = show_run(tracks, batch->slice->t0, true);
+	}
+	if (batch->n_runs > 0)
+		tracks->t_end = not_before(batch->runs[batch->n_runs - 1].t, tracks->t_end);
+	if (batch->n_marks > 0)
+		tracks->t_end = not_before(batch->marks[batch->n_marks - 1].t, tracks->t_end);
+	return r;
+}
+
+int viewtracks_finish(struct viewtracks *tracks)
+{
+	int r = 0;
+
+	if (tracks->is_running)
+		r = show_run(tracks, tracks->t_end, false);
+	for (size_t i = 0; r == 0 && i < tracks->all.n; i++) {
+		struct viewtrack *track = &tracks->all.items[i];
+
+		if (track->has_gap)
+			r = end_gap(tracks, track, not_before(tracks->t_end, track->last));
+	}
+	for (size_t i = 0; r == 0 && i < tracks->signals.n; i++) {
+		const struct viewtrack_signal *signal = &tracks->signals.items[i];
+		const uint64_t *track = map_get(&tracks->threads, key_of(signal->pid, signal->tid));
+
+		/* Threads that are not in the stream were not asked for. */
+		if (track && tracks->clock != PTD_CLOCK_NONE)
+			r = tracks->ops->signal(tracks->state, &tracks->all.items[*track], signal);
+	}
+	return r;
+}
+
+/* Show the calls that there are for now, and the marks between them. */
+static int show_calls(struct viewtracks *ts, struct callfeed *feed)
+{
+	struct callfeed_item item;
+	int r;
+
+	while ((r = callfeed_next(feed, &item)) == 0) {
+		r = item.call ? viewtracks_call(ts, item.thread, item.call)
+			      : viewtracks_mark(ts, item.slice, item.mark);
+		if (r < 0)
+			return r;
+	}
+	return r == PTD_END ? 0 : r;
+}
+
+int viewtracks_take(struct viewtracks *tracks, struct callfeed *feed, const struct ptd_batch *batch)
+{
+	int r = viewtracks_batch(tracks, batch);
+
+	if (r == 0)
+		r = callfeed_batch(feed, batch);
+	return r < 0 ? r : show_calls(tracks, feed);
+}
+
+int viewtracks_end(struct viewtracks *tracks, struct callfeed *feed)
+{
+	int r = callfeed_finish(feed);
+
+	if (r == 0)
+		r = show_calls(tracks, feed);
+	return r < 0 ? r : viewtracks_finish(tracks);
+}
+
+const char *viewtracks_omission(const struct viewtracks *tracks, char *ret_text, size_t size)
+{
+	if (tracks->n_outer_left_out == 0 && tracks->n_signals_left_out == 0)
+		return NULL;
+	(void)snprintf(
+	    ret_text, size,
+	    "functions that were open before a gap and for which there was no room behind "
+	    "it: %" PRIu64 "; signals beyond the first %u: %" PRIu64,
+	    tracks->n_outer_left_out, VIEWTRACK_SIGNALS_MAX, tracks->n_signals_left_out);
+	return ret_text;
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * XRay: the calls as flight data recorder files, one for each thread (xray_file.h), and the ELF
+ * file with the names of their functions (xray_map.h), for llvm-xray.
+ *
+ * A file has one stack. When a thread goes on on another one, all that is open on the old one is
+ * left, and all that is open on the new one is entered.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/sink/callfeed.h"
+#include "decoder/sink/export/xray_file.h"
+#include "decoder/sink/export/xray_map.h"
+#include "decoder/sink/openstacks.h"
+#include "decoder/sink/option.h"
+#include "decoder/sink/sinks.h"
+#include "util/map.h"
+
+#define NS_PER_S    1000000000
+#define TEXT_MAX    128
+#define IN_MEMORY   ((size_t)64 << 20) /* bytes that all files may have in memory together */
+#define TID_MAX_OLD UINT16_MAX         /* of version 1 */
+#define VERSION_OLD 1
+
+struct xray_thread {
+	struct xray_file file;
+	uint32_t stack;    /* that it is on */
+	bool is_switched;  /* it was on several stacks since the section began */
+	bool is_sectioned; /* the section has begun */
+	bool is_ended;     /* what is left now was open at the end */
+	uint64_t chain;    /* of the function that it left by a jump: see struct open_frame */
+};
+
+struct xray {
+	const struct ptd_info *info; /* borrowed */
+	struct xray_files files;
+	struct callfeed feed;
+	struct open_stacks stacks;
+	VEC(struct xray_thread *) threads; /* by id; NULL: it has no file */
+	struct map by_slice;               /* what identifies the thread of a slice → id */
+	uint32_t last;                     /* id of the thread whose call came last, and + 1 */
+	size_t n_in_memory;                /* bytes, or a few more */
+	bool has_cut_ids;
+};
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static struct xray_thread *thread_free(struct xray_thread *thread)
+{
+	if (thread)
+		xray_file_deinit(&thread->file);
+	free(thread);
+	return NULL;
+}
+
+DEFINE_CLEANUP(struct xray_thread *, thread_free);
+
+/* Return: the thread's, if it has a file; or NULL. */
+static struct xray_thread *thread_at(const struct xray *xray, uint32_t id)
+{
+	return id < xray->threads.n ? xray->threads.items[id] : NULL;
+}
+
+static int add_thread(struct xray *xray, const struct ptd_call_thread *shown,
+		      const struct ptd_call *call, struct xray_thread **ret_thread)
+{
+	_cleanup_(thread_freep) struct xray_thread *thread = calloc(1, sizeof(*thread));
+	int r = thread ? 0 : -ENOMEM;
+
+	while (r == 0 && xray->threads.n <= shown->id)
+		r = vec_push(&xray->threads, NULL);
+	if (r == 0)
+		r = xray_file_begin(&thread->file, &xray->files,
+				    &(struct xray_file_head){ .comm = shown->comm,
+							      .pid = shown->pid,
+							      .tid = shown->tid,
+							      .thread = shown->id,
+							      .cpu = shown->cpu,
+							      .t = call->t,
+							      .realtime_offset_ns =
+								  xray->info->realtime_offset_ns });
+	if (r < 0)
+		return r;
+	thread->stack = call->stack;
+	if (xray->files.version == VERSION_OLD && shown->tid > TID_MAX_OLD)
+		xray->has_cut_ids = true;
+	*ret_thread = thread;
+	xray->threads.items[shown->id] = TAKE(thread);
+	return 0;
+}
+
+static int finish_thread(struct xray *xray, uint32_t id)
+{
+	struct xray_thread *thread = thread_at(xray, id);
+	const int r = thread ? xray_file_finish(&thread->file) : 0;
+
+	if (thread)
+		xray->threads.items[id] = thread_free(thread);
+	return r;
+}
+
+/* Of many threads that have little to write, each has a little in memory. */
+static int bound_memory(struct xray *xray)
+{
+	int r = 0;
+
+	if (xray->n_in_memory < IN_MEMORY)
+		return 0;
+	xray->n_in_memory = 0;
+	for (size_t i = 0; i < xray->threads.n && r == 0; i++) {
+		struct xray_thread *thread = xray->threads.items[i];
+
+		if (!thread)
+			continue;
+		r = xray_file_flush(&thread->file);
+		vec_deinit(&thread->file.buffer);
+	}
+	return r;
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+/* A call of a thread that has a file. */
+struct step {
+	struct xray *xray;
+	struct xray_thread *thread;
+	const struct ptd_call_thread *shown;
+	const struct ptd_call *call;
+};
+
+static int put(struct step *s, enum fdr_action action, uint32_t function)
+{
+	s->xray->n_in_memory += FDR_FUNCTION_SIZE;
+	return xray_file_function(&s->thread->file, s->call->t, s->shown->cpu, action, function);
+}
+
+/* Leave all that is open on the stack that the thread was on. */
+static int leave_stack(struct step *s)
+{
+	const struct open_stack *stack = open_stacks_get(&s->xray->stacks, s->thread->stack);
+	int r = stack ? 0 : -ENOMEM;
+
+	for (size_t i = stack ? stack->frames.n : 0; i-- > 0 && r == 0;)
+		r = put(s, FDR_EXIT, xray_map_id(stack->frames.items[i].function));
+	return r;
+}
+
+/* Enter all that is open on the stack that the thread is on now. */
+static int enter_stack(struct step *s)
+{
+	const struct open_stack *stack = open_stacks_get(&s->xray->stacks, s->thread->stack);
+	int r = stack ? 0 : -ENOMEM;
+
+	for (size_t i = 0; stack && i < stack->frames.n && r == 0; i++)
+		r = put(s, FDR_ENTRY, xray_map_id(stack->frames.items[i].function));
+	return r;
+}
+
+static int take_switch(struct step *s)
+{
+	char text[TEXT_MAX];
+	int r = leave_stack(s);
+
+	if (r == 0)
+		r = open_stacks_move(&s->xray->stacks, s->call);
+	if (r < 0)
+		return r;
+	s->thread->stack = s->call->stack;
+	s->thread->is_switched = true;
+	(void)snprintf(text, sizeof(text), "stack %" PRIu32, s->call->stack);
+	r = xray_file_event(&s->thread->file, s->call->t, s->shown->cpu, text);
+	return r < 0 ? r : enter_stack(s);
+}
+
+static bool is_below(const struct ptd_call *call)
+{
+	return call->how == PTD_CALL_BY_INFERENCE || call->how == PTD_CALL_BY_RESUMPTION;
+}
+
+static int take_enter(struct step *s)
+{
+	struct open_stack *stack = open_stacks_get(&s->xray->stacks, s->call->stack);
+	const uint32_t id = xray_map_id(s->call->function);
+	struct xray_thread *thread = s->thread;
+	int r = stack ? open_stack_push(stack, s->call) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	if (s->call->how == PTD_CALL_BY_TAIL)
+		open_stack_top(stack)->chain = thread->chain;
+	if (!thread->is_sectioned) {
+		thread->is_sectioned = true;
+		thread->is_switched = false;
+		r = xray_file_section(&thread->file, s->call->t, s->shown->cpu);
+	}
+	if (r == 0 && is_below(s->call) && !thread->is_switched)
+		return xray_file_below(&thread->file, id);
+	return r < 0 ? r : put(s, FDR_ENTRY, id);
+}
+
+/*
+ * Version 1 has it that a tail exit names the function that was called, at whose caller control
+ * will arrive in the end; later ones, the function that is left.
+ */
+static int put_tail_exit(struct step *s, const struct open_frame *left)
+{
+	const uint32_t id = xray_map_id(s->call->function);
+
+	s->thread->chain = left->chain ?: id;
+	return put(s, FDR_TAIL_EXIT,
+		   s->xray->files.version == VERSION_OLD ? (uint32_t)s->thread->chain : id);
+}
+
+static int put_exit(struct step *s, const struct open_frame *left)
+{
+	int r = 0;
+
+	if (s->call->how == PTD_CALL_BY_TAIL)
+		return put_tail_exit(s, left);
+	if (s->call->how == PTD_CALL_BY_GAP)
+		s->thread->is_sectioned = false;
+	if (s->call->how == PTD_CALL_BY_END && !s->thread->is_ended) {
+		s->thread->is_ended = true;
+		r = xray_file_event(&s->thread->file, s->call->t, s->shown->cpu, "end");
+	}
+	return r < 0 ? r : put(s, FDR_EXIT, xray_map_id(s->call->function));
+}
+
+static int take_leave(struct step *s)
+{
+	struct open_stack *stack = open_stacks_get(&s->xray->stacks, s->call->stack);
+	const struct open_frame *top = stack ? open_stack_top(stack) : NULL;
+	int r = 0;
+
+	if (!top)
+		return stack ? 0 : -ENOMEM;
+	/* What is open on a stack that the thread is not on was left in the file before. */
+	if (s->call->stack == s->thread->stack)
+		r = put_exit(s, top);
+	open_stack_pop(stack);
+	return r;
+}
+
+/* Each CPU has an idle thread 0, and code of a thread that is not known. */
+static uint64_t key_of(const struct ptd_slice *slice)
+{
+	const bool is_of_cpu = slice->tid == 0 || slice->tid == PTD_ID_UNKNOWN;
+
+	return (uint64_t)(is_of_cpu ? slice->cpu : slice->pid) << 32 | slice->tid;
+}
+
+static int take_call(struct xray *xray, const struct callfeed_item *item)
+{
+	struct step s = { .xray = xray,
+			  .thread = thread_at(xray, item->thread->id),
+			  .shown = item->thread,
+			  .call = item->call };
+	int r = 0;
+
+	if (!s.thread)
+		r = add_thread(xray, item->thread, item->call, &s.thread);
+	if (r == 0 && item->slice && xray->last != item->thread->id + 1) {
+		xray->last = item->thread->id + 1;
+		r = map_put(&xray->by_slice, key_of(item->slice), item->thread->id);
+	}
+	if (r < 0)
+		return r;
+	switch (item->call->kind) {
+	case PTD_CALL_ENTER:
+		return take_enter(&s);
+	case PTD_CALL_LEAVE:
+		return take_leave(&s);
+	default:
+		return take_switch(&s);
+	}
+}
+
+/* --- marks ------------------------------------------------------------------------------------ */
+
+/* Return: whether the mark is shown, and how. */
+static bool describe(const struct ptd_mark *mark, char text[static TEXT_MAX])
+{
+	switch (mark->kind) {
+	case PTD_MARK_GAP:
+		(void)snprintf(text, TEXT_MAX, "gap: %s, %" PRIu64 " byte%s lost",
+			       ptd_gap_reason_name(mark->reason), mark->n_bytes,
+			       plural(mark->n_bytes));
+		return true;
+	case PTD_MARK_PTWRITE:
+		(void)snprintf(text, TEXT_MAX, "ptwrite: 0x%" PRIx64, mark->value);
+		return true;
+	case PTD_MARK_OUT_OF_SCOPE:
+	case PTD_MARK_STOP:
+		(void)snprintf(text, TEXT_MAX, "%s", ptd_mark_kind_name(mark->kind));
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What comes behind it is a section of its own, as behind the functions that a gap ends. */
+static int take_mark(struct xray *xray, const struct callfeed_item *item)
+{
+	const uint64_t *id = map_get(&xray->by_slice, key_of(item->slice));
+	struct xray_thread *thread = id ? thread_at(xray, (uint32_t)*id) : NULL;
+	char text[TEXT_MAX];
+
+	if (!thread || !describe(item->mark, text))
+		return 0;
+	if (item->mark->kind != PTD_MARK_PTWRITE)
+		thread->is_sectioned = false;
+	return xray_file_event(&thread->file, item->mark->t, item->slice->cpu, text);
+}
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+static void xray_free(void *state)
+{
+	struct xray *xray = state;
+
+	for (size_t i = 0; i < xray->threads.n; i++)
+		thread_free(xray->threads.items[i]);
+	vec_deinit(&xray->threads);
+	xray_files_deinit(&xray->files);
+	map_deinit(&xray->by_slice);
+	open_stacks_deinit(&xray->stacks);
+	callfeed_deinit(&xray->feed);
+	free(xray);
+}
+
+static int xray_open(const struct ptd_sink_config *config, struct ptd_output *output,
+		     void **ret_state)
+{
+	uint64_t version = FDR_VERSION_MAX;
+	struct xray *xray;
+	int r;
+
+	(void)output;
+	r = option_number(config, "version", &version);
+	if (r == 0 && version != FDR_VERSION_MAX && version != VERSION_OLD)
+		r = -EINVAL;
+	if (r < 0)
+		return r;
+	xray = calloc(1, sizeof(*xray));
+	if (!xray)
+		return -ENOMEM;
+	xray->info = config->info;
+	xray->files = (struct xray_files){
+		.dir_fd = config->fd,
+		.room = config->room,
+		.version = (uint16_t)version,
+		.frequency = config->info->clock == PTD_CLOCK_NS ? NS_PER_S : 0,
+		.fd = -1,
+	};
+	r = callfeed_init(&xray->feed, config->info);
+	if (r < 0) {
+		xray_free(xray);
+		return r;
+	}
+	*ret_state = xray;
+	return 0;
+}
+
+static int take_items(struct xray *xray)
+{
+	struct callfeed_item item;
+	int r;
+
+	while ((r = callfeed_next(&xray->feed, &item)) == 0) {
+		r = item.call ? take_call(xray, &item) : take_mark(xray, &item);
+		if (r < 0)
+			return r;
+	}
+	return r == PTD_END ? bound_memory(xray) : r;
+}
+
+static int xray_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
+		      struct ptd_output *output)
+{
+	struct xray *xray = state;
+	const int r = callfeed_batch(&xray->feed, batch);
+
+	(void)bytes;
+	(void)n_bytes;
+	(void)output;
+	return r < 0 ? r : take_items(xray);
+}
+
+static int xray_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+{
+	const struct ptd_function *const *functions;
+	struct xray *xray = state;
+	size_t n;
+	int r = callfeed_finish(&xray->feed);
+
+	(void)stats;
+	(void)output;
+	if (r == 0)
+		r = take_items(xray);
+	for (size_t i = 0; i < xray->threads.n && r == 0; i++)
+		r = finish_thread(xray, (uint32_t)i);
+	if (r < 0)
+		return r;
+	functions = ptd_calls_functions(xray->feed.layer, &n);
+	return xray_map_write(xray->files.dir_fd, xray->files.room, functions, n);
+}
+
+static const char *xray_omission(void *state)
+{
+	const struct xray *xray = state;
+
+	return xray->has_cut_ids ? "version 1 has 16 bits for the id of a thread; of larger ones, "
+				   "only the names of the files are right"
+				 : NULL;
+}
+
+static const char *const directories[] = { NULL };
+
+static const struct ptd_sink_option options[] = {
+	{ .name = "version", .help = "N  1 or 5 (the default), of the format" },
+	{},
+};
+
+const struct ptd_sink_ops sink_xray = {
+	.size = sizeof(sink_xray),
+	.name = "xray",
+	.help = "a directory of flight data recorder files for llvm-xray",
+	.directories = directories,
+	.options = options,
+	.open = xray_open,
+	.write = xray_write,
+	.finish = xray_finish,
+	.omission = xray_omission,
+	.free = xray_free,
+	.takes_stated = true,
+};
