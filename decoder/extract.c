@@ -52,7 +52,7 @@ struct extract {
 	VEC(uint8_t) by_symbol; /* by id, up to the largest that was looked at */
 	VEC(uint8_t) by_object;
 
-	struct map by_thread; /* pid and tid → index into threads */
+	struct map by_thread; /* see key_of() → index into threads */
 	VEC(struct extract_thread) threads;
 
 	/* The batch. */
@@ -240,25 +240,48 @@ static int asks_for_thread(const struct extract *e, uint32_t pid, uint32_t tid, 
 		   : LEFT_OUT;
 }
 
-static const struct extract_thread *known_thread(const struct extract *e, uint32_t pid,
-						 uint32_t tid)
+/* Each CPU has a thread of its own that is idle, or that is not known. */
+static uint64_t key_of(uint32_t cpu, uint32_t pid, uint32_t tid)
 {
-	const uint64_t *index = map_get(&e->by_thread, (uint64_t)pid << 32 | tid);
+	const bool is_of_cpu = tid == 0 || tid == PTD_ID_UNKNOWN;
+
+	return (uint64_t)(is_of_cpu ? cpu : pid) << 32 | tid;
+}
+
+static const struct extract_thread *known_thread(const struct extract *e, uint32_t cpu,
+						 const struct stay *stay)
+{
+	const uint64_t *index = map_get(&e->by_thread, key_of(cpu, stay->pid, stay->tid));
 
 	return index ? &e->threads.items[*index] : NULL;
 }
 
-bool extract_asks_for_stay(const struct extract *extract, const struct stay *stay)
+bool extract_asks_for_stay(const struct extract *extract, uint32_t cpu, const struct stay *stay)
 {
 	const int asked = asks_for_thread(extract, stay->pid, stay->tid, stay->comm);
 	const struct extract_thread *thread;
 
 	if (asked != ASKED_FOR || !extract->last)
 		return asked != LEFT_OUT && !extract->is_search;
-	thread = known_thread(extract, stay->pid, stay->tid);
+	thread = known_thread(extract, cpu, stay);
 	if (!thread)
 		return true;
 	return extract->is_search ? !thread->has_last : stay->end > thread->since;
+}
+
+bool extract_asks_for_unknown(const struct extract *extract, uint32_t cpu, uint64_t *ret_since)
+{
+	static const struct stay unknown = { .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN };
+	const struct extract_thread *thread = known_thread(extract, cpu, &unknown);
+
+	*ret_since = extract->from;
+	if (!extract->last || asks_for_thread(extract, unknown.pid, unknown.tid, "") != ASKED_FOR)
+		return false;
+	if (extract->is_search)
+		return !thread || !thread->has_last;
+	if (thread && thread->since > extract->from)
+		*ret_since = thread->since;
+	return thread;
 }
 
 static bool asks_for_time(const struct extract *e, uint64_t t)
@@ -521,7 +544,7 @@ static int take_stated(const struct passage *p, const struct ptd_stated_call *ca
 static int find_thread(struct extract *e, const struct ptd_slice *slice,
 		       struct extract_thread **ret_thread)
 {
-	const uint64_t key = (uint64_t)slice->pid << 32 | slice->tid;
+	const uint64_t key = key_of(slice->cpu, slice->pid, slice->tid);
 	const uint64_t *found = map_get(&e->by_thread, key);
 	const size_t index = found ? (size_t)*found : e->threads.n;
 	int r;
@@ -545,7 +568,7 @@ static bool may_have_run(const struct passage *p, uint64_t t)
 	if (!p->extract->timeline)
 		return true;
 	timeline_at(p->extract->timeline, p->batch->slice->cpu, t, &stay);
-	return extract_asks_for_stay(p->extract, &stay);
+	return extract_asks_for_stay(p->extract, p->batch->slice->cpu, &stay);
 }
 
 /* Leave out all of the batch, but for gaps if it is not known which thread ran. */

@@ -16,7 +16,8 @@
  * - Where instructions of a thread are left out between two that are kept, PTD_MARK_OUT_OF_SCOPE
  *   stands.
  *
- * Where the last instructions of each thread are asked for, marks of a thread are kept from its
+ * Where the last instructions of each thread are asked for, the idle threads of two CPUs are two
+ * threads, and so is what no known thread ran on two CPUs. Marks of a thread are kept from its
  * first instruction on that is, and gaps of no known thread from the first instruction on.
  *
  * If threads are asked for, and it is not known which thread ran, the instructions are left out. A
@@ -66,8 +67,16 @@ uint64_t extract_to(const struct extract *extract);
 /* Return: whether something that ran on @cpu may be asked for. */
 bool extract_asks_for_cpu(const struct extract *extract, uint32_t cpu);
 
-/* Return: whether something that ran in @stay may be asked for. */
-bool extract_asks_for_stay(const struct extract *extract, const struct stay *stay);
+/* Return: whether something that ran in @stay on @cpu may be asked for. */
+bool extract_asks_for_stay(const struct extract *extract, uint32_t cpu, const struct stay *stay);
+
+/*
+ * The last instructions of each thread may be asked for, and also those on each CPU of which it is
+ * not known which thread ran them. A stay does not show these: they ran where two threads met.
+ *
+ * Return: whether such instructions on @cpu are asked for, and since which time.
+ */
+bool extract_asks_for_unknown(const struct extract *extract, uint32_t cpu, uint64_t *ret_since);
 
 /*
  * To find the last instructions of each thread (ptd_part.last), the stream is decoded backwards,

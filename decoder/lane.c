@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/stays.h"
 #include "record/tsc.h"
 
 #define LANE_RUNS_MAX  (4 * ENGINE_STEP_RUNS_MAX)
@@ -14,7 +15,7 @@
 /* A PSB+ has fewer packets that an engine stops for. */
 #define JOINT_STEPS_MAX 64
 
-/* How many stays, of one thread and the idle thread, are looked at for a stretch of code. */
+/* How many stays are looked at for foreign processes that took turns. */
 #define STAYS_MAX 64
 
 static const struct stay nobody = { .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN, .comm = "" };
@@ -140,12 +141,7 @@ static bool is_before_sideband(const struct lane *lane)
 
 static void stay_at(const struct lane *lane, uint64_t time, struct stay *ret_stay)
 {
-	const struct trace_queue *queue = lane->config.queue;
-
-	if (queue->cpu == TRACE_NONE)
-		timeline_at_tid(lane->config.timeline, queue->tid, time, ret_stay);
-	else
-		timeline_at(lane->config.timeline, queue->cpu, time, ret_stay);
+	stays_at(lane->config.timeline, lane->config.queue, time, ret_stay);
 }
 
 /* Set @stay to that of the only thread that ever ran, if there was only one. */
@@ -178,40 +174,21 @@ static void only_stay(struct lane *lane, struct stay *stay)
 	*stay = lane->only_stay;
 }
 
-static bool same_thread(const struct stay *a, const struct stay *b)
-{
-	return a->pid == b->pid && a->tid == b->tid && a->space == b->space;
-}
-
 /*
  * Find the thread whose code ran at some time between @from and @to, inclusive. If threads took
- * turns in that time, it is not known who ran, and only the kernel's code is known. The idle thread
- * does not count if the code is user code.
+ * turns in that time, it is not known who ran, and only the kernel's code is known.
  */
 static void stay_between(const struct lane *lane, uint64_t from, uint64_t to, bool is_user,
 			 struct stay *ret_stay)
 {
-	struct stay stay, next;
+	const struct lane_config *c = &lane->config;
 
 	if (lane->has_stay && lane->stay.start <= from && to < lane->stay.end) {
 		*ret_stay = lane->stay;
-		return;
+	} else if (!stays_between(c->timeline, c->queue, from, to, is_user, ret_stay)) {
+		*ret_stay = nobody;
+		ret_stay->space = timeline_kernel(c->timeline);
 	}
-	stay_at(lane, from, &stay);
-	next = stay;
-	for (size_t n = 0; next.end <= to && next.end < UINT64_MAX; n++) {
-		stay_at(lane, next.end, &next);
-		if (is_user && next.tid == 0 && n < STAYS_MAX)
-			continue;
-		if (is_user && stay.tid == 0)
-			stay = next;
-		if (!same_thread(&stay, &next) || n >= STAYS_MAX) {
-			*ret_stay = nobody;
-			ret_stay->space = timeline_kernel(lane->config.timeline);
-			return;
-		}
-	}
-	*ret_stay = stay;
 }
 
 /* Return: whether only foreign processes ran between @from and @to, inclusive. */
@@ -850,6 +827,9 @@ static int seek(struct lane *lane, uint64_t cut)
 		return r;
 	lane->stats.bytes_out_of_scope += engine_offset(lane->engine) - offset;
 	lane->limit = lane->limit_tsc = 0;
+	/* Threads that are known may have run in between, so this is another slice. */
+	if (lane->stay.tid == PTD_ID_UNKNOWN)
+		lane->has_stay = false;
 	lane->at_joint = true;
 	lane->joint = cut;
 	set_cut(lane, sections_next_cut(&lane->sections, cut));

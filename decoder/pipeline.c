@@ -628,16 +628,22 @@ static uint64_t latest_before(const struct ptd_decoder *d, uint64_t time)
 	return latest;
 }
 
-/* Return: whether all lanes can begin at any section. */
+/* Return: whether all lanes can begin at any section, and what they count is in order of time. */
 static bool can_seek(const struct ptd_decoder *d)
 {
+	const size_t n = d->trace->n_queues;
 	bool can = engine_can_join(d->lane_config.engine);
+	uint64_t since;
 
-	for (size_t i = 0; i < d->trace->n_queues && can; i++)
-		can = sections_exist(
-		    &(struct sections_config){ .trace = d->trace,
-					       .queue = &d->trace->queues[i],
-					       .cut_size = d->lane_config.cut_size });
+	for (size_t i = 0; i < n && can; i++) {
+		const struct trace_queue *queue = &d->trace->queues[i];
+
+		can = sections_exist(&(struct sections_config){
+		    .trace = d->trace, .queue = queue, .cut_size = d->lane_config.cut_size });
+		/* What no known thread ran is of one CPU, but not of one buffer of a thread. */
+		if (n > 1 && queue->cpu == TRACE_NONE)
+			can = can && !extract_asks_for_unknown(d->extract, queue->cpu, &since);
+	}
 	return can;
 }
 

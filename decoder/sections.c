@@ -2,6 +2,7 @@
 
 #include "decoder/sections.h"
 
+#include "decoder/stays.h"
 #include "record/tsc.h"
 
 void sections_init(struct sections *sections, const struct sections_config *config, size_t span)
@@ -43,12 +44,23 @@ static uint64_t time_at(struct sections *sections, uint64_t cut)
 
 static void stay_at(const struct sections_config *config, uint64_t time, struct stay *ret_stay)
 {
-	const struct trace_queue *queue = config->queue;
+	stays_at(config->timeline, config->queue, time, ret_stay);
+}
 
-	if (queue->cpu == TRACE_NONE)
-		timeline_at_tid(config->timeline, queue->tid, time, ret_stay);
-	else
-		timeline_at(config->timeline, queue->cpu, time, ret_stay);
+/* Return: whether it is known of nothing that ran at @time which thread ran it. */
+static bool is_before_sideband(const struct sections_config *config, uint64_t time)
+{
+	return config->trace->facts.clock.valid && time < config->queue->sideband_since;
+}
+
+/* Return: whether what ran between @from and @to, inclusive, may be of no known thread. */
+static bool may_be_unknown(const struct sections_config *config, uint64_t from, uint64_t to)
+{
+	struct stay stay;
+
+	return is_before_sideband(config, from) ||
+	       !stays_between(config->timeline, config->queue, from, to, true, &stay) ||
+	       stay.tid == PTD_ID_UNKNOWN;
 }
 
 /* What is lost between spans, and what the recorder lost, has its place in the stream. */
@@ -62,11 +74,17 @@ bool sections_exist(const struct sections_config *config)
 
 uint64_t sections_latest_before(const struct sections_config *config, uint64_t time)
 {
+	uint64_t since;
+	const bool asks_for_unknown =
+	    extract_asks_for_unknown(config->extract, config->queue->cpu, &since);
 	struct stay stay;
 
 	for (; time > 0; time = stay.start) {
 		stay_at(config, time - 1, &stay);
-		if (extract_asks_for_stay(config->extract, &stay))
+		/* What no known thread ran may be from before another thread came. */
+		if (extract_asks_for_stay(config->extract, config->queue->cpu, &stay) ||
+		    (asks_for_unknown &&
+		     (stay.end < UINT64_MAX || is_before_sideband(config, time - 1))))
 			return time - 1;
 		if (stay.start >= time)
 			break;
@@ -86,17 +104,18 @@ static uint64_t needed_since(const struct sections *sections, uint64_t time,
 {
 	const struct extract *extract = sections->config.extract;
 	const uint64_t from = extract_from(extract), to = extract_to(extract);
+	const uint32_t cpu = sections->config.queue->cpu;
 	struct stay stay;
 
 	if (time < from) {
 		stay_at(&sections->config, from, &stay);
-		if (extract_asks_for_stay(extract, &stay) && !is_open(slice, &stay))
+		if (extract_asks_for_stay(extract, cpu, &stay) && !is_open(slice, &stay))
 			return time < stay.start ? stay.start : time;
 		time = from;
 	}
 	while (time < to) {
 		stay_at(&sections->config, time, &stay);
-		if (extract_asks_for_stay(extract, &stay))
+		if (extract_asks_for_stay(extract, cpu, &stay))
 			return time;
 		if (stay.end <= time)
 			return time;
@@ -127,24 +146,73 @@ static uint64_t last_cut_before(struct sections *sections, uint64_t cut, uint64_
 	return cut;
 }
 
+/*
+ * Return: since when what no known thread ran is needed so that it is decoded from the beginning of
+ *         its slice on, of which something is needed from @since on.
+ */
+static uint64_t slice_of_unknown(struct sections *sections, uint64_t since)
+{
+	const uint64_t first = psbs_next(&sections->psbs, 0);
+	uint64_t time;
+
+	for (;; since = time) {
+		time = time_at(sections, last_cut_before(sections, first, since));
+		if (time == 0 || time >= since || !may_be_unknown(&sections->config, time, since))
+			return since;
+	}
+}
+
+/*
+ * Return: a time, from @time on, before which nothing of no known thread is needed, and near which
+ *         something may be; UINT64_MAX: there is none.
+ */
+static uint64_t unknown_since(struct sections *sections, uint64_t time)
+{
+	const struct sections_config *config = &sections->config;
+	struct stay stay;
+	uint64_t since;
+
+	if (!extract_asks_for_unknown(config->extract, config->queue->cpu, &since) ||
+	    time >= extract_to(config->extract))
+		return UINT64_MAX;
+	if (!sections->has_unknown) {
+		sections->unknown_since = slice_of_unknown(sections, since);
+		sections->has_unknown = true;
+	}
+	if (time < sections->unknown_since)
+		time = sections->unknown_since;
+	stay_at(config, time, &stay);
+	return is_before_sideband(config, time) ? time : stay.end;
+}
+
 uint64_t sections_needed(struct sections *sections, uint64_t cut, const struct stay *slice)
 {
-	uint64_t next, psb, time, since;
+	if (!sections->config.extract || !sections_exist(&sections->config))
+		return cut;
+	while (cut < sections->size) {
+		const uint64_t next = sections_next_cut(sections, cut);
+		/* What is before the first PSB has no time. */
+		const uint64_t time =
+		    time_at(sections, cut == 0 ? psbs_next(&sections->psbs, 0) : cut);
+		uint64_t since, unknown, end;
 
-	if (!sections->config.extract || !sections_exist(&sections->config) ||
-	    cut >= sections->size)
-		return cut;
-	next = sections_next_cut(sections, cut);
-	/* What is before the first PSB has no time. */
-	psb = cut == 0 ? psbs_next(&sections->psbs, 0) : cut;
-	time = time_at(sections, psb);
-	if (time == 0)
-		return cut;
-	since = needed_since(sections, time, slice);
-	if (since == UINT64_MAX)
-		return sections->size;
-	time = time_at(sections, next);
-	if (next == sections->size || time == 0 || since <= time)
-		return cut;
-	return last_cut_before(sections, next, since);
+		if (time == 0)
+			return cut;
+		since = needed_since(sections, time, slice);
+		unknown = unknown_since(sections, time);
+		if (since == UINT64_MAX && unknown == UINT64_MAX)
+			return sections->size;
+		end = time_at(sections, next);
+		if (next == sections->size || end == 0 || since <= end)
+			return cut;
+		if (since <= unknown)
+			return last_cut_before(sections, next, since);
+		if (unknown > end)
+			cut = last_cut_before(sections, next, unknown);
+		else if (may_be_unknown(&sections->config, time, end))
+			return cut;
+		else
+			cut = next;
+	}
+	return cut;
 }

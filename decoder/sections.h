@@ -10,6 +10,9 @@
  * PSB+ states. The timeline says who ran then. So sections that can matter are found by binary
  * search, which reads some PSBs and nothing else.
  *
+ * Where one thread gives way to another, code may be of no known thread. If that is asked for, the
+ * sections are needed in which this can be so.
+ *
  * The slices of a part are in the same order as in the whole stream. Therefore, of a slice that
  * goes on where the times that are asked for begin, the section where the slice begins is needed,
  * too.
@@ -36,6 +39,10 @@ struct sections {
 	struct sections_config config;
 	struct psbs psbs;
 	uint64_t size; /* of the span */
+
+	/* Since when what no known thread ran is needed, once that was found out. */
+	bool has_unknown;
+	uint64_t unknown_since;
 };
 
 /* Begin with span @span of the queue. All that @config points to is borrowed. */

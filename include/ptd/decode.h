@@ -88,7 +88,10 @@ struct ptd_part {
 	const char *const *objects; /* paths, as struct ptd_object has them, or their last parts */
 	size_t n_objects;
 
-	/* Of each thread, only the last so many instructions of what else is asked for; 0: all. */
+	/*
+	 * Of each thread, only the last so many instructions of what else is asked for; 0: all. The
+	 * idle threads of two CPUs are two threads, and so is what no known thread ran on two CPUs.
+	 */
 	uint64_t last;
 };
 

@@ -209,7 +209,7 @@ static void text_deinit(struct text *text)
 
 /* Of each thread: whether its last instruction was kept, and how many come before its last ones. */
 struct keeping {
-	uint64_t pid, tid;
+	uint64_t of, tid; /* of: its CPU or its process */
 	bool keeps;
 	uint64_t n_before;
 };
@@ -226,11 +226,15 @@ struct filter {
 
 static struct keeping *keeping_of(struct filter *filter, const struct line *line)
 {
+	/* Each CPU has a thread of its own that is idle, or that is not known. */
+	const bool is_of_cpu = line->tid == 0 || line->tid == UINT64_MAX;
+	const uint64_t of = is_of_cpu ? line->cpu : line->pid;
+
 	for (size_t i = 0; i < filter->keepings.n; i++)
-		if (filter->keepings.items[i].pid == line->pid &&
+		if (filter->keepings.items[i].of == of &&
 		    filter->keepings.items[i].tid == line->tid)
 			return &filter->keepings.items[i];
-	if (vec_push(&filter->keepings, { .pid = line->pid, .tid = line->tid }) < 0)
+	if (vec_push(&filter->keepings, { .of = of, .tid = line->tid }) < 0)
 		error(1, ENOMEM, "threads");
 	return &filter->keepings.items[filter->keepings.n - 1];
 }

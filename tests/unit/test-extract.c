@@ -199,12 +199,48 @@ static void broken_flow(void **state)
 	extract_free(extract);
 }
 
+/* The last instructions of the idle thread of each CPU, and of a thread that is not known there. */
+static void last_of_each_cpu(void **state)
+{
+	static const uint32_t ids[] = { 0, PTD_ID_UNKNOWN };
+	const struct ptd_part part = { .last = 3 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		struct extract_counts counts = {};
+		struct extract *extract;
+		struct ptd_batch batch;
+		struct stream stream;
+
+		stream_init(&stream);
+		stream.batch.n_marks = 0;
+		stream.slice.pid = stream.slice.tid = ids[i];
+		assert_int_equal(extract_new(&part, NULL, &extract), 0);
+		extract_begin_search(extract);
+		extract_begin_window(extract, 1, UINT64_MAX);
+		for (stream.slice.cpu = 3; stream.slice.cpu < 5; stream.slice.cpu++)
+			assert_int_equal(extract_batch(extract, &stream.batch, &counts, &batch), 0);
+		extract_end_window(extract);
+		extract_end_search(extract);
+		for (stream.slice.cpu = 3; stream.slice.cpu < 5; stream.slice.cpu++) {
+			uint64_t n = 0;
+
+			assert_int_equal(extract_batch(extract, &stream.batch, &counts, &batch), 0);
+			for (size_t k = 0; k < batch.n_runs; k++)
+				n += batch.runs[k].n;
+			assert_int_equal(n, 3);
+		}
+		extract_free(extract);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts),
 		cmocka_unit_test(unknown_thread),
 		cmocka_unit_test(broken_flow),
+		cmocka_unit_test(last_of_each_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
