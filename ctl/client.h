@@ -16,6 +16,7 @@
 #include "base/base.h"
 
 #define CLIENT_COMMAND_SIZE 256 /* with its NUL; longer commands are cut */
+#define CLIENT_TRIGGER_SIZE 256 /* likewise */
 
 /* One entry of the a{sv} in a reply that the caller wants. */
 struct client_field {
@@ -70,6 +71,12 @@ struct client_scope {
 	char command[CLIENT_COMMAND_SIZE];
 	uint32_t command_pid;
 	uint64_t started_ns;
+
+	/* For the manifest: the condition that held, in which thread and when (CLOCK_MONOTONIC).
+	 * "": there was none. */
+	char trigger[CLIENT_TRIGGER_SIZE];
+	uint32_t trigger_tid;
+	uint64_t trigger_ns;
 };
 
 /* Take a snapshot and wait until it is written. @ret_reply is the caller's and may be NULL. Return:

@@ -42,7 +42,7 @@ _ptctl() {
 	if [[ $verb == record ]]; then
 		for ((i++; i < COMP_CWORD; i++)); do
 			case ${COMP_WORDS[i]} in
-			-o | --output) ((i++)) ;;
+			-o | --output | --when | --count) ((i++)) ;;
 			--)
 				_ptctl_command $((i + 1))
 				return
@@ -66,12 +66,13 @@ _ptctl() {
 		return
 		;;
 	snapshot:--pid) words=$(cd /proc && printf '%s ' [0-9]*) ;;
-	snapshot:--cpu) return ;;
+	snapshot:--cpu | record:--count) return ;;
+	record:--when) words='enter: signal: exit: exit:failure' ;;
 	*)
 		case $verb in
 		'') words="$verbs --socket --json -h --help --version" ;;
 		status | list) words='--json -h --help' ;;
-		record) words='-o --output --timing -h --help --' ;;
+		record) words='-o --output --timing --when --count -h --help --' ;;
 		snapshot) words='-o --output --pid --cpu --json -h --help' ;;
 		info) words='--json -h --help' ;;
 		keep) words='--release -h --help' ;;

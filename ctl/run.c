@@ -17,19 +17,19 @@
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 
-/* Make "PLUGIN,pool=FD[,timing=1]". QEMU expects commas in a path to be doubled. */
-static char *plugin_argument(const char *plugin, int fd, bool timing)
+/* Make "PLUGIN,pool=FD[,timing=1]OPTIONS". QEMU expects commas in a path to be doubled. */
+static char *plugin_argument(const struct run *run, int fd)
 {
-	char *text = malloc(2 * strlen(plugin) + 48), *to = text;
+	char *text = malloc(2 * strlen(run->plugin) + strlen(run->options) + 48), *to = text;
 
 	if (!text)
 		return NULL;
-	for (const char *c = plugin; *c; c++) {
+	for (const char *c = run->plugin; *c; c++) {
 		*to++ = *c;
 		if (*c == ',')
 			*to++ = ',';
 	}
-	(void)sprintf(to, ",pool=%d%s", fd, timing ? ",timing=1" : "");
+	(void)sprintf(to, ",pool=%d%s%s", fd, run->timing ? ",timing=1" : "", run->options);
 	return text;
 }
 
@@ -149,7 +149,7 @@ int run_program(const struct run *run, pid_t *ret_pid, int *ret_status)
 		fd = fcntl(run->pool_fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return -errno;
-	plugin = plugin_argument(run->plugin, fd, run->timing);
+	plugin = plugin_argument(run, fd);
 	argv = calloc(p->n_argv + 6, sizeof(char *));
 	if (!name || !plugin || !argv)
 		return -ENOMEM;

@@ -19,8 +19,9 @@ struct program;
 struct run {
 	const char *qemu; /* path of the emulator for it */
 	const char *plugin;
-	int pool_fd; /* borrowed */
-	bool timing; /* write MTC and CYC packets */
+	int pool_fd;         /* borrowed */
+	bool timing;         /* write MTC and CYC packets */
+	const char *options; /* further ones of the plugin, ",key=value…"; or "" */
 	const struct program *program;
 };
 

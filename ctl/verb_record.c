@@ -18,12 +18,14 @@
 #include "ctl/program.h"
 #include "ctl/run.h"
 #include "ctl/show.h"
+#include "ctl/trigger.h"
 #include "ctl/verb.h"
 
 /* What the command line asks for. */
 struct wish {
 	const char *output; /* NULL: the snapshot is not copied */
 	bool timing;
+	struct trigger_wish trigger; /* with a condition: instead of a snapshot at the end */
 	char **command;
 };
 
@@ -76,8 +78,39 @@ static int run_unseen(const struct program *program, char **command, pid_t *ret_
 	return r < 0 ? cannot_execute(program->file, r) : EXIT_OK;
 }
 
+/*
+ * Run the program under QEMU, and take snapshots when the conditions hold, if there are any.
+ *
+ * Return: EXIT_OK, or an exit status.
+ */
+static int run_under_qemu(struct run *run, const struct wish *wish, pid_t *ret_pid, int *ret_status)
+{
+	_cleanup_(trigger_freep) struct trigger *trigger = NULL;
+	uint32_t n_taken;
+	int r;
+
+	if (wish->trigger.n_conditions > 0) {
+		if (trigger_new(&wish->trigger, &trigger) < 0)
+			return EXIT_FAILED;
+		run->options = trigger_options(trigger);
+	}
+	r = run_program(run, ret_pid, ret_status);
+	if (r < 0) {
+		errno = -r;
+		log_error("%s: cannot execute it: %m", run->qemu);
+		return EXIT_FAILED;
+	}
+	if (!trigger)
+		return EXIT_OK;
+	r = trigger_finish(trigger, &n_taken);
+	if (r == EXIT_OK && n_taken == 0)
+		log_notice("%s ended, and no condition of --when held: there is no snapshot",
+			   run->program->path);
+	return r;
+}
+
 static int run_emulated(sd_bus *bus, const struct program *program, const struct wish *wish,
-			uint64_t *ret_since_ns, pid_t *ret_pid, int *ret_status)
+			struct client_scope *scope, pid_t *ret_pid, int *ret_status)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(freep) char *qemu = NULL, *plugin = NULL;
@@ -97,21 +130,16 @@ static int run_emulated(sd_bus *bus, const struct program *program, const struct
 	if (r < 0)
 		return client_bad_reply("OpenSource", r);
 	/* The snapshot is not to have what other programs did before. */
-	*ret_since_ns = clock_ns(CLOCK_MONOTONIC);
+	scope->since_ns = scope->started_ns = clock_ns(CLOCK_MONOTONIC);
 	if (program->unseen)
 		return run_unseen(program, wish->command, ret_pid, ret_status);
-	r = run_program(&(struct run){ .qemu = qemu,
-				       .plugin = plugin,
-				       .pool_fd = pool,
-				       .timing = wish->timing,
-				       .program = program },
-			ret_pid, ret_status);
-	if (r < 0) {
-		errno = -r;
-		log_error("%s: cannot execute it: %m", qemu);
-		return EXIT_FAILED;
-	}
-	return EXIT_OK;
+	return run_under_qemu(&(struct run){ .qemu = qemu,
+					     .plugin = plugin,
+					     .pool_fd = pool,
+					     .timing = wish->timing,
+					     .options = "",
+					     .program = program },
+			      wish, ret_pid, ret_status);
 }
 
 /* Return: the program's exit status, as a shell shows it. */
@@ -157,10 +185,9 @@ static int record_emulated(sd_bus *bus, const struct wish *wish, struct client_s
 
 	r = program_init(&program, wish->command);
 	if (r == EXIT_OK)
-		r = run_emulated(bus, &program, wish, &scope->since_ns, &pid, &status);
+		r = run_emulated(bus, &program, wish, scope, &pid, &status);
 	if (r != EXIT_OK)
 		return r;
-	scope->started_ns = scope->since_ns;
 	scope->command_pid = (uint32_t)pid;
 	*ret_status = own_status(program.path, status);
 	return EXIT_OK;
@@ -177,6 +204,10 @@ static int record_native(const struct wish *wish, struct client_scope *scope, in
 	if (wish->timing) {
 		log_error("--timing is for the software source; for hardware, set PT=mtc,cyc in "
 			  "ptd.conf");
+		return EXIT_FAILED;
+	}
+	if (wish->trigger.n_conditions > 0) {
+		log_error("--when is for the software source, and ptd records hardware");
 		return EXIT_FAILED;
 	}
 	r = program_find(command[0], &path);
@@ -204,7 +235,7 @@ static void join_command(char **command, char ret_text[static CLIENT_COMMAND_SIZ
 	printable_clean(ret_text, strlen(ret_text));
 }
 
-static int record_program(const struct context *context, const struct wish *wish, int *ret_status)
+static int record_program(const struct context *context, struct wish *wish, int *ret_status)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	struct client_scope scope = {};
@@ -213,27 +244,86 @@ static int record_program(const struct context *context, const struct wish *wish
 
 	if (wish->output && (r = copyout_check(wish->output)) != EXIT_OK)
 		return r;
+	join_command(wish->command, scope.command);
+	wish->trigger.context = context;
+	wish->trigger.output = wish->output;
+	wish->trigger.scope = &scope;
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = client_is_emulated(bus, &emulated);
 	if (r == EXIT_OK)
 		r = emulated ? record_emulated(bus, wish, &scope, ret_status)
 			     : record_native(wish, &scope, ret_status);
-	if (r != EXIT_OK)
+	if (r != EXIT_OK || wish->trigger.n_conditions > 0)
 		return r;
-	join_command(wish->command, scope.command);
 	r = save_snapshot(bus, &scope, wish->output, context->json);
 	if (r != EXIT_OK)
 		log_notice("%s ran, and ended with status %d", wish->command[0], *ret_status);
 	return r;
 }
 
+/* Add the condition that is @text. Return: 0, or -EINVAL. */
+static int add_condition(struct trigger_wish *trigger, const char *text)
+{
+	struct condition condition;
+
+	if (trigger->n_conditions == CONDITIONS_MAX) {
+		log_error("record: more than %d conditions", CONDITIONS_MAX);
+		return -EINVAL;
+	}
+	if (condition_parse(text, &condition) < 0) {
+		log_error("record: \"%s\" is no condition: enter:FUNCTION[@OBJECT], signal:NAME, "
+			  "exit:STATUS and exit:failure are",
+			  text);
+		return -EINVAL;
+	}
+	condition_deinit(&condition);
+	trigger->conditions[trigger->n_conditions++] = text;
+	return 0;
+}
+
+static int parse_count(const char *text, uint32_t *ret_count)
+{
+	unsigned long count;
+	char *end;
+
+	errno = 0;
+	count = strtoul(text, &end, 10);
+	if (errno || *end || text[0] < '0' || text[0] > '9' || count == 0 || count > UINT32_MAX) {
+		log_error("record: \"%s\" is no number of snapshots", text);
+		return -EINVAL;
+	}
+	*ret_count = (uint32_t)count;
+	return 0;
+}
+
+/* Check that the options belong together. Return: 0, or -EINVAL. */
+static int check_wish(struct wish *wish)
+{
+	struct trigger_wish *trigger = &wish->trigger;
+
+	if (trigger->count > 0 && trigger->n_conditions == 0) {
+		log_error("record: --count is for --when");
+		return -EINVAL;
+	}
+	if (trigger->count > 1 && wish->output) {
+		log_error("record: -o is for one snapshot, and --count allows %" PRIu32,
+			  trigger->count);
+		return -EINVAL;
+	}
+	if (trigger->count == 0)
+		trigger->count = 1;
+	return 0;
+}
+
 static int parse_record(int argc, char **argv, struct wish *wish)
 {
-	enum { TIMING = 256 };
+	enum { TIMING = 256, WHEN, COUNT };
 	static const struct option options[] = {
 		{ "output", required_argument, NULL, 'o' },
 		{ "timing", no_argument, NULL, TIMING },
+		{ "when", required_argument, NULL, WHEN },
+		{ "count", required_argument, NULL, COUNT },
 		{},
 	};
 	int option;
@@ -247,17 +337,26 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 		case TIMING:
 			wish->timing = true;
 			break;
+		case WHEN:
+			if (add_condition(&wish->trigger, optarg) < 0)
+				return -EINVAL;
+			break;
+		case COUNT:
+			if (parse_count(optarg, &wish->trigger.count) < 0)
+				return -EINVAL;
+			break;
 		default:
 			log_error("record: see ptctl record --help");
 			return -EINVAL;
 		}
 	}
 	if (optind >= argc) {
-		log_error("record: which program? ptctl record [-o DIR] [--timing] -- COMMAND...");
+		log_error("record: which program? ptctl record [-o DIR] [--timing] [--when "
+			  "CONDITION]... -- COMMAND...");
 		return -EINVAL;
 	}
 	wish->command = argv + optind;
-	return 0;
+	return check_wish(wish);
 }
 
 int verb_record(const struct context *context, int argc, char **argv)

@@ -197,8 +197,8 @@ static int read_cpus(sd_bus_message *m, struct scope *scope, sd_bus_error *error
 	return 0;
 }
 
-/* Other users see it, in replies and in the manifest. */
-static int read_command(sd_bus_message *m, struct scope *scope)
+/* Read a text that other users see, in replies and in the manifest. */
+static int read_text(sd_bus_message *m, char *ret_text, size_t size)
 {
 	const char *text;
 	int r;
@@ -206,8 +206,8 @@ static int read_command(sd_bus_message *m, struct scope *scope)
 	r = sd_bus_message_read(m, "v", "s", &text);
 	if (r < 0)
 		return r;
-	(void)snprintf(scope->command, sizeof(scope->command), "%s", text);
-	printable_clean(scope->command, strlen(scope->command));
+	(void)snprintf(ret_text, size, "%s", text);
+	printable_clean(ret_text, strlen(ret_text));
 	return 0;
 }
 
@@ -224,11 +224,17 @@ static int read_scope_option(sd_bus_message *m, const char *option, void *userda
 	if (strcmp(option, "cpus") == 0)
 		return read_cpus(m, scope, error);
 	if (strcmp(option, "command") == 0)
-		return read_command(m, scope);
+		return read_text(m, scope->command, sizeof(scope->command));
 	if (strcmp(option, "command_pid") == 0)
 		return sd_bus_message_read(m, "v", "u", &scope->command_pid);
 	if (strcmp(option, "started") == 0)
 		return sd_bus_message_read(m, "v", "t", &scope->started_ns);
+	if (strcmp(option, "trigger") == 0)
+		return read_text(m, scope->trigger, sizeof(scope->trigger));
+	if (strcmp(option, "trigger_tid") == 0)
+		return sd_bus_message_read(m, "v", "u", &scope->trigger_tid);
+	if (strcmp(option, "trigger_time") == 0)
+		return sd_bus_message_read(m, "v", "t", &scope->trigger_ns);
 	return no_option(option, error);
 }
 

@@ -6,9 +6,9 @@
  *
  * The unit that QEMU translates: instructions that run one after the other, of which only the last
  * can be a branch. A block has what is needed to follow control flow, and a hash of its bytes.
- * Blocks are immutable except for @handler and @version, and live as long as the process, because
- * threads refer to the last block they ran. The same code translated again gives the same block;
- * other code at the same address gives another block.
+ * Blocks are immutable except for @handler, @watched and @version, and live as long as the process,
+ * because threads refer to the last block they ran. The same code translated again gives the same
+ * block; other code at the same address gives another block.
  */
 
 #include <stdatomic.h>
@@ -49,6 +49,7 @@ struct block {
 	bool sets_cr3;            /* the last instruction does */
 	uint64_t hash;            /* of its bytes */
 	_Atomic bool handler;     /* a signal handler was registered at @ip */
+	_Atomic uint8_t watched;  /* a condition waits for the entry at @ip: its index plus 1 */
 	_Atomic uint64_t version; /* of its bytes that ptd has: see handover.h */
 	struct block *sibling;    /* another block at the same @ip */
 	uint16_t offsets[];       /* of each instruction from @ip */

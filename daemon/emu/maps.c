@@ -87,6 +87,7 @@ void maps_deinit(struct maps *maps)
 	vec_deinit(&maps->known.list);
 	vec_deinit(&maps->writable.list);
 	vec_deinit(&maps->files);
+	watch_deinit(&maps->watch);
 	(void)pthread_mutex_destroy(&maps->lock);
 }
 
@@ -222,6 +223,16 @@ enum handover_place maps_place(struct maps *maps, uint64_t start, uint64_t size)
 	return place;
 }
 
+uint32_t maps_watched(struct maps *maps, uint64_t ip)
+{
+	uint32_t condition;
+
+	(void)pthread_mutex_lock(&maps->lock);
+	condition = watch_at(&maps->watch, ip);
+	(void)pthread_mutex_unlock(&maps->lock);
+	return condition;
+}
+
 /* --- records ---------------------------------------------------------------------------------- */
 
 static void read_buildid(struct maps *maps, const char *path, struct buildid *ret_id)
@@ -298,6 +309,12 @@ static void write_record(struct maps *maps, struct poolrecord_who who, const str
 		map.flags |= MAP_ANONYMOUS;
 	}
 	poolrecord_mmap(maps->attach, who, &map);
+	if (maps->watch.n_conditions > 0)
+		watch_map(&maps->watch,
+			  &(struct watch_mapping){ .path = is_file(vma) ? vma->path : NULL,
+						   .start = start,
+						   .end = end,
+						   .offset = map.pgoff });
 }
 
 static size_t add_locked(struct maps *maps, struct poolrecord_who who, uint64_t start, uint64_t end,

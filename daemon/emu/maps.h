@@ -18,6 +18,7 @@
 #include "daemon/emu/handover.h"
 #include "daemon/emu/poolrecord.h"
 #include "daemon/emu/target.h"
+#include "daemon/emu/watch.h"
 #include "util/buildid.h"
 #include "util/vec.h"
 
@@ -47,6 +48,7 @@ struct maps {
 	struct maps_ranges known;    /* executable */
 	struct maps_ranges writable; /* that could be written to at some time */
 	bool forgot_writable;        /* @writable is incomplete for want of memory */
+	struct watch watch;          /* functions for whose entry a condition waits */
 	VEC(struct maps_file) files; /* whose build-ids were read */
 };
 
@@ -88,6 +90,9 @@ void maps_note_writable(struct maps *maps, uint64_t start, uint64_t size);
 
 /* Return: where the code at [@start, @start + @size) is; see handover.h. */
 enum handover_place maps_place(struct maps *maps, uint64_t start, uint64_t size);
+
+/* Return: as watch_at(). */
+uint32_t maps_watched(struct maps *maps, uint64_t ip);
 
 /* Add the executable segments of the ELF file that is mapped at @address. */
 void maps_add_image(struct maps *maps, struct poolrecord_who who, uint64_t address);

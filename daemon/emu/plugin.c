@@ -5,15 +5,17 @@
  * records of the program into ptd's pool. Here is what QEMU tells us; what becomes of it is in
  * thread.c and below.
  *
- *	qemu-x86_64 -plugin ptd-emu.so,pool=FD[,log=DIR][,timing=1] PROGRAM …
+ *	qemu-x86_64 -plugin ptd-emu.so,pool=FD[,log=DIR][,timing=1][,when=CONDITIONS,trigger=NAME]
+ *		PROGRAM …
  *
  * or qemu-i386 for 32-bit programs, in which code of other segments than the flat one is not
  * recorded.
  *
  * FD is the pool's memfd, inherited. A ground-truth log goes to DIR, or to $PTD_EMU_LOG. With
  * timing=1 the program, and those that it executes, write MTC and CYC packets, whatever the pool
- * asks for. Where the program executes another one, gen=N counts those before it, and comm=NAME is
- * what the kernel would call it, if that is not as its file.
+ * asks for. When one of the CONDITIONS (util/condition.h) holds, ptctl learns that at its socket
+ * NAME in the abstract namespace. Where the program executes another one, gen=N counts those before
+ * it, and comm=NAME is what the kernel would call it, if that is not as its file.
  */
 
 #include <dlfcn.h>
@@ -155,13 +157,17 @@ static char *options_for(const struct exec *exec)
 {
 	_cleanup_(freep) char *log = process.log_dir ? escape_option(process.log_dir) : NULL;
 	_cleanup_(freep) char *comm = exec->comm ? escape_option(exec->comm) : NULL;
+	const struct tripwire *tripwire = &process.tripwire;
+	const bool has_tripwire = tripwire->socket && !atomic_load(&tripwire->is_over);
+	_cleanup_(freep) char *when = has_tripwire ? escape_option(tripwire->text) : NULL;
 	char *options;
 
-	if ((process.log_dir && !log) || (exec->comm && !comm))
+	if ((process.log_dir && !log) || (exec->comm && !comm) || (has_tripwire && !when))
 		return NULL;
-	if (asprintf(&options, ",gen=%u%s%s%s%s%s", process.generation + 1,
+	if (asprintf(&options, ",gen=%u%s%s%s%s%s%s%s%s%s", process.generation + 1,
 		     process.timing ? ",timing=1" : "", log ? ",log=" : "", log ? log : "",
-		     comm ? ",comm=" : "", comm ? comm : "") < 0)
+		     comm ? ",comm=" : "", comm ? comm : "", when ? ",when=" : "", when ? when : "",
+		     when ? ",trigger=" : "", when ? tripwire->socket : "") < 0)
 		return NULL;
 	return options;
 }
@@ -210,6 +216,21 @@ static void follow_exec(bool at, const uint64_t args[static 6])
 	end_exclusive();
 }
 
+/* The process is about to end. */
+static void pull_tripwire(enum condition_kind kind, uint32_t number)
+{
+	const uint32_t condition = tripwire_holds(&process.tripwire, kind, number);
+
+	if (condition == 0)
+		return;
+	tripwire_pull(&process.tripwire,
+		      &(struct condition_event){ .index = condition - 1,
+						 .pid = (uint32_t)getpid(),
+						 .tid = (uint32_t)syscall(SYS_gettid),
+						 .number = number,
+						 .time_ns = attach_now_ns() });
+}
+
 static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2,
 		       uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
@@ -223,6 +244,8 @@ static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, 
 	if (!self)
 		return;
 	thread_leave(self, number, syscall_ends(kind));
+	if (kind == SYSCALL_EXIT_GROUP)
+		pull_tripwire(CONDITION_EXIT, args[0] & UINT8_MAX);
 	syscall_enter(self, kind, args);
 	if (syscall_executes(kind))
 		follow_exec(kind == SYSCALL_EXECVEAT, self->args);
@@ -270,6 +293,8 @@ static int on_kill(pid_t pid, int signal)
 		process_end(&process);
 	else if (pid == getpid())
 		qemu_plugin_user_exit();
+	if (pid == getpid())
+		pull_tripwire(CONDITION_SIGNAL, (uint32_t)signal);
 	return kill(pid, signal);
 }
 
@@ -301,6 +326,7 @@ struct arguments {
 	const char *log_dir;
 	uint32_t generation;
 	const char *comm;
+	const char *when, *trigger; /* NULL: no conditions */
 	bool timing;
 };
 
@@ -329,6 +355,10 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_argument
 			a.comm = argv[i] + 5;
 		} else if (strncmp(argv[i], "log=", 4) == 0) {
 			a.log_dir = argv[i] + 4;
+		} else if (strncmp(argv[i], "when=", 5) == 0) {
+			a.when = argv[i] + 5;
+		} else if (strncmp(argv[i], "trigger=", 8) == 0) {
+			a.trigger = argv[i] + 8;
 		} else {
 			fprintf(stderr, "ptd-emu.so: unknown argument \"%s\"\n", argv[i]);
 			return -1;
@@ -403,6 +433,27 @@ static int find_self(const struct target *target)
 	return exec_self.qemu && exec_self.plugin ? 0 : -ENOMEM;
 }
 
+/* Read the conditions. Return: 0; or negative errno, and a message was written. */
+static int read_conditions(const struct arguments *a, struct tripwire *ret_tripwire)
+{
+	_cleanup_(freep) char *when = a->when ? strdup(a->when) : NULL;
+	_cleanup_(freep) char *socket = a->trigger ? strdup(a->trigger) : NULL;
+	int r;
+
+	*ret_tripwire = (struct tripwire){};
+	if (!a->when && !a->trigger)
+		return 0;
+	r = when && socket ? tripwire_init(ret_tripwire, socket, when) : -EINVAL;
+	if (r < 0) {
+		fprintf(stderr, "ptd-emu.so: when= and trigger= make no sense: %s\n", strerror(-r));
+		return r;
+	}
+	/* The process has them as long as it lives. */
+	(void)TAKE(when);
+	(void)TAKE(socket);
+	return 0;
+}
+
 /* Attach to the pool. The program must not be able to close its descriptor. */
 static int start_recording(const struct arguments *a, uint8_t mode)
 {
@@ -417,6 +468,9 @@ static int start_recording(const struct arguments *a, uint8_t mode)
 	const char *what;
 	int r;
 
+	r = read_conditions(a, &origin.tripwire);
+	if (r < 0)
+		return r;
 	r = attach_init(&origin.attach, a->pool_fd, &what);
 	if (r < 0) {
 		fprintf(stderr, "ptd-emu.so: descriptor %d: %s: %s\n", a->pool_fd, what,

@@ -62,11 +62,14 @@ int process_init(struct process *process, const struct process_origin *origin)
 		.comm = origin->comm,
 		.timing = origin->timing,
 		.fork_fd = -1,
+		.tripwire = origin->tripwire,
 	};
 	if (origin->timing)
 		process->attach.layout.timing.mtc = process->attach.layout.timing.cyc = true;
 	(void)pthread_mutex_init(&process->lock, NULL);
 	maps_init(&process->maps, &process->attach, &process->target);
+	process->maps.watch.conditions = process->tripwire.conditions;
+	process->maps.watch.n_conditions = process->tripwire.n_conditions;
 	handover_init(&process->handover, &process->attach);
 	if (origin->log_dir) {
 		/* The path is absolute, because the program may change its directory. */
@@ -376,6 +379,8 @@ const struct block *process_translate(struct process *process, struct thread *se
 	}
 	if (block)
 		hand_over_insns(process, block, insns);
+	if (block && process->tripwire.n_conditions > 0)
+		block->watched = (uint8_t)maps_watched(&process->maps, ip);
 	if (self && ip < VSYSCALL_PAGE && !maps_has(&process->maps, ip, 1))
 		surprise(process, self, ip);
 	(void)pthread_mutex_unlock(&process->lock);

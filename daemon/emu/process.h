@@ -22,6 +22,7 @@
 #include "daemon/emu/handover.h"
 #include "daemon/emu/maps.h"
 #include "daemon/emu/target.h"
+#include "daemon/emu/tripwire.h"
 #include "daemon/emu/truthlog.h"
 #include "util/vec.h"
 
@@ -57,6 +58,7 @@ struct process_origin {
 	uint32_t generation; /* number of recorded programs of the process before this one */
 	const char *comm;    /* name of the process in the kernel; NULL: that of the file */
 	bool timing;         /* MTC and CYC packets are written, whatever the pool asks for */
+	struct tripwire tripwire;
 };
 
 /* Addresses of pages. */
@@ -86,6 +88,7 @@ struct process {
 	int fork_fd;         /* the pool's, while a fork is under way; else -1 */
 	_Atomic int state;   /* enum process_state */
 	struct maps maps;
+	struct tripwire tripwire;
 
 	/* Protected by the lock. */
 	pthread_mutex_t lock;

@@ -22,9 +22,10 @@ static enum syscall_kind syscall_kind64(int64_t number)
 		return SYSCALL_MREMAP;
 	case 59:
 		return SYSCALL_EXECVE;
-	case 60:  /* exit */
-	case 231: /* exit_group */
+	case 60:
 		return SYSCALL_EXIT;
+	case 231:
+		return SYSCALL_EXIT_GROUP;
 	case 157:
 		return SYSCALL_PRCTL;
 	case 322:
@@ -37,9 +38,10 @@ static enum syscall_kind syscall_kind64(int64_t number)
 static enum syscall_kind syscall_kind32(int64_t number)
 {
 	switch (number) {
-	case 1:   /* exit */
-	case 252: /* exit_group */
+	case 1:
 		return SYSCALL_EXIT;
+	case 252:
+		return SYSCALL_EXIT_GROUP;
 	case 11:
 		return SYSCALL_EXECVE;
 	case 67:

@@ -26,7 +26,8 @@ enum syscall_kind {
 	SYSCALL_PRCTL,
 	SYSCALL_EXECVE,
 	SYSCALL_EXECVEAT,
-	SYSCALL_EXIT, /* of the thread or the process */
+	SYSCALL_EXIT, /* of the thread, or of the process if it has no other thread */
+	SYSCALL_EXIT_GROUP,
 };
 
 /* Return: which system call of the target @number is. */
@@ -45,5 +46,5 @@ static inline bool syscall_executes(enum syscall_kind kind)
 /* Return: whether the thread may end in the call. */
 static inline bool syscall_ends(enum syscall_kind kind)
 {
-	return kind == SYSCALL_EXIT || syscall_executes(kind);
+	return kind == SYSCALL_EXIT || kind == SYSCALL_EXIT_GROUP || syscall_executes(kind);
 }

@@ -129,9 +129,12 @@ static bool is_at_handler(struct thread *thread, const struct block *block, uint
  * the time packet of the handler is not written yet. */
 static void note_signal(struct thread *thread, const struct block *block)
 {
-	const uint64_t signal = thread->process->read_register(thread->vcpu, PROCESS_SIGNAL);
+	const uint32_t signal =
+	    (uint32_t)thread->process->read_register(thread->vcpu, PROCESS_SIGNAL);
 
-	poolrecord_signal(thread->lease.attach, thread->lease.who, (uint32_t)signal, block->ip);
+	poolrecord_signal(thread->lease.attach, thread->lease.who, signal, block->ip);
+	thread->due = tripwire_holds(&thread->process->tripwire, CONDITION_SIGNAL, signal);
+	thread->due_signal = signal;
 }
 
 static void enter_user_code(struct thread *thread, const struct block *block,
@@ -243,6 +246,35 @@ static void judge_thread_block(struct thread *thread, const struct block *block)
 	}
 }
 
+/* A condition holds before @block. Give the CPU back, so that the rings are complete and the thread
+ * holds up nobody who waits for it, until ptctl has a snapshot. */
+__attribute__((__noinline__)) static void pull_tripwire(struct thread *thread,
+							const struct block *block)
+{
+	const bool is_signal = thread->due != 0;
+	const struct condition_event event = {
+		.index = (is_signal ? thread->due : block->watched) - 1,
+		.pid = thread->lease.who.pid,
+		.tid = thread->lease.who.tid,
+		.number = is_signal ? thread->due_signal : 0,
+		.time_ns = attach_now_ns(),
+		.ip = block->ip,
+	};
+	const bool is_recorded = thread->flow.encode;
+
+	thread->due = 0;
+	if (atomic_load(&thread->process->tripwire.is_over))
+		return;
+	if (is_recorded) {
+		encode_disable_at(thread->flow.encode, block->ip);
+		thread->flow.encode = NULL;
+		lease_give(&thread->lease, false);
+	}
+	tripwire_pull(&thread->process->tripwire, &event);
+	if (is_recorded)
+		enter_user_code(thread, block, LEASE_YIELD);
+}
+
 void thread_begin_block(struct thread *thread, const struct block *block)
 {
 	const struct emu_pool *pool = thread->process->attach.pool;
@@ -272,6 +304,8 @@ void thread_begin_block(struct thread *thread, const struct block *block)
 	} else {
 		enter_user_code(thread, block, LEASE_WAIT);
 	}
+	if (unlikely(thread->due || atomic_load_explicit(&block->watched, memory_order_relaxed)))
+		pull_tripwire(thread, block);
 	thread->flow.block = block;
 	thread->flow.last_began = block->n == 1;
 }

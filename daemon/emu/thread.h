@@ -34,6 +34,8 @@ struct thread {
 	bool wants_tsc;        /* a time packet is needed to order packets and coming records */
 	uint32_t maps;         /* maps_version() before the last time packet */
 	bool hidden;           /* packets are off, because ptd does not have the code */
+	uint32_t due; /* a condition holds since the thread took a signal: its index plus 1 */
+	uint32_t due_signal; /* that signal */
 
 	bool halted; /* the process was halted to execute a program that is not recorded */
 	int call;    /* enum syscall_kind of the system call that the thread is in */

@@ -187,6 +187,11 @@ void scope_write_manifest(const struct scope *scope, const struct map *ran, FILE
 		fprintf(f, PTD_MANIFEST_COMMAND "=%s\n", scope->command);
 	if (scope->command_pid > 0)
 		fprintf(f, PTD_MANIFEST_COMMAND_PID "=%" PRIu32 "\n", scope->command_pid);
+	if (scope->trigger[0])
+		fprintf(f,
+			PTD_MANIFEST_TRIGGER "=%s\n" PTD_MANIFEST_TRIGGER_TID "=%" PRIu32
+					     "\n" PTD_MANIFEST_TRIGGER_TIME "=%" PRIu64 "\n",
+			scope->trigger, scope->trigger_tid, scope->trigger_ns);
 	if (scope->pid > 0) {
 		fprintf(f, "scope_pid=%" PRIu32 "\n", scope->pid);
 		write_pids(ran, f);

@@ -21,6 +21,7 @@
 #include "util/map.h"
 
 #define SCOPE_COMMAND_SIZE 256 /* with its NUL; longer ones are cut */
+#define SCOPE_TRIGGER_SIZE 256 /* likewise */
 
 struct sideband_view;
 
@@ -37,6 +38,12 @@ struct scope {
 	char command[SCOPE_COMMAND_SIZE];
 	uint32_t command_pid;
 	uint64_t started_ns;
+
+	/* What the client says of the condition that held, for the manifest: which, in which thread
+	 * and when, on CLOCK_MONOTONIC in ns. "": there was none. */
+	char trigger[SCOPE_TRIGGER_SIZE];
+	uint32_t trigger_tid;
+	uint64_t trigger_ns;
 };
 
 static inline bool scope_has_cpu(const struct scope *scope, uint32_t cpu)

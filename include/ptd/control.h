@@ -26,7 +26,9 @@
  *						the source was opened last before that time
  *						(CLOCK_MONOTONIC, ns). For the manifest
  *						alone: "command" s, "command_pid" u, what ran, and
- *						"started" t, since when, on that clock
+ *						"started" t, since when, on that clock; "trigger" s,
+ *						"trigger_tid" u, "trigger_time" t, the condition
+ *						that held, in which thread, and when
  *	WaitSnapshot(s id) -> (a{sv} result)	answered when the job is done: "id" s, "path" s,
  *						"bytes" t, …; the job's error if it failed
  *	ListSnapshots() -> aa{sv}		what the spool holds, oldest first

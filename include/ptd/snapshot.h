@@ -104,6 +104,13 @@ struct ptd_code_piece {
 #define PTD_MANIFEST_COMMAND          "command"
 #define PTD_MANIFEST_COMMAND_PID      "command_pid"
 #define PTD_MANIFEST_COMMAND_COMPLETE "command_complete"
+/*
+ * The condition because of which the snapshot was taken, the thread in which it held, and when, on
+ * the records' clock in ns, as the client says. Without the keys somebody asked for the snapshot.
+ */
+#define PTD_MANIFEST_TRIGGER      "trigger"
+#define PTD_MANIFEST_TRIGGER_TID  "trigger_tid"
+#define PTD_MANIFEST_TRIGGER_TIME "trigger_ns"
 /* How many bytes of PT were overwritten while the rings were copied. */
 #define PTD_MANIFEST_DROPPED "pt_dropped"
 /*

@@ -407,9 +407,10 @@ static void take(void **state)
 	assert_string_equal(f->scope.command, "");
 	assert_non_null(strstr(f->said, "asker (process 6, user 5) asked for snapshot TAKEN-1\n"));
 
-	assert_answer(f, "\"TAKEN-1\"", "TakeSnapshot", "a{sv}", 6, "since", "t", UINT64_C(1),
+	assert_answer(f, "\"TAKEN-1\"", "TakeSnapshot", "a{sv}", 9, "since", "t", UINT64_C(1),
 		      "pid", "u", 2, "cpus", "s", "1,3", "command", "s", "a\nb", "command_pid", "u",
-		      3, "started", "t", UINT64_C(4));
+		      3, "started", "t", UINT64_C(4), "trigger", "s", "exit:\x1b", "trigger_tid",
+		      "u", 5, "trigger_time", "t", UINT64_C(6));
 	assert_int_equal(f->scope.since_ns, 1);
 	assert_int_equal(f->scope.pid, 2);
 	assert_true(f->scope.some_cpus);
@@ -417,6 +418,9 @@ static void take(void **state)
 	assert_string_equal(f->scope.command, "a?b");
 	assert_int_equal(f->scope.command_pid, 3);
 	assert_int_equal(f->scope.started_ns, 4);
+	assert_string_equal(f->scope.trigger, "exit:?");
+	assert_int_equal(f->scope.trigger_tid, 5);
+	assert_int_equal(f->scope.trigger_ns, 6);
 	assert_answer(f, "\"TAKEN-1\"", "TakeSnapshot", "a{sv}", 1, "cpus", "s", "");
 	assert_false(f->scope.some_cpus);
 

@@ -511,6 +511,9 @@ static void overwritten(void **state)
 	f->fake.moment.monotonic_ns = 4900;
 	ring[1].head = 124;
 	f->request.scope.command_pid = 17;
+	strcpy(f->request.scope.trigger, "exit:1");
+	f->request.scope.trigger_tid = 18;
+	f->request.scope.trigger_ns = 19;
 	f->request.scope.started_ns = 3899;
 	strcpy(f->request.scope.command, "a command");
 	assert_int_equal(take(f), 0);
@@ -524,7 +527,8 @@ static void overwritten(void **state)
 	assert_has(text, "cpu.0.dropped=0\ncpu.0.overwritten=0\ncpu.0.oldest_ns=4000\n");
 	assert_has(text, "cpu.1.dropped=0\ncpu.1.overwritten=100\ncpu.1.oldest_ns=4000\n");
 	assert_has(text, "cpu.2.overwritten=0\ncpu.2.end");
-	assert_has(text, "\ncommand_complete=no\ncommand=a command\ncommand_pid=17\n");
+	assert_has(text, "\ncommand_complete=no\ncommand=a command\ncommand_pid=17\n"
+			 "trigger=exit:1\ntrigger_tid=18\ntrigger_ns=19\n");
 }
 
 /* Of one without a PSB nothing can be decoded. */

@@ -579,7 +579,8 @@ static void snapshot(void **state)
 	assert_has(f->said, "snapshot ID-7: 2.0 KiB of PT in /some/ID-7\n");
 	assert_has(f->said, "1 object missing in it");
 	assert_string_equal(f->calls, "TakeSnapshot {\"since\":0,\"pid\":0,\"cpus\":\"\","
-				      "\"command\":\"\",\"command_pid\":0,\"started\":0}\n"
+				      "\"command\":\"\",\"command_pid\":0,\"started\":0,"
+				      "\"trigger\":\"\",\"trigger_tid\":0,\"trigger_time\":0}\n"
 				      "WaitSnapshot \"ID-7\"\n");
 
 	/* What a process is called, its snapshot is called. */
@@ -592,7 +593,8 @@ static void snapshot(void **state)
 	assert_int_equal(run(f, verb_snapshot, arguments), EXIT_OK);
 	(void)snprintf(expected, sizeof(expected),
 		       "TakeSnapshot {\"since\":0,\"pid\":%d,\"cpus\":\"1,3-4\",\"command\":\"%s\","
-		       "\"command_pid\":%d,\"started\":0}\n",
+		       "\"command_pid\":%d,\"started\":0,"
+		       "\"trigger\":\"\",\"trigger_tid\":0,\"trigger_time\":0}\n",
 		       getpid(), comm, getpid());
 	assert_has(f->calls, expected);
 	/* One that is no more has no name. */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "util/condition.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Parse a decimal number up to @max. Return: 0 or -EINVAL. */
+static int parse_number(const char *text, uint32_t max, uint32_t *ret_number)
+{
+	unsigned long n;
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9')
+		return -EINVAL;
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (errno || *end || n > max)
+		return -EINVAL;
+	*ret_number = (uint32_t)n;
+	return 0;
+}
+
+static int parse_signal(const char *text, uint32_t *ret_signal)
+{
+	const char *name = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
+
+	for (int i = 1; i < NSIG; i++) {
+		const char *known = sigabbrev_np(i);
+
+		if (known && strcmp(known, name) == 0) {
+			*ret_signal = (uint32_t)i;
+			return 0;
+		}
+	}
+	if (parse_number(text, NSIG - 1, ret_signal) < 0 || *ret_signal == 0)
+		return -EINVAL;
+	return 0;
+}
+
+static int parse_status(const char *text, uint32_t *ret_status)
+{
+	if (strcmp(text, "failure") == 0) {
+		*ret_status = CONDITION_ANY_STATUS;
+		return 0;
+	}
+	return parse_number(text, UINT8_MAX, ret_status);
+}
+
+static int parse_function(const char *text, struct condition *condition)
+{
+	const char *at = strchr(text, '@');
+	const size_t n = at ? (size_t)(at - text) : strlen(text);
+
+	if (n == 0 || (at && (!at[1] || strchr(at + 1, '/'))) ||
+	    strlen(text) >= CONDITION_TEXT_MAX || strchr(text, CONDITION_SEPARATOR))
+		return -EINVAL;
+	condition->function = strndup(text, n);
+	condition->object = at ? strdup(at + 1) : NULL;
+	if (condition->function && (!at || condition->object))
+		return 0;
+	condition_deinit(condition);
+	return -ENOMEM;
+}
+
+int condition_parse(const char *text, struct condition *ret_condition)
+{
+	struct condition condition = {};
+	const char *colon = strchr(text, ':');
+	const size_t n = colon ? (size_t)(colon - text) : 0;
+	int r = -EINVAL;
+
+	if (n == strlen("enter") && strncmp(text, "enter", n) == 0) {
+		condition.kind = CONDITION_ENTER;
+		r = parse_function(colon + 1, &condition);
+	} else if (n == strlen("signal") && strncmp(text, "signal", n) == 0) {
+		condition.kind = CONDITION_SIGNAL;
+		r = parse_signal(colon + 1, &condition.number);
+	} else if (n == strlen("exit") && strncmp(text, "exit", n) == 0) {
+		condition.kind = CONDITION_EXIT;
+		r = parse_status(colon + 1, &condition.number);
+	}
+	if (r == 0)
+		*ret_condition = condition;
+	return r;
+}
+
+void condition_deinit(struct condition *condition)
+{
+	free(condition->function);
+	free(condition->object);
+	*condition = (struct condition){};
+}

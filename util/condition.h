@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Condition
+ *
+ * What `ptctl record --when` waits for in a program that the software source records:
+ *
+ *	enter:FUNCTION[@OBJECT]	a thread enters the function. FUNCTION is the name in the symbol
+ *				table of an ELF file, OBJECT the name of that file without its
+ *				directory; without it, any file that the program maps
+ *	signal:NAME		a thread takes the signal, whether a handler or the end of the
+ *				process follows. NAME as SEGV, SIGSEGV or 11
+ *	exit:STATUS		a process ends by exit() with that status; exit:failure is any
+ *				status but 0
+ *
+ * ptctl passes the conditions, as text, to the plugin of QEMU. When one holds, the thread tells
+ * ptctl so over a socket in the abstract namespace, and waits for the answer, so that its last
+ * instructions are the newest ones when the rings are copied.
+ */
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+#define CONDITIONS_MAX       16
+#define CONDITION_TEXT_MAX   4096 /* of one, with its NUL */
+#define CONDITION_SEPARATOR  '+'  /* between the conditions in the plugin's option */
+#define CONDITION_ANY_STATUS UINT32_MAX
+
+enum condition_kind {
+	CONDITION_ENTER,
+	CONDITION_SIGNAL,
+	CONDITION_EXIT,
+};
+
+struct condition {
+	enum condition_kind kind;
+	char *function;  /* of CONDITION_ENTER */
+	char *object;    /* likewise; NULL: any */
+	uint32_t number; /* the signal or the status; CONDITION_ANY_STATUS: any but 0 */
+};
+
+/* What a thread says when a condition holds: one packet. */
+struct condition_event {
+	uint32_t index; /* of the condition */
+	uint32_t pid, tid;
+	uint32_t number;  /* the signal or the status */
+	uint64_t time_ns; /* on the records' clock */
+	uint64_t ip;      /* of the instruction that the thread was about to execute; 0: none */
+};
+
+/* The answer: one byte. */
+enum condition_answer {
+	CONDITION_GO_ON = 1, /* other conditions, or this one again, may be told */
+	CONDITION_OVER,      /* no condition is of interest any more */
+};
+
+/*
+ * Parse a condition.
+ *
+ * Return: 0, and @ret_condition is to be deinitialized; -EINVAL if @text is none; or -ENOMEM.
+ */
+_must_check_ int condition_parse(const char *text, struct condition *ret_condition);
+void condition_deinit(struct condition *condition);
