@@ -250,47 +250,20 @@ static int parse_size(const char *option, const char *text, uint64_t *ret_size)
 	return 0;
 }
 
-/* @format, NAME:OPTION=VALUE,FLAG, belongs to the command line and is cut up here. */
+/* @format belongs to the command line and is cut up here. */
 static int add_output(struct command *c, char *format)
 {
-	char *options = strchr(format, ':');
-	const struct ptd_sink_ops *ops;
-	struct requested_output *o;
-	size_t n = 0;
+	const int r = requested_add(&c->outputs, format, &diff_ops);
 
-	if (options)
-		*options++ = '\0';
-	ops = strcmp(format, diff_ops.name) == 0 ? &diff_ops : ptd_sink_find(format);
-	if (!ops)
-		return wrong("no such format", format);
-	if (c->n_outputs == COMMAND_OUTPUTS_MAX)
-		return wrong("too many formats", format);
-	c->diff = c->diff || ops == &diff_ops;
-	o = &c->outputs[c->n_outputs++];
-	*o = (struct requested_output){
-		.ops = ops, .config = { .size = sizeof(o->config), .fd = -1, .options = o->options }
-	};
-	for (char *option; (option = strsep(&options, ","));) {
-		if (n == COMMAND_SINK_OPTIONS_MAX)
-			return wrong("too many options of a format", option);
-		if (!ptd_sink_takes_option(ops, option))
-			return wrong("no such option of the format", option);
-		o->options[n++] = option;
-	}
-	for (const struct ptd_sink_option *a = ops->options; a && a->name; a++)
-		if (a->is_required && !ptd_sink_option(&o->config, a->name))
-			return wrong("the format needs an option", a->name);
+	if (r < 0)
+		return STATUS_USAGE;
+	c->diff = c->diff || c->outputs.items[c->outputs.n - 1].ops == &diff_ops;
 	return 0;
 }
 
 static int set_output_path(struct command *c, const char *path)
 {
-	if (c->n_outputs == 0)
-		return wrong("-o belongs behind the -f it is for", path);
-	if (c->outputs[c->n_outputs - 1].path)
-		return wrong("one -o too many", path);
-	c->outputs[c->n_outputs - 1].path = path;
-	return 0;
+	return requested_set_path(&c->outputs, path) < 0 ? STATUS_USAGE : 0;
 }
 
 enum {
@@ -556,11 +529,11 @@ static int find_snapshot(const struct command *c, const char **input, char **ret
 static int check_diff(const struct command *c)
 {
 	const char *const inputs[] = { c->options.input, c->other_input };
-	const struct ptd_sink_config *config = &c->outputs[0].config;
+	const struct ptd_sink_config *config = &c->outputs.items[0].config;
 
 	if (!c->diff)
 		return STATUS_OK;
-	if (c->n_outputs > 1)
+	if (c->outputs.n > 1)
 		return wrong("-f diff is the only format, if it is one", NULL);
 	if (!c->options.input || (!c->other_input && !ptd_sink_option(config, "function")))
 		return wrong("-f diff compares two inputs, or executions of a function in one",
@@ -607,21 +580,19 @@ int command_parse(struct command *c, int argc, char **argv)
 		return wrong("--core goes with a recording", c->options.core);
 	if (c->options.input && c->options.raw_filter)
 		return wrong("--filter goes with --raw-pt", c->options.raw_filter);
-	if (c->verify && (c->n_outputs > 0 || c->options.engine))
+	if (c->verify && (c->outputs.n > 0 || c->options.engine))
 		return wrong("--verify decodes with both engines, and writes no format", NULL);
 	if (c->verify && c->positions)
 		return wrong("--lines and --inlines go with a format", NULL);
 	if (c->verify && c->options.input && strcmp(c->options.input, "-") == 0)
 		return wrong("--verify reads its input twice", c->options.input);
-	if (c->check && (c->n_outputs > 0 || c->verify || !c->options.input))
+	if (c->check && (c->outputs.n > 0 || c->verify || !c->options.input))
 		return wrong("--check reads a drmemtrace directory, and writes no format", NULL);
 	asked_fill_in(&c->asked, &c->options.part);
-	if (c->n_outputs == 0 && !c->verify && !c->check)
+	if (c->outputs.n == 0 && !c->verify && !c->check)
 		(void)add_output(c, "text");
-	for (size_t i = 0; i < c->n_outputs; i++)
-		if (c->outputs[i].ops->directories && !c->outputs[i].path)
-			return wrong("a directory must be named by -o for format",
-				     c->outputs[i].ops->name);
+	if (requested_check(&c->outputs) < 0)
+		return STATUS_USAGE;
 	status = check_diff(c);
 	if (status == STATUS_OK)
 		status = find_snapshot(c, &c->options.input, &c->snapshots[0]);

@@ -12,15 +12,11 @@
 
 #include "base/base.h"
 #include "decoder/cmd/asked.h"
-#include "decoder/cmd/creator.h"
 #include "decoder/cmd/rawcode.h"
+#include "decoder/cmd/requested.h"
 #include "ptd/decode.h"
-#include "ptd/sink.h"
 #include "ptd/threads.h"
 #include "util/vec.h"
-
-#define COMMAND_OUTPUTS_MAX      8
-#define COMMAND_SINK_OPTIONS_MAX 8 /* for one output */
 
 /* Exit statuses. */
 enum {
@@ -28,16 +24,6 @@ enum {
 	STATUS_FAILED = 1,
 	STATUS_USAGE = 2,
 	STATUS_GAPS = 3, /* decoded, but the input was damaged or code was missing */
-};
-
-/* An output that the command line asks for: a kind of sink, and where it writes to. */
-struct requested_output {
-	const struct ptd_sink_ops *ops;                    /* borrowed */
-	const char *path;                                  /* NULL: standard output */
-	const char *options[COMMAND_SINK_OPTIONS_MAX + 1]; /* ended by NULL */
-	struct ptd_sink_config config;
-	struct creator creator; /* of a sink that makes files in a directory */
-	struct ptd_sink *sink;  /* NULL until it is opened */
 };
 
 /* Code for a bare PT stream, as the command line names it; its files have not been read. */
@@ -57,8 +43,7 @@ struct command {
 	VEC(struct command_code) code;
 	struct rawcode raw_code; /* what command_read_code() found in @code */
 	struct asked asked;      /* the part of the trace that is asked for */
-	struct requested_output outputs[COMMAND_OUTPUTS_MAX];
-	size_t n_outputs;
+	struct requested_outputs outputs;
 	enum ptd_show_positions positions; /* in all outputs that list instructions */
 	uint64_t max_output;  /* bytes that all outputs together may have; 0: no limit */
 	uint64_t room;        /* bytes of max_output that are left */

@@ -62,7 +62,7 @@ static bool is_of_input(const char *input, const struct stat *st)
 /* Return: whether writing the output would destroy an input or what another output writes. */
 static bool is_taken(const struct command *c, size_t output)
 {
-	const char *path = c->outputs[output].path;
+	const char *path = c->outputs.items[output].path;
 	struct stat st;
 	bool taken;
 
@@ -75,7 +75,7 @@ static bool is_taken(const struct command *c, size_t output)
 		taken = taken || is_file(c->code.items[i].path, &st) ||
 			is_file(c->code.items[i].address_path, &st);
 	for (size_t i = 0; i < output; i++)
-		taken = taken || is_file(c->outputs[i].path, &st);
+		taken = taken || is_file(c->outputs.items[i].path, &st);
 	return taken;
 }
 
@@ -98,8 +98,8 @@ static int cannot_write(const struct command *c, const struct requested_output *
 static int open_targets(struct command *c)
 {
 	c->room = c->max_output;
-	for (size_t i = 0; i < c->n_outputs; i++) {
-		struct requested_output *o = &c->outputs[i];
+	for (size_t i = 0; i < c->outputs.n; i++) {
+		struct requested_output *o = &c->outputs.items[i];
 		int r;
 
 		if (is_taken(c, i)) {
@@ -125,8 +125,8 @@ static int open_targets(struct command *c)
 /* @d is the decoder that the outputs may ask for source positions; NULL: none. */
 static int open_outputs(struct command *c, const struct ptd_info *info, struct ptd_decoder *d)
 {
-	for (size_t i = 0; i < c->n_outputs; i++) {
-		struct requested_output *o = &c->outputs[i];
+	for (size_t i = 0; i < c->outputs.n; i++) {
+		struct requested_output *o = &c->outputs.items[i];
 		char *message = NULL;
 		int r;
 
@@ -147,8 +147,8 @@ static int open_outputs(struct command *c, const struct ptd_info *info, struct p
 
 static void close_outputs(struct command *c)
 {
-	for (size_t i = 0; i < c->n_outputs; i++) {
-		struct requested_output *o = &c->outputs[i];
+	for (size_t i = 0; i < c->outputs.n; i++) {
+		struct requested_output *o = &c->outputs.items[i];
 
 		if (o->sink)
 			ptd_sink_free(o->sink);
@@ -170,8 +170,8 @@ static void prepare_progress(const struct command *c)
 	struct timespec now;
 
 	progress.is_wanted = isatty(STDERR_FILENO);
-	for (size_t i = 0; i < c->n_outputs && isatty(STDOUT_FILENO); i++)
-		if (!c->outputs[i].path && !c->outputs[i].ops->writes_last)
+	for (size_t i = 0; i < c->outputs.n && isatty(STDOUT_FILENO); i++)
+		if (!c->outputs.items[i].path && !c->outputs.items[i].ops->writes_last)
 			progress.is_wanted = false;
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	progress.shown = now.tv_sec;
@@ -239,8 +239,8 @@ static int list_sideband(struct command *c, struct ptd_decoder *d)
 	int r;
 
 	while (ptd_decoder_next_sideband(d, &record) == 0) {
-		for (size_t i = 0; i < c->n_outputs; i++) {
-			struct requested_output *o = &c->outputs[i];
+		for (size_t i = 0; i < c->outputs.n; i++) {
+			struct requested_output *o = &c->outputs.items[i];
 
 			r = ptd_sink_sideband(o->sink, record);
 			if (r < 0)
@@ -253,9 +253,9 @@ static int list_sideband(struct command *c, struct ptd_decoder *d)
 /* Log that @writer failed. */
 static int cannot_write_batch(const struct command *c, const struct ptd_writer *writer, int r)
 {
-	for (size_t i = 0; i < c->n_outputs; i++)
-		if (c->outputs[i].sink == ptd_writer_failed(writer))
-			return cannot_write(c, &c->outputs[i], r);
+	for (size_t i = 0; i < c->outputs.n; i++)
+		if (c->outputs.items[i].sink == ptd_writer_failed(writer))
+			return cannot_write(c, &c->outputs.items[i], r);
 	return log_error_errno(r, "cannot write: %m");
 }
 
@@ -283,13 +283,13 @@ static int decode_batches(struct command *c, struct ptd_decoder *d, struct ptd_w
 
 static int write_batches(struct command *c, struct ptd_decoder *d)
 {
-	struct ptd_sink *sinks[COMMAND_OUTPUTS_MAX];
+	struct ptd_sink *sinks[REQUESTED_MAX];
 	struct ptd_writer *writer;
 	int r;
 
-	for (size_t i = 0; i < c->n_outputs; i++)
-		sinks[i] = c->outputs[i].sink;
-	r = ptd_writer_new(c->threads, sinks, c->n_outputs, &writer);
+	for (size_t i = 0; i < c->outputs.n; i++)
+		sinks[i] = c->outputs.items[i].sink;
+	r = ptd_writer_new(c->threads, sinks, c->outputs.n, &writer);
 	if (r < 0)
 		return log_error_errno(r, "cannot write: %m");
 	decoder_set_expander(d, writer_expander(writer));
@@ -302,9 +302,9 @@ static int write_batches(struct command *c, struct ptd_decoder *d)
 /* Return: whether a sink wants batches (@batches), or sideband records (else). */
 static bool wants(const struct command *c, bool batches)
 {
-	for (size_t i = 0; i < c->n_outputs; i++)
-		if (batches ? ptd_sink_wants_batches(c->outputs[i].sink)
-			    : ptd_sink_wants_sideband(c->outputs[i].sink))
+	for (size_t i = 0; i < c->outputs.n; i++)
+		if (batches ? ptd_sink_wants_batches(c->outputs.items[i].sink)
+			    : ptd_sink_wants_sideband(c->outputs.items[i].sink))
 			return true;
 	return false;
 }
@@ -338,8 +338,8 @@ static int finish_outputs(struct command *c, const struct ptd_stats *stats)
 {
 	int r;
 
-	for (size_t i = 0; i < c->n_outputs; i++) {
-		struct requested_output *o = &c->outputs[i];
+	for (size_t i = 0; i < c->outputs.n; i++) {
+		struct requested_output *o = &c->outputs.items[i];
 		const char *omission;
 
 		r = ptd_sink_finish(o->sink, stats);
@@ -555,8 +555,8 @@ static int close_inherited(const struct command *c)
 		if (r == 0)
 			r = vec_push(&paths, c->code.items[i].address_path);
 	}
-	for (size_t i = 0; i < c->n_outputs && r == 0; i++)
-		r = vec_push(&paths, c->outputs[i].path);
+	for (size_t i = 0; i < c->outputs.n && r == 0; i++)
+		r = vec_push(&paths, c->outputs.items[i].path);
 	if (r == 0)
 		r = inherit_only(paths.items, paths.n);
 	vec_deinit(&paths);
@@ -753,7 +753,7 @@ static int show_stream(struct command *c, struct diff *diff, unsigned int pass, 
 /* Compare the two inputs. Return: an exit status. */
 static int write_diff(struct command *c)
 {
-	const struct ptd_sink_config *config = &c->outputs[0].config;
+	const struct ptd_sink_config *config = &c->outputs.items[0].config;
 	const char *const inputs[] = { c->options.input, c->other_input ?: c->options.input };
 	struct diff_subject subject = {
 		.names = { inputs[0], inputs[1] },
@@ -770,7 +770,7 @@ static int write_diff(struct command *c)
 		option_number(config, "b", &subject.numbers[DIFF_B]) ?: diff_new(&subject, &diff);
 	if (r < 0)
 		(void)log_error_errno(r, "-f diff: a and b are numbers, or there is no memory: %m");
-	c->outputs[0].config.userdata = diff;
+	c->outputs.items[0].config.userdata = diff;
 	for (unsigned int pass = 0; r == 0 && pass < DIFF_PASSES && diff_needs(diff, pass); pass++)
 		for (size_t i = 0; r == 0 && i < ARRAY_LEN(inputs); i++) {
 			c->options.input = inputs[i];
@@ -795,8 +795,9 @@ static int write_outputs(struct command *c)
 	char *message = NULL;
 
 	c->options.no_symbols = true;
-	for (size_t i = 0; i < c->n_outputs; i++)
-		c->options.no_symbols = c->options.no_symbols && c->outputs[i].ops->no_symbols;
+	for (size_t i = 0; i < c->outputs.n; i++)
+		c->options.no_symbols =
+		    c->options.no_symbols && c->outputs.items[i].ops->no_symbols;
 	r = ptd_decoder_new(&c->options, &d, &message);
 	clear_progress();
 	if (r < 0) {

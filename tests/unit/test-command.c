@@ -243,33 +243,33 @@ static void outputs(void **state)
 
 	(void)state;
 	c = parse_well(&l, "./a");
-	assert_int_equal(c->n_outputs, 1);
-	assert_string_equal(c->outputs[0].ops->name, "text");
-	assert_null(c->outputs[0].path);
+	assert_int_equal(c->outputs.n, 1);
+	assert_string_equal(c->outputs.items[0].ops->name, "text");
+	assert_null(c->outputs.items[0].path);
 	command_deinit(&l.command);
 
 	c = parse_well(&l, "-f summary -f drmemtrace -o x ./a --format addresses --output y");
-	assert_int_equal(c->n_outputs, 3);
-	assert_string_equal(c->outputs[0].ops->name, "summary");
-	assert_null(c->outputs[0].path);
-	assert_string_equal(c->outputs[1].ops->name, "drmemtrace");
-	assert_string_equal(c->outputs[1].path, "x");
-	assert_string_equal(c->outputs[2].ops->name, "addresses");
-	assert_string_equal(c->outputs[2].path, "y");
+	assert_int_equal(c->outputs.n, 3);
+	assert_string_equal(c->outputs.items[0].ops->name, "summary");
+	assert_null(c->outputs.items[0].path);
+	assert_string_equal(c->outputs.items[1].ops->name, "drmemtrace");
+	assert_string_equal(c->outputs.items[1].path, "x");
+	assert_string_equal(c->outputs.items[2].ops->name, "addresses");
+	assert_string_equal(c->outputs.items[2].path, "y");
 	assert_string_equal(c->options.input, "./a");
 	command_deinit(&l.command);
 
 	c = parse_well(&l, "-f summary:rows=3,rows=4,json -f text ./a");
-	assert_int_equal(c->n_outputs, 2);
-	assert_string_equal(c->outputs[0].options[0], "rows=3");
-	assert_string_equal(c->outputs[0].options[1], "rows=4");
-	assert_string_equal(c->outputs[0].options[2], "json");
-	assert_null(c->outputs[0].options[3]);
-	assert_null(c->outputs[1].options[0]);
+	assert_int_equal(c->outputs.n, 2);
+	assert_string_equal(c->outputs.items[0].options[0], "rows=3");
+	assert_string_equal(c->outputs.items[0].options[1], "rows=4");
+	assert_string_equal(c->outputs.items[0].options[2], "json");
+	assert_null(c->outputs.items[0].options[3]);
+	assert_null(c->outputs.items[1].options[0]);
 	command_deinit(&l.command);
 
 	c = parse_well(&l, "-f text -f text -f text -f text -f text -f text -f text -f text ./a");
-	assert_int_equal(c->n_outputs, COMMAND_OUTPUTS_MAX);
+	assert_int_equal(c->outputs.n, REQUESTED_MAX);
 	command_deinit(&l.command);
 }
 
