@@ -27,6 +27,7 @@ DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol calls sink 
 DAEMON_FOLDERS  = proc config source tasks pt soft spool objects snapshot control
 LIBCOMMON := $(wildcard util/*.c record/*.c)
 LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(DECODER_FOLDERS:%=decoder/%/*.c))
+LIBFILTER := $(filter-out decoder/dlfilter/dlfilter.c,$(wildcard decoder/dlfilter/*.c))
 LIBCMD    := $(filter-out decoder/cmd/main.c,$(wildcard decoder/cmd/*.c))
 LIBPTD    := $(filter-out daemon/main.c,$(wildcard daemon/*.c $(DAEMON_FOLDERS:%=daemon/%/*.c)))
 LIBEMU    := $(filter-out daemon/emu/plugin.c daemon/emu/system_plugin.c,$(wildcard daemon/emu/*.c))
@@ -36,7 +37,7 @@ UNITS     := $(patsubst tests/unit/test-%.c,%,$(wildcard tests/unit/test-*.c))
 FUZZERS   := $(patsubst tests/fuzz/fuzz-%.c,%,$(wildcard tests/fuzz/fuzz-*.c))
 TOOLS     := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
 TARGETS   := $(patsubst tests/targets/%,%,$(wildcard tests/targets/*.c tests/targets/*.cc))
-PROGRAMS   = $(O)/ptd $(O)/ptctl $(O)/ptdecode $(O)/ptd-emu.so
+PROGRAMS   = $(O)/ptd $(O)/ptctl $(O)/ptdecode $(O)/ptd-emu.so $(O)/libptd-dlfilter.so
 LIBRARY    = $(O)/libptdecode.so.$(SO_VERSION) $(O)/libptdecode.a
 
 LIBS_DECODE = -lipt -lZydis -ldw -lelf -llzma -liberty -lzstd -lcrypto -lisal -lminizip -llz4 -lz
@@ -66,6 +67,7 @@ $(O)/%.o: %.c Makefile
 
 $(O)/libcommon.a: $(LIBCOMMON:%.c=$(O)/%.o)
 $(O)/libdecode.a: $(LIBDECODE:%.c=$(O)/%.o)
+$(O)/libfilter.a: $(LIBFILTER:%.c=$(O)/%.o)
 $(O)/libcmd.a: $(LIBCMD:%.c=$(O)/%.o)
 $(O)/libptd.a: $(LIBPTD:%.c=$(O)/%.o)
 $(O)/libemu.a: $(LIBEMU:%.c=$(O)/%.o)
@@ -92,6 +94,9 @@ $(O)/ptctl: $(O)/ctl/main.o $(O)/libctl.a $(O)/libcommon.a
 	$(LINK) -o $@ $^ -lsystemd
 $(O)/ptdecode: $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libdecode.a
 	$(LINK) -o $@ $^ $(LIBS_CMD)
+# perf script loads it.
+$(O)/libptd-dlfilter.so: $(O)/decoder/dlfilter/dlfilter.o $(O)/libfilter.a $(O)/libcmd.a $(O)/libdecode.a decoder/dlfilter/dlfilter.map
+	$(LINK_SHARED) -Wl,--version-script=decoder/dlfilter/dlfilter.map -o $@ $(filter-out %.map,$^) $(LIBS_DECODE)
 # The plugin's undefined symbols are QEMU's.
 $(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o $(O)/libemu.a $(O)/libdecode.a
 	$(LINK_SHARED) -o $@ $^ -lZydis -lelf
@@ -112,7 +117,7 @@ LINK_UNIT = $(LINK) $(FAILING:%=-Wl,--wrap=%) -Wl,--undefined=__wrap_malloc -Wl,
 # A disk that does not answer.
 $(O)/test-idreader: LINK_UNIT += -Wl,--wrap=buildid_read
 
-$(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libcmd.a $(O)/libemu.a $(O)/libdecode.a $(O)/libtest.a
+$(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libfilter.a $(O)/libcmd.a $(O)/libemu.a $(O)/libdecode.a $(O)/libtest.a
 	$(LINK_UNIT) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
 $(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libtest.a $(O)/libptd.a $(O)/libdecode.a
 	$(LINK) -o $@ $^ $(LIBS_DECODE) $(LIBS_DAEMON)
@@ -229,7 +234,8 @@ packages-demo packages-check packages-long: packages-%:
 COMPLETIONS = share/bash-completion/completions
 PAGES     = $(wildcard include/ptd/*.[1-8] daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8])
 INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd:sbin/ptd \
-            755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 644:$(O)/libptdecode.a:lib/libptdecode.a \
+            755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 644:$(O)/libptd-dlfilter.so:lib/libptd-dlfilter.so \
+            644:$(O)/libptdecode.a:lib/libptdecode.a \
             644:$(O)/libptdecode.so.$(SO_VERSION):lib/libptdecode.so.$(SO_VERSION) \
             644:decoder/ptdecode.pc:lib/pkgconfig/ptdecode.pc \
             $(foreach e,$(wildcard examples/*),644:$e:share/doc/ptd/$e) \

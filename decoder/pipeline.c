@@ -267,9 +267,20 @@ static int open_recording(struct ptd_decoder *d, const struct ptd_options *o, ch
 	return timeline_new(d->trace, d->objects, &d->timeline);
 }
 
-/* An input that has batches, which is a trace without queues. */
-static int open_batches(struct ptd_decoder *d, const struct ptd_options *o, bool is_log,
-			char **reterr_message)
+static int make_source(struct ptd_decoder *d, const struct ptd_options *o,
+		       const struct decoder_feed *feed, char **reterr_message)
+{
+	if (feed)
+		return feed->make(feed->userdata, d->objects, d->resolver, &d->source);
+	if (fdrlog_is(o->input))
+		return fdrlog_new(o->input, o->instr_map, d->objects, d->resolver, &d->source,
+				  reterr_message);
+	return tracesource_new(o->input, d->objects, d->resolver, &d->source, reterr_message);
+}
+
+/* Something that has batches, which is a trace without queues. */
+static int open_batches(struct ptd_decoder *d, const struct ptd_options *o,
+			const struct decoder_feed *feed, char **reterr_message)
 {
 	struct space *space;
 	int r;
@@ -284,11 +295,8 @@ static int open_batches(struct ptd_decoder *d, const struct ptd_options *o, bool
 		r = space_new(0, NULL, 0, &space);
 	if (r == 0)
 		r = timeline_new_bare(space, &d->timeline);
-	if (r == 0 && is_log)
-		r = fdrlog_new(o->input, o->instr_map, d->objects, d->resolver, &d->source,
-			       reterr_message);
-	else if (r == 0)
-		r = tracesource_new(o->input, d->objects, d->resolver, &d->source, reterr_message);
+	if (r == 0)
+		r = make_source(d, o, feed, reterr_message);
 	if (r < 0)
 		return r;
 	d->info.clock = d->source->clock;
@@ -299,15 +307,14 @@ static int open_batches(struct ptd_decoder *d, const struct ptd_options *o, bool
 	return 0;
 }
 
-static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
+static int open_trace(struct ptd_decoder *d, const struct ptd_options *o,
+		      const struct decoder_feed *feed, char **reterr_message)
 {
 	const struct trace_facts *facts;
 	int r;
 
-	if (o->input && fdrlog_is(o->input))
-		return open_batches(d, o, true, reterr_message);
-	if (o->input && tracedir_is(o->input))
-		return open_batches(d, o, false, reterr_message);
+	if (feed || (o->input && (fdrlog_is(o->input) || tracedir_is(o->input))))
+		return open_batches(d, o, feed, reterr_message);
 	r = o->input ? open_recording(d, o, reterr_message) : open_bare(d, o, reterr_message);
 	if (r < 0)
 		return r;
@@ -705,8 +712,8 @@ static int cannot_spill(const struct ptd_options *o, int r, char **reterr_messag
 			   name_of(o), spill_directory(), strerror(-r));
 }
 
-int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_decoder,
-		    char **reterr_message)
+int decoder_new_fed(const struct ptd_options *given, const struct decoder_feed *feed,
+		    struct ptd_decoder **ret_decoder, char **reterr_message)
 {
 	_cleanup_(ptd_decoder_freep) struct ptd_decoder *d = NULL;
 	struct ptd_options own = {};
@@ -746,7 +753,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 		return -ENOMEM;
 	r = resolver_new(&d->resolver);
 	if (r == 0)
-		r = open_trace(d, options, reterr_message);
+		r = open_trace(d, options, feed, reterr_message);
 	if (r == 0 && options->core)
 		r = corestacks_new(options->core, d->timeline, &d->core, reterr_message);
 	if (r == 0)
@@ -775,6 +782,12 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 
 	*ret_decoder = TAKE(d);
 	return 0;
+}
+
+int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_decoder,
+		    char **reterr_message)
+{
+	return decoder_new_fed(options, NULL, ret_decoder, reterr_message);
 }
 
 struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)

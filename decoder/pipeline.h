@@ -7,8 +7,13 @@
  * What a program of ours can do with a decoder (ptd/decode.h) that others cannot.
  */
 
+#include "base/base.h"
 #include "ptd/decode.h"
 #include "util/expander.h"
+
+struct batchsource;
+struct objects;
+struct resolver;
 
 /*
  * Have @expander, which is borrowed, expand runs in the threads that decode them, before
@@ -18,3 +23,22 @@
  * expanded.
  */
 void decoder_set_expander(struct ptd_decoder *decoder, const struct expander *expander);
+
+/*
+ * What makes the batches of a decoder that has no input of its own. @make makes their source, whose
+ * objects and symbols are those of @objects and @resolver, which it may borrow.
+ */
+struct decoder_feed {
+	int (*make)(void *userdata, struct objects *objects, struct resolver *resolver,
+		    struct batchsource **ret_source);
+	void *userdata;
+};
+
+/*
+ * Make a decoder of what @feed makes. options->input is what messages call that. When the source
+ * has no batch for now, ptd_decoder_next() returns PTD_END, and may be called again later.
+ *
+ * Return: as ptd_decoder_new().
+ */
+_must_check_ int decoder_new_fed(const struct ptd_options *options, const struct decoder_feed *feed,
+				 struct ptd_decoder **ret_decoder, char **reterr_message);

@@ -31,8 +31,9 @@ static uint64_t hash_of(const struct blockstore_draft *draft)
 
 static bool is_same(const struct ptd_block *block, const struct blockstore_draft *draft)
 {
-	if (block->object != draft->object || block->address != address_of(draft) ||
-	    block->n_insns != draft->n_insns || block->size != draft->n_bytes ||
+	if (block->object != draft->object || block->mode != draft->mode ||
+	    block->address != address_of(draft) || block->n_insns != draft->n_insns ||
+	    block->size != draft->n_bytes ||
 	    memcmp(block->bytes, draft->bytes, draft->n_bytes) != 0)
 		return false;
 	for (size_t i = 0; i < draft->n_insns; i++)
@@ -64,7 +65,7 @@ int blockstore_get(struct blockstore *store, const struct blockstore_draft *draf
 		.id = store->n,
 		.n_insns = (uint16_t)draft->n_insns,
 		.size = (uint16_t)draft->n_bytes,
-		.mode = 64,
+		.mode = draft->mode,
 		.object = draft->object,
 		.address = address_of(draft),
 		.bytes = arena_copy(&store->arena, draft->bytes, draft->n_bytes),

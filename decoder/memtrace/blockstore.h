@@ -4,10 +4,10 @@
 /*
  * Block store
  *
- * The blocks of a drmemtrace directory. A block is made of instructions as they executed, one
- * behind the other, up to a branch or to where the trace broke off. Files of threads that executed
- * the same code share its blocks. Blocks stay until the store is freed, so memory grows with the
- * code that ran, not with the length of the trace.
+ * The blocks of a drmemtrace directory, or of what perf decoded. A block is made of instructions as
+ * they executed, one behind the other, up to a branch or to where the trace broke off. Threads that
+ * executed the same code share its blocks. Blocks stay until the store is freed, so memory grows
+ * with the code that ran, not with the length of the trace.
  */
 
 #include <stdbool.h>
@@ -33,6 +33,7 @@ struct blockstore_draft {
 	uint64_t pc;   /* of the first instruction */
 	uint64_t link; /* address as linked = pc + link */
 	const struct ptd_object *object;
+	uint8_t mode; /* 32 or 64 */
 	uint8_t bytes[BLOCKSTORE_BYTES_MAX];
 	struct ptd_insn insns[BLOCKSTORE_INSNS_MAX];
 	size_t n_bytes, n_insns;

@@ -394,6 +394,7 @@ static int take_new(const struct piece *d, uint64_t pc, const uint8_t *bytes, si
 		draft->pc = pc;
 		draft->link = answer.link;
 		draft->object = &answer.object->id;
+		draft->mode = 64;
 		draft->target = 0;
 	}
 	insn = &draft->insns[draft->n_insns++];
