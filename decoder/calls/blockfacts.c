@@ -17,6 +17,12 @@ void blockfacts_forget(struct blockfacts_table *table)
 	memset(table->recent, 0, sizeof(table->recent));
 }
 
+void blockfacts_forget_starts(struct blockfacts_table *table, const struct functions *functions)
+{
+	table->n_starts = functions->n_starts;
+	memset(table->recent, 0, sizeof(table->recent));
+}
+
 /* Return: whether @block, of code that has a symbol if @has_symbol, ends in something that the
  * rules must look at. */
 static bool ends(const struct ptd_block *block, bool has_symbol)
@@ -26,9 +32,9 @@ static bool ends(const struct ptd_block *block, bool has_symbol)
 	switch (last->iclass) {
 	case PTD_INSN_OTHER:
 	case PTD_INSN_PTWRITE:
-		return false;
 	case PTD_INSN_JUMP:
 	case PTD_INSN_JUMP_COND:
+		return false;
 	case PTD_INSN_JUMP_INDIRECT:
 		return !has_symbol;
 	case PTD_INSN_CALL:
@@ -108,7 +114,12 @@ const struct blockfacts *blockfacts_get(struct blockfacts_table *table, struct f
 	facts = &table->facts.items[block->id];
 	if (!(facts->flags & BLOCKFACTS_KNOWN) && find_facts(functions, batch, block, facts) < 0)
 		return NULL;
-	is_special = facts->flags & (BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS);
+	if (table->recent[i].block != block && (facts->code & CODE_UNNAMED)) {
+		facts->flags &= (uint8_t)~BLOCKFACTS_START;
+		if (functions_begins(functions, block, 0))
+			facts->flags |= BLOCKFACTS_START;
+	}
+	is_special = facts->flags & (BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS | BLOCKFACTS_START);
 	table->recent[i] = (struct blockfacts_recent){
 		.block = block,
 		.code = is_special ? CODE_NONE : facts->code,

@@ -8,8 +8,8 @@
  * and kept by the block's id.
  *
  * Most blocks have none of the flags: unless the block that runs next has another code
- * (functions.h), there is nothing to do. Jumps end such blocks, too, if the code has symbols:
- * where they lead, the next block shows.
+ * (functions.h), there is nothing to do. Jumps end such blocks, too: where they lead, the next
+ * block shows, whose code is another one, or which begins a function without a symbol.
  */
 
 #include <stdbool.h>
@@ -27,6 +27,7 @@ enum blockfacts_flags {
 	BLOCKFACTS_TRAPS = 4, /* it installs handlers, or removes them: see trap.h */
 	BLOCKFACTS_ENDS = 8,  /* its last instruction is one after which there is something to do */
 	BLOCKFACTS_BEGINS = 16, /* its first one is the first of its function, which has a symbol */
+	BLOCKFACTS_START = 32,  /* likewise, which has none */
 };
 
 struct blockfacts {
@@ -58,6 +59,7 @@ struct blockfacts_recent {
 struct blockfacts_table {
 	VEC(struct blockfacts) facts; /* by block id */
 	size_t n_learned;             /* of the functions, when the first of them was found */
+	size_t n_starts;              /* likewise, of those that ran lately */
 
 	/* By a hash of the block's address, so that a hot block itself need not be looked at. */
 	struct blockfacts_recent recent[1 << BLOCKFACTS_RECENT_BITS];
@@ -68,6 +70,9 @@ void blockfacts_deinit(struct blockfacts_table *table);
 
 /* Find all facts anew. */
 void blockfacts_forget(struct blockfacts_table *table);
+
+/* More functions without a symbol are known: find out anew which blocks begin one. */
+void blockfacts_forget_starts(struct blockfacts_table *table, const struct functions *functions);
 
 /* Return: the index at which the block is, if it ran lately. */
 static inline size_t blockfacts_index(const struct ptd_block *block)

@@ -629,6 +629,15 @@ static inline bool arrive_plainly(struct step *s, const struct blockfacts_end *e
 
 #define FACTS_SPECIAL (BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS)
 
+/* Return: whether the last instruction is a jump of which blockfacts.c does not say that it ends a
+ * block. */
+static bool is_after_jump(const struct step *s)
+{
+	const uint8_t iclass = step_last_class(s);
+
+	return iclass == PTD_INSN_JUMP || iclass == PTD_INSN_JUMP_COND;
+}
+
 /* Take a run at which there may be something to do. Return: 0 or -ENOMEM. */
 static int take_run(struct step *s, const struct ptd_run *run, const struct blockfacts *facts)
 {
@@ -648,7 +657,8 @@ static int take_run(struct step *s, const struct ptd_run *run, const struct bloc
 			return r;
 		step_set_code(s, code);
 	}
-	if (thread->code != s->code)
+	if (thread->code != s->code ||
+	    ((facts->flags & BLOCKFACTS_START) && run->first == 0 && is_after_jump(s)))
 		arrive(s);
 	if (facts->flags & BLOCKFACTS_MIXED)
 		take_mixed(s);
@@ -659,14 +669,16 @@ static int take_run(struct step *s, const struct ptd_run *run, const struct bloc
 }
 
 /*
- * Pass the runs from @run to before @end that have the code @code and need no look, up to the first
- * one behind which there is something to do. @n counts their instructions.
+ * Pass the runs from @run to before @end that have the code @code and need no look, or were looked
+ * at (@taken), up to the first one behind which there is something to do. @n counts their
+ * instructions.
  *
  * Return: the run behind them.
  */
 static const struct ptd_run *pass_runs(const struct blockfacts_table *blocks,
 				       const struct ptd_run *run, const struct ptd_run *end,
-				       uint32_t code, uint64_t *n, bool *ret_is_pending)
+				       const struct ptd_run *taken, uint32_t code, uint64_t *n,
+				       bool *ret_is_pending)
 {
 	uint64_t n_passed = 0;
 
@@ -675,7 +687,7 @@ static const struct ptd_run *pass_runs(const struct blockfacts_table *blocks,
 		const struct blockfacts_recent *recent =
 		    &blocks->recent[blockfacts_index(run->block)];
 
-		if (recent->block != run->block || recent->code != code)
+		if (recent->block != run->block || (recent->code != code && run != taken))
 			break;
 		n_passed += run->n;
 		*ret_is_pending = run->first + run->n == recent->n_insns;
@@ -684,8 +696,9 @@ static const struct ptd_run *pass_runs(const struct blockfacts_table *blocks,
 	return run;
 }
 
-/* Take a run by the rules. It is passed then, or has the code of the thread and is passed next. */
-static int take_by_rules(struct step *s, const struct ptd_run **run, uint64_t *n)
+/* Take a run by the rules. It is passed then; or it is put into @taken, and is passed next. */
+static int take_by_rules(struct step *s, const struct ptd_run **run, uint64_t *n,
+			 const struct ptd_run **taken)
 {
 	const struct blockfacts *facts =
 	    blockfacts_get(&s->world->blocks, &s->world->functions, s->batch, (*run)->block);
@@ -695,8 +708,13 @@ static int take_by_rules(struct step *s, const struct ptd_run **run, uint64_t *n
 	if (!facts)
 		return -ENOMEM;
 	r = take_run(s, *run, facts);
-	if (r < 0 || (!(facts->flags & FACTS_SPECIAL) && thread->code == facts->code))
+	if (r < 0)
 		return r;
+	if (!(facts->flags & FACTS_SPECIAL) && thread->code == facts->code &&
+	    s->world->blocks.n_starts == s->world->functions.n_starts) {
+		*taken = *run;
+		return 0;
+	}
 	if ((facts->flags & BLOCKFACTS_ENDS) && (*run)->first + (*run)->n == facts->n_insns)
 		thread->code = CODE_PENDING;
 	*n += (*run)->n;
@@ -715,6 +733,7 @@ static int take_runs(struct callthread *thread, struct call_world *world,
 {
 	struct step s = { .thread = thread, .world = world, .batch = batch };
 	const struct ptd_run *first = batch->runs + *at, *end = batch->runs + last, *run = first;
+	const struct ptd_run *taken = NULL;
 	struct blockfacts_table *blocks = &world->blocks;
 	uint64_t n = thread->shown.n_insns;
 	int r = 0;
@@ -724,7 +743,9 @@ static int take_runs(struct callthread *thread, struct call_world *world,
 		struct blockfacts_end before = {};
 		bool is_pending;
 
-		run = pass_runs(blocks, run, end, thread->code, &n, &is_pending);
+		if (blocks->n_starts != world->functions.n_starts)
+			blockfacts_forget_starts(blocks, &world->functions);
+		run = pass_runs(blocks, run, end, taken, thread->code, &n, &is_pending);
 		if (is_pending) {
 			thread->code = CODE_PENDING;
 			before = blocks->ends[blockfacts_index(run[-1].block)];
@@ -746,7 +767,7 @@ static int take_runs(struct callthread *thread, struct call_world *world,
 		    arrive_plainly(&s, &before, recent, run))
 			thread->code = recent->code;
 		else
-			r = take_by_rules(&s, &run, &n);
+			r = take_by_rules(&s, &run, &n, &taken);
 	}
 	thread->shown.n_insns = n;
 	if (run > first) {

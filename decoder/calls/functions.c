@@ -282,6 +282,7 @@ int functions_begin(struct functions *functions, const struct ptd_block *block, 
 		r = starts_add(&functions->starts, &(struct start){ .object = block->object->id,
 								    .function = *ret_function,
 								    .address = address });
+	functions->n_starts += r == 0;
 	return r;
 }
 

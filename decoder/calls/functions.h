@@ -66,7 +66,8 @@ struct functions {
 	struct map by_symbol;                 /* object and symbol → number */
 	struct map by_note;                   /* note in a jitdump → number */
 	struct starts starts;                 /* of those without a symbol */
-	size_t n_learned;                     /* functions whose role was not known at first */
+	size_t n_starts;
+	size_t n_learned; /* functions whose role was not known at first */
 };
 
 void functions_deinit(struct functions *functions);
