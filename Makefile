@@ -23,7 +23,7 @@ LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL 
 
 # --- what is built from what -----------------------------------------------------------------
 
-DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol calls sink sink/answer sink/export sink/memtrace memtrace calllog check
+DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol calls sink sink/answer sink/export sink/html sink/memtrace memtrace calllog check
 DAEMON_FOLDERS  = proc config source tasks pt soft spool objects snapshot control
 LIBCOMMON := $(wildcard util/*.c record/*.c)
 LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(DECODER_FOLDERS:%=decoder/%/*.c))
@@ -64,6 +64,9 @@ all: $(PROGRAMS) $(LIBRARY) ## the programs and the library, into build/
 $(O)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -DPTD_VERSION='"$(VERSION)"' -c -o $@ $<
+
+# The page of the HTML report is part of the program.
+$(O)/decoder/sink/html/page.o: $(wildcard decoder/sink/html/*.html decoder/sink/html/*.css decoder/sink/html/*.js)
 
 $(O)/libcommon.a: $(LIBCOMMON:%.c=$(O)/%.o)
 $(O)/libdecode.a: $(LIBDECODE:%.c=$(O)/%.o)
@@ -213,6 +216,7 @@ lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, mess
 	tests/check-layers.sh
 	tests/check-coverage.sh
 	tests/check-hardening.sh $(O)
+	for s in $$(git ls-files '*.js' '*.mjs'); do node --check $$s || exit 1; done
 	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'record/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 	$(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only examples/*.c

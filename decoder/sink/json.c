@@ -25,6 +25,12 @@ static void put_line(struct json *json, unsigned int depth)
 	put(json, blanks, depth + 1);
 }
 
+/* Return: whether the printable character of ASCII may stand in a text as it is. */
+static bool is_plain(const struct json *json, char c)
+{
+	return c != '"' && c != '\\' && !(json->in_html && (c == '<' || c == '>' || c == '&'));
+}
+
 static void put_escaped(struct json *json, const char *text)
 {
 	const size_t size = strlen(text);
@@ -35,12 +41,12 @@ static void put_escaped(struct json *json, const char *text)
 		const bool is_ascii = text[i] >= ' ' && text[i] <= '~';
 
 		n = is_ascii ? 1 : i < size ? printable_size(text + i, size - i) : 0;
-		if (n > 0 && text[i] != '"' && text[i] != '\\')
+		if (n > 0 && is_plain(json, text[i]))
 			continue;
 		put(json, text + start, i - start);
 		if (i == size)
 			break;
-		if (n > 0)
+		if (text[i] == '"' || text[i] == '\\')
 			ptd_output_printf(json->output, "\\%c", text[i]);
 		else
 			ptd_output_printf(json->output, "\\u%04x",

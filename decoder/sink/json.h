@@ -26,6 +26,7 @@ struct json {
 	unsigned int depth;        /* objects and arrays that are open */
 	char closers[JSON_DEPTH_MAX];
 	bool has_items[JSON_DEPTH_MAX]; /* of each that is open */
+	bool in_html; /* texts have no '<', '>' or '&', so that none ends a script in HTML */
 };
 
 /* Return: a document in which nothing stands yet. */

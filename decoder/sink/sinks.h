@@ -19,6 +19,7 @@ extern const struct ptd_sink_ops sink_crash;
 extern const struct ptd_sink_ops sink_drmemtrace;
 extern const struct ptd_sink_ops sink_functions;
 extern const struct ptd_sink_ops sink_fxt;
+extern const struct ptd_sink_ops sink_html;
 extern const struct ptd_sink_ops sink_latency;
 extern const struct ptd_sink_ops sink_sideband;
 extern const struct ptd_sink_ops sink_stacks;

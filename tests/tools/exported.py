@@ -6,7 +6,8 @@ usage: exported.py CALLS FORMAT EXPORT [ARG]...
 
 CALLS is what -f calls:json wrote, from which the tree of calls is made anew: the calls that a function made come before
 it, one deeper. The arguments: of collapsed, the last name of all threads; of fxt and chrome, the command that runs
-Perfetto's trace processor, up to the trace.
+Perfetto's trace processor, up to the trace; of html, what -f functions:json wrote, the recording, ptdecode, and the
+command that runs report.mjs, up to the page.
 """
 import collections
 import json
@@ -146,6 +147,48 @@ def check_callgrind(rows, roots, export):
         assert drop(found) == drop(expected), [(f, found[f], expected[f]) for f in {**found, **expected}
                                                if tuple(found[f]) != tuple(expected[f])][:5]
     return f"{len(selfs)} functions"
+
+
+def functions_of(path):
+    """What -f functions:json says of each function, as report.mjs names it."""
+    with open(path, encoding="utf-8") as file:
+        found = json.load(file)
+    rows = []
+    for row in found["functions"]:
+        costs = {key: row.get(key, {"self": 0, "total": 0}) for key in ("time", "instructions")}
+        rows.append((row["function"], row["object"], row["address"], row["calls"], row["partial"],
+                     *(costs[key].get(part) or 0 for key in costs for part in ("self", "total", "min", "median", "p99", "max"))))
+    return found, collections.Counter(rows)
+
+
+def check_html(rows, roots, export, functions, recording, ptdecode, *command):
+    said = json.loads(subprocess.run([*command, export], check=True, stdout=subprocess.PIPE, text=True).stdout)
+    assert not any(said["left_out"].values()), said["left_out"]
+    found = collections.Counter(tuple(span[:4]) for span in said["spans"])
+    expected = collections.Counter(spans(rows))
+    assert found == expected, (list((found - expected).items())[:5], list((expected - found).items())[:5])
+    for i, cost in ((1, "duration_self"), (2, "instructions_self")):
+        # Functions of several objects may have one name.
+        found, expected = collections.Counter(), collapse(roots, "all", cost)
+        for stack in said["stacks"]:
+            found[stack[0]] += stack[i]
+        assert +found == expected, (list((found - expected).items())[:5], list((expected - found).items())[:5])
+    wanted, expected = functions_of(functions)
+    found = collections.Counter(
+        (f["name"], f["object"], f["address"], f["calls"], f["partial"],
+         *(f[key][part] for key in ("time", "instructions") for part in ("self", "total", "min", "median", "p99", "max")))
+        for f in said["functions"])
+    assert found == expected, (list((found - expected).items())[:3], list((expected - found).items())[:3])
+    assert (said["calls"], said["partial"]) == (wanted["calls"], wanted["partial"])
+    n_slowest = 0
+    for name, slowest in said["slowest"]:
+        out = subprocess.run([ptdecode, "-f", "latency:json,function=" + name, recording], check=True,
+                             stdout=subprocess.PIPE, text=True).stdout
+        expected = [[one[key] for key in ("t", "duration", "instructions", "tid")] for one in json.loads(out)["slowest"]]
+        assert slowest == expected[:len(slowest)] and len(slowest) == min(len(expected), 5), (name, slowest, expected)
+        n_slowest += len(slowest)
+    others = collections.Counter(other[1] for other in said["others"])
+    return f"{len(said['functions'])} functions, {len(said['stacks'])} stacks, {n_slowest} slowest executions, {dict(others)}"
 
 
 def whole(row, key):

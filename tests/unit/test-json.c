@@ -97,10 +97,23 @@ static void texts(void **state)
 	}
 }
 
+/* No text of a document in a page can end the script that it lies in. */
+static void in_html(void **state)
+{
+	struct ptd_output output = output_memory();
+	struct json json = json_begin(&output);
+
+	(void)state;
+	json.in_html = true;
+	json_text(&json, NULL, "</script><!--&\"\\");
+	assert_document(&output, "\"\\u003c/script\\u003e\\u003c!--\\u0026\\\"\\\\\"");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(document),
+		cmocka_unit_test(in_html),
 		cmocka_unit_test(texts),
 	};
 

@@ -66,23 +66,34 @@ static bool is_full(const struct stacktree *tree)
 	return tree->nodes.n >= STACKTREE_NODES_MAX;
 }
 
-/* Get the index of the name. Return: 0 or -ENOMEM. */
-static int get_name(struct stacktree *tree, const char *name, uint32_t *ret_index)
+/* Return: whether @name is that of the thread which was on the stack last. */
+static bool is_name_of(const struct stacktree *tree, const struct stacktree_name *name,
+		       const struct stacktree_stack *stack)
 {
-	uint64_t key, *found;
+	return strcmp(name->text, stack->name ?: "?") == 0 &&
+	       (!tree->by_thread || (name->pid == stack->pid && name->tid == stack->tid));
+}
 
-	if (!name)
-		name = "?";
-	key = map_hash(name, strlen(name));
+/* Get the index of the name of the thread which was on the stack last. Return: 0 or -ENOMEM. */
+static int get_name(struct stacktree *tree, const struct stacktree_stack *stack,
+		    uint32_t *ret_index)
+{
+	const char *text = stack->name ?: "?";
+	uint64_t key = map_hash(text, strlen(text)), *found;
+
+	if (tree->by_thread)
+		key ^= ((uint64_t)stack->pid << 32 | stack->tid) * UINT64_C(0x9e3779b97f4a7c15);
 	while ((found = map_get(&tree->names_by_hash, key)) &&
-	       strcmp(tree->names.items[*found].text, name) != 0)
+	       !is_name_of(tree, &tree->names.items[*found], stack))
 		key++;
 	if (found) {
 		*ret_index = (uint32_t)*found;
 		return 0;
 	}
 	if (map_put(&tree->names_by_hash, key, tree->names.n) < 0 ||
-	    vec_push(&tree->names, { .text = name, .root = STACKTREE_NONE }) < 0)
+	    vec_push(
+		&tree->names,
+		{ .text = text, .pid = stack->pid, .tid = stack->tid, .root = STACKTREE_NONE }) < 0)
 		return -ENOMEM;
 	*ret_index = (uint32_t)tree->names.n - 1;
 	return 0;
@@ -97,7 +108,7 @@ static int end_part(struct stacktree *tree, struct stacktree_stack *stack)
 	stack->root = STACKTREE_NONE;
 	if (part.root == STACKTREE_NONE)
 		return 0;
-	if (get_name(tree, stack->name, &part.name) < 0)
+	if (get_name(tree, stack, &part.name) < 0)
 		return -ENOMEM;
 	return vec_push(&tree->parts, part);
 }
@@ -340,13 +351,16 @@ int stacktree_call(struct stacktree *tree, const struct ptd_call_thread *thread,
 	stack = get_stack(tree, call->stack);
 	if (!stack)
 		return -ENOMEM;
-	if (call->kind == PTD_CALL_LEAVE) {
-		stack->name = thread->comm;
-		return leave(tree, stack, call);
+	if (call->kind == PTD_CALL_ENTER) {
+		/* A part that ends here is that of the thread before. */
+		r = enter(tree, stack, call);
+		if (r < 0)
+			return r;
 	}
-	r = enter(tree, stack, call);
 	stack->name = thread->comm;
-	return r;
+	stack->pid = thread->pid;
+	stack->tid = thread->tid;
+	return call->kind == PTD_CALL_LEAVE ? leave(tree, stack, call) : 0;
 }
 
 int stacktree_finish(struct stacktree *tree)

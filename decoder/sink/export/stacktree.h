@@ -5,8 +5,8 @@
  * Stack tree
  *
  * What was spent where: a node for each function below each sequence of callers, with the costs of
- * all its calls there. All threads of one name have a root in common. Flame graphs and profiles are
- * made of it.
+ * all its calls there. All threads of one name have a root in common, or each thread has its own.
+ * Flame graphs and profiles are made of it.
  *
  * A function that was open before a stack's first instruction, or before a gap, is found when one
  * returns to it, and then all that came since lies below it. So what follows a start or a gap is a
@@ -46,6 +46,7 @@ struct stacktree_stack {
 	VEC(uint32_t) frames; /* the node of each open function, the innermost last */
 	uint32_t root;        /* of the part; STACKTREE_NONE: there is none */
 	const char *name;     /* of the thread that was on it last; borrowed */
+	uint32_t pid, tid;    /* of that thread */
 };
 
 /* A part that has ended. */
@@ -55,11 +56,14 @@ struct stacktree_part {
 };
 
 struct stacktree_name {
-	const char *text; /* of a thread; borrowed */
-	uint32_t root;    /* STACKTREE_NONE: it has none yet */
+	const char *text;  /* of a thread; borrowed */
+	uint32_t pid, tid; /* of the first thread that has it */
+	uint32_t root;     /* STACKTREE_NONE: it has none yet */
 };
 
 struct stacktree {
+	bool by_thread; /* threads with equal names have roots of their own; the caller sets it */
+
 	VEC(struct stacktree_node) nodes;
 	struct map children;                /* nodes by parent and function */
 	size_t n_joined;                    /* nodes when parts were joined last */

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sink/html/spans.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/map.h"
+
+/* Parts are looked through when there are so many. */
+#define PARTS_MAX (1u << 19)
+
+/* The first resolution is the time of all spans, divided by so many. */
+#define STEPS_MAX (1u << 17)
+
+void spans_deinit(struct spans *spans)
+{
+	vec_deinit(&spans->items);
+	vec_deinit(&spans->parts);
+	vec_deinit(&spans->part_of_track);
+}
+
+/* --- parts ------------------------------------------------------------------------------------ */
+
+/* Return: the number of the track's part; NULL: no memory. */
+static uint32_t *get_part(struct spans *spans, uint32_t track)
+{
+	if (spans->parts.n == 0 && vec_push(&spans->parts, { .is_over = true }) < 0)
+		return NULL;
+	while (spans->part_of_track.n <= track)
+		if (vec_push(&spans->part_of_track, SPANS_NO_PART) < 0)
+			return NULL;
+	return &spans->part_of_track.items[track];
+}
+
+/*
+ * Rows of parts that are over become final, and those parts are forgotten. Functions on rows that
+ * are too deep become spans of no time, which are left out.
+ */
+static int settle_parts(struct spans *spans)
+{
+	uint32_t *numbers = calloc(spans->parts.n + 1, sizeof(*numbers));
+	uint32_t n = 1;
+
+	if (!numbers)
+		return -ENOMEM;
+	for (size_t i = 0; i < spans->items.n; i++) {
+		struct span *span = &spans->items.items[i];
+		const struct spans_part *part = &spans->parts.items[span->part];
+
+		if (span->part == SPANS_NO_PART || !part->is_over)
+			continue;
+		span->row -= part->first_row;
+		span->part = SPANS_NO_PART;
+	}
+	for (uint32_t i = 1; i < spans->parts.n; i++)
+		if (!spans->parts.items[i].is_over) {
+			spans->parts.items[n] = spans->parts.items[i];
+			numbers[i] = n++;
+		}
+	if (spans->parts.n > 0)
+		spans->parts.n = n;
+	for (size_t i = 0; i < spans->items.n; i++)
+		spans->items.items[i].part = numbers[spans->items.items[i].part];
+	for (size_t i = 0; i < spans->part_of_track.n; i++)
+		spans->part_of_track.items[i] = numbers[spans->part_of_track.items[i]];
+	free(numbers);
+	return 0;
+}
+
+int spans_begin_part(struct spans *spans, uint32_t track)
+{
+	uint32_t *number;
+	int r = 0;
+
+	if (spans->parts.n >= PARTS_MAX)
+		r = settle_parts(spans);
+	if (r < 0)
+		return r;
+	number = get_part(spans, track);
+	if (!number)
+		return -ENOMEM;
+	if (*number != SPANS_NO_PART)
+		spans->parts.items[*number].is_over = true;
+	*number = (uint32_t)spans->parts.n;
+	return vec_push(&spans->parts, {});
+}
+
+void spans_see_row(struct spans *spans, uint32_t track, int32_t row)
+{
+	struct spans_part *part = &spans->parts.items[spans->part_of_track.items[track]];
+
+	if (row < part->first_row)
+		part->first_row = row;
+}
+
+/* --- merging ---------------------------------------------------------------------------------- */
+
+/* Return: a number that the spans of one row of one track have in common. */
+static uint64_t row_key(const struct span *span)
+{
+	return (uint64_t)(span->track * _SPAN_KINDS + span->kind) << 44 |
+	       (uint64_t)(span->part & 0xffffff) << 20 | ((uint32_t)span->row & 0xfffff);
+}
+
+static void merge(struct span *into, const struct span *span)
+{
+	if (into->value != span->value || span->is_mixed)
+		into->is_mixed = true;
+	if (span->busy > into->busy)
+		into->value = span->value;
+	if (span->t < into->t) {
+		into->duration += into->t - span->t;
+		into->t = span->t;
+	}
+	if (span->t + span->duration > into->t + into->duration)
+		into->duration = span->t + span->duration - into->t;
+	into->busy += span->busy;
+	into->n_insns += span->n_insns;
+	into->n = into->n + span->n > into->n ? into->n + span->n : UINT32_MAX;
+}
+
+/* Merge what is shorter than the resolution, among the first @n_old spans. */
+static int merge_old(struct spans *spans, size_t n_old, size_t *ret_n_old)
+{
+	const uint64_t resolution = spans->resolution;
+	struct map last = {}; /* span of each row, + 1 */
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n_old; i++) {
+		const struct span span = spans->items.items[i];
+		const uint64_t key = row_key(&span), *found = map_get(&last, key);
+		struct span *into = found ? &spans->items.items[*found] : NULL;
+
+		if (span.t + span.duration > spans->t_whole)
+			spans->t_whole = span.t + span.duration;
+		if (into && span.duration < resolution && into->duration < resolution &&
+		    into->t / resolution == span.t / resolution) {
+			merge(into, &span);
+			continue;
+		}
+		spans->items.items[n] = span;
+		r = map_put(&last, key, n++);
+	}
+	map_deinit(&last);
+	*ret_n_old = n;
+	return r;
+}
+
+static uint64_t first_resolution(const struct spans *spans)
+{
+	const struct span *items = spans->items.items;
+	uint64_t first = UINT64_MAX, last = 0, resolution = 1;
+
+	for (size_t i = 0; i < spans->items.n; i++) {
+		if (items[i].t < first)
+			first = items[i].t;
+		if (items[i].t > last)
+			last = items[i].t;
+	}
+	while (resolution < (last - first) / STEPS_MAX)
+		resolution *= 2;
+	return resolution;
+}
+
+static bool is_too_deep(const struct span *span)
+{
+	return span->kind == SPAN_FUNCTION && span->part == SPANS_NO_PART &&
+	       span->row >= SPANS_ROWS;
+}
+
+static void drop_deep(struct spans *spans)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < spans->items.n; i++) {
+		if (is_too_deep(&spans->items.items[i]))
+			spans->n_too_deep += spans->items.items[i].n;
+		else
+			spans->items.items[n++] = spans->items.items[i];
+	}
+	spans->items.n = n;
+}
+
+/* There are too many spans: keep the newest, and make less of the others. */
+static int make_room(struct spans *spans)
+{
+	size_t n_old, n;
+	int r = settle_parts(spans);
+
+	if (r < 0)
+		return r;
+	drop_deep(spans);
+	if (spans->items.n <= SPANS_OLD + SPANS_WHOLE)
+		return 0;
+	n_old = n = spans->items.n - SPANS_WHOLE;
+	if (spans->resolution == 0)
+		spans->resolution = first_resolution(spans);
+	for (;;) {
+		r = merge_old(spans, n, &n);
+		if (r < 0)
+			return r;
+		if (n <= SPANS_OLD || spans->resolution >> 62)
+			break;
+		spans->resolution *= 2;
+	}
+	for (size_t i = 0; i < SPANS_WHOLE; i++)
+		spans->items.items[n + i] = spans->items.items[n_old + i];
+	spans->items.n = n + SPANS_WHOLE;
+	return 0;
+}
+
+int spans_add(struct spans *spans, const struct span *span)
+{
+	const uint32_t *part;
+	int r = 0;
+
+	if (span->kind == SPAN_FUNCTION && span->row >= SPANS_ROWS) {
+		spans->n_too_deep++;
+		return 0;
+	}
+	if (spans->items.n >= SPANS_MAX)
+		r = make_room(spans);
+	part = get_part(spans, span->track);
+	if (r == 0 && (!part || vec_push(&spans->items, *span) < 0))
+		r = -ENOMEM;
+	if (r == 0)
+		spans->items.items[spans->items.n - 1].part =
+		    span->kind == SPAN_FUNCTION ? *part : SPANS_NO_PART;
+	return r;
+}
+
+/* --- the end ---------------------------------------------------------------------------------- */
+
+static int order(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int compare(const void *pa, const void *pb)
+{
+	const struct span *a = pa, *b = pb;
+	int r = order(a->track, b->track);
+
+	if (r == 0)
+		r = order(a->kind, b->kind);
+	if (r == 0)
+		r = a->row < b->row ? -1 : a->row > b->row;
+	if (r == 0)
+		r = order(a->t, b->t);
+	return r ?: order(a->duration, b->duration);
+}
+
+int spans_finish(struct spans *spans)
+{
+	int r;
+
+	for (size_t i = 0; i < spans->parts.n; i++)
+		spans->parts.items[i].is_over = true;
+	for (size_t i = 0; i < spans->part_of_track.n; i++)
+		spans->part_of_track.items[i] = SPANS_NO_PART;
+	r = settle_parts(spans);
+	if (r < 0)
+		return r;
+	drop_deep(spans);
+	if (spans->items.n > 0)
+		qsort(spans->items.items, spans->items.n, sizeof(*spans->items.items), compare);
+	return 0;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sink/html/trackspans.h"
+
+#include <errno.h>
+
+#include "decoder/sink/answer/profile.h"
+
+/* Add the span, unless its track is left out. Return: 0 or -ENOMEM. */
+static int add_span(struct trackspans *ts, const struct span *span)
+{
+	if (span->track >= SPANS_TRACKS) {
+		ts->n_further++;
+		return 0;
+	}
+	return spans_add(&ts->spans, span);
+}
+
+static struct trackspans_track *track_of(struct trackspans *ts, const struct viewtrack *track)
+{
+	return &ts->items.items[track->id];
+}
+
+static int name_track(void *state, const struct viewtrack *track)
+{
+	struct trackspans *ts = state;
+
+	while (ts->items.n <= track->id)
+		if (vec_push(&ts->items, {}) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* --- functions -------------------------------------------------------------------------------- */
+
+/* Get the row of a function that begins. Return: 0 or -ENOMEM. */
+static int find_row(struct trackspans *ts, uint32_t track, enum ptd_call_how how, int32_t *ret_row)
+{
+	struct trackspans_track *to = &ts->items.items[track];
+	const bool is_outer = how == PTD_CALL_BY_INFERENCE || how == PTD_CALL_BY_RESUMPTION;
+
+	*ret_row = 0;
+	if (to->open.n > 0) {
+		*ret_row = to->open.items[to->open.n - 1].row + 1;
+		return 0;
+	}
+	if (track >= SPANS_TRACKS)
+		return 0;
+	if (!is_outer || !to->has_part) {
+		to->has_part = true;
+		to->next_outer = 0;
+		return spans_begin_part(&ts->spans, track);
+	}
+	*ret_row = --to->next_outer;
+	spans_see_row(&ts->spans, track, *ret_row);
+	return 0;
+}
+
+static int begin(void *state, const struct viewtrack *track, uint64_t t,
+		 const struct open_frame *frame)
+{
+	struct trackspans *ts = state;
+	struct trackspans_open open = { .frame = *frame, .t = t };
+
+	/* What comes from another stack was not seen as a whole on this one. */
+	open.frame.ambiguous |= t != frame->t;
+	if (find_row(ts, track->id, frame->how, &open.row) < 0)
+		return -ENOMEM;
+	return vec_push(&track_of(ts, track)->open, open);
+}
+
+/* Return: whether the function is open on the track. */
+static bool is_open(const struct trackspans_track *track, const struct ptd_function *function)
+{
+	for (size_t i = track->open.n; i-- > 0;)
+		if (track->open.items[i].frame.function == function)
+			return true;
+	return false;
+}
+
+/* Keep the call if it is among the slowest of its function. Return: 0 or -ENOMEM. */
+static int add_outlier(struct trackspans *ts, const struct viewtrack *track,
+		       const struct trackspans_open *open, const struct ptd_call *leave)
+{
+	const uint32_t function = open->frame.function->id;
+	const struct outlier outlier = { .t = open->t,
+					 .duration = leave->t_total,
+					 .n_insns = leave->n_insns_total,
+					 .track = track->id };
+
+	if (!profile_is_whole(&open->frame, leave) ||
+	    !outliers_wants(&ts->outliers, function, &outlier) ||
+	    is_open(track_of(ts, track), open->frame.function))
+		return 0;
+	return outliers_add(&ts->outliers, function, &outlier);
+}
+
+static int end_function(struct trackspans *ts, const struct viewtrack *track, uint64_t t,
+			const struct ptd_call *leave)
+{
+	struct trackspans_track *from = track_of(ts, track);
+	struct trackspans_open open;
+	int r = 0;
+
+	if (from->open.n == 0)
+		return 0;
+	open = from->open.items[--from->open.n];
+	if (from->open.n == 0)
+		vec_deinit(&from->open);
+	if (leave)
+		r = add_outlier(ts, track, &open, leave);
+	if (r < 0)
+		return r;
+	return add_span(ts, &(struct span){ .t = open.t,
+					    .duration = t - open.t,
+					    .busy = t - open.t,
+					    .n_insns = leave ? leave->n_insns_total : 0,
+					    .n = 1,
+					    .value = open.frame.function->id,
+					    .track = track->id,
+					    .row = open.row,
+					    .kind = SPAN_FUNCTION });
+}
+
+/* --- gaps and points -------------------------------------------------------------------------- */
+
+static int begin_gap(void *state, const struct viewtrack *track, uint64_t t,
+		     const struct ptd_mark *mark)
+{
+	struct trackspans_track *to = track_of(state, track);
+
+	to->gap = *mark;
+	to->t_gap = t;
+	to->has_gap = true;
+	return 0;
+}
+
+static int end_gap(struct trackspans *ts, const struct viewtrack *track, uint64_t t)
+{
+	struct trackspans_track *to = track_of(ts, track);
+	const bool is_gap = to->gap.kind == PTD_MARK_GAP;
+
+	to->has_gap = false;
+	return add_span(ts,
+			&(struct span){ .t = to->t_gap,
+					.duration = t - to->t_gap,
+					.busy = t - to->t_gap,
+					.n = 1,
+					.value = to->gap.reason | (is_gap ? 0 : SPAN_OUT_OF_SCOPE),
+					.track = track->id,
+					.kind = SPAN_GAP });
+}
+
+static int end(void *state, const struct viewtrack *track, uint64_t t, const struct ptd_call *leave)
+{
+	struct trackspans *ts = state;
+
+	return track_of(ts, track)->has_gap ? end_gap(ts, track, t)
+					    : end_function(ts, track, t, leave);
+}
+
+static int add_point(struct trackspans *ts, const struct viewtrack *track, uint64_t t,
+		     enum span_kind kind, uint32_t value)
+{
+	return add_span(
+	    ts, &(struct span){
+		    .t = t, .n = 1, .value = value, .track = track->id, .kind = (uint8_t)kind });
+}
+
+static int add_mark(void *state, const struct viewtrack *track, uint64_t t,
+		    const struct ptd_mark *mark)
+{
+	return add_point(state, track, t, SPAN_MARK, mark->kind);
+}
+
+static int add_signal(void *state, const struct viewtrack *track,
+		      const struct viewtrack_signal *signal)
+{
+	const uint32_t number = signal->signal < SPAN_FATAL ? signal->signal : SPAN_FATAL - 1;
+
+	return add_point(state, track, signal->t, SPAN_SIGNAL,
+			 number | (signal->is_fatal ? SPAN_FATAL : 0));
+}
+
+/* A thread leaves a CPU before another one comes. */
+static int run(void *state, uint32_t cpu, uint64_t t, const struct viewtrack *track, bool is_in)
+{
+	struct trackspans *ts = state;
+
+	if (is_in) {
+		ts->t_in = t;
+		return 0;
+	}
+	return add_span(ts, &(struct span){ .t = ts->t_in,
+					    .duration = t - ts->t_in,
+					    .busy = t - ts->t_in,
+					    .n = 1,
+					    .value = cpu,
+					    .track = track->id,
+					    .kind = SPAN_RUN });
+}
+
+static const struct viewtracks_ops ops = {
+	.name = name_track,
+	.begin = begin,
+	.begin_gap = begin_gap,
+	.end = end,
+	.mark = add_mark,
+	.signal = add_signal,
+	.run = run,
+};
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+void trackspans_init(struct trackspans *ts, enum ptd_clock clock)
+{
+	*ts = (struct trackspans){
+		.tracks = { .ops = &ops, .state = ts, .clock = clock },
+		.outliers = { .has_time = clock != PTD_CLOCK_NONE },
+	};
+}
+
+void trackspans_deinit(struct trackspans *ts)
+{
+	for (size_t i = 0; i < ts->items.n; i++)
+		vec_deinit(&ts->items.items[i].open);
+	vec_deinit(&ts->items);
+	outliers_deinit(&ts->outliers);
+	spans_deinit(&ts->spans);
+	viewtracks_deinit(&ts->tracks);
+}

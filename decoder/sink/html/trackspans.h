@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Track spans
+ *
+ * The tracks of the trace (export/viewtracks.h) as spans and outliers: what is open on each track,
+ * and on which row.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/sink/export/viewtracks.h"
+#include "decoder/sink/html/outliers.h"
+#include "decoder/sink/html/spans.h"
+#include "decoder/sink/openstacks.h"
+#include "ptd/record.h"
+#include "util/vec.h"
+
+/* A function that is open. */
+struct trackspans_open {
+	struct open_frame frame;
+	uint64_t t; /* as the track shows it */
+	int32_t row;
+};
+
+struct trackspans_track {
+	VEC(struct trackspans_open) open; /* the innermost is the last */
+	bool has_part;                    /* a function began since the start: of its part, */
+	int32_t next_outer;               /* the row above an outer function that is found next */
+	struct ptd_mark gap;              /* that is open */
+	uint64_t t_gap;
+	bool has_gap;
+};
+
+struct trackspans {
+	struct viewtracks tracks;
+	struct spans spans;
+	struct outliers outliers;
+	VEC(struct trackspans_track) items; /* by id of the track */
+	uint64_t n_further;                 /* spans on tracks that are left out */
+
+	uint64_t t_in; /* when the thread that is on a CPU came to it */
+};
+
+/* @ts must stay where it is. */
+void trackspans_init(struct trackspans *ts, enum ptd_clock clock);
+void trackspans_deinit(struct trackspans *ts);

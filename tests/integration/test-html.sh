@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The HTML report, without a browser: its page is what its policy allows, and the scripts of the page find in its data
+# what other formats say of the same recording. Names that would be markup stay names.
+. "$(dirname "$0")/common.sh"
+need qemu-x86_64 python3 node objcopy
+
+start_ptd
+record --timing ls ls -l /usr
+record --timing threads "$O/targets/relay.c" /bin/true
+for name in ls threads; do
+	"$O/ptdecode" -f calls:json -o "$T/$name.calls" -f functions:json -o "$T/$name.functions" -f html -o "$T/$name.html" "$T/$name" ||
+		fail "ptdecode: status $?"
+	python3 tests/tools/exported.py "$T/$name.calls" html "$T/$name.html" "$T/$name.functions" "$T/$name" "$O/ptdecode" \
+		node tests/tools/report.mjs || fail "the report of $name"
+done
+
+echo "--- hostile names"
+cat >"$T/hostile.c" <<'C'
+__attribute__((noinline)) void first(void) { __asm__ volatile(""); }
+__attribute__((noinline)) void second(void) { __asm__ volatile(""); first(); __asm__ volatile(""); }
+int main(void) { second(); return 0; }
+C
+cc -O1 -o "$T/plain" "$T/hostile.c" || fail "cc"
+objcopy --redefine-sym 'first=</script><script>alert(1)</script>' \
+	--redefine-sym $'second=<!--<img src=x onerror="alert(1)">&amp;\x01\xff' "$T/plain" "$T/program" || fail "objcopy"
+record hostile "$T/program"
+"$O/ptdecode" -f html -o "$T/hostile.html" "$T/hostile" || fail "ptdecode: status $?"
+node tests/tools/report.mjs "$T/hostile.html" >"$T/said" || fail "the report of hostile names"
+grep -qF '</script><script>alert(1)</script>' "$T/said" || fail "the first name is missing"
+grep -qF '<!--<img src=x onerror=\"alert(1)\">&amp;\u0001' "$T/said" || fail "the second name is missing"
+
+echo "--- a part, to standard output"
+"$O/ptdecode" -f html --last 1000 "$T/hostile" >"$T/part.html" || fail "to standard output: status $?"
+node tests/tools/report.mjs "$T/part.html" >/dev/null || fail "the report of a part"
