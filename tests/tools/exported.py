@@ -7,9 +7,12 @@ usage: exported.py CALLS FORMAT EXPORT [ARG]...
 CALLS is what -f calls:json wrote, from which the tree of calls is made anew: the calls that a function made come before
 it, one deeper. The arguments: of collapsed, the last name of all threads; of fxt and chrome, the command that runs
 Perfetto's trace processor, up to the trace; of html, what -f functions:json wrote, the recording, ptdecode, and the
-command that runs report.mjs, up to the page.
+command that runs report.mjs, up to the page;
+of speedscope, and of what begins with "speedscope_", the command that runs speedscope's importer, up to the file; of
+pprof_go, none.
 """
 import collections
+import gzip
 import json
 import re
 import subprocess
@@ -64,10 +67,153 @@ def check_collapsed(_, roots, export, name):
     return f"{len(found)} stacks, {sum(found.values())} {'instructions' if expected is insns else 'ns'}"
 
 
+def read_lines(command):
+    """The lines of JSON that the command writes."""
+    out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def stacks_of(roots):
+    """Of each stack the calls, the time and the instructions of its innermost function itself."""
+    stacks = collections.defaultdict(lambda: [0, 0, 0])
+    waiting = [(root, ()) for root in roots]
+    while waiting:
+        row, above = waiting.pop()
+        stack = above + (row["function"].encode()[:NAME_MAX].decode(errors="replace"),)
+        for i, cost in enumerate((1, row["duration_self"], row["instructions_self"])):
+            stacks[stack][i] += cost
+        waiting += [(inner, stack) for inner in row["inner"]]
+    return {stack: tuple(costs) for stack, costs in stacks.items()}
+
+
+def fields(message):
+    """The fields of a message of protocol buffers: the number of each, and a number or bytes."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at, value, shift = at + 1, value | (byte & 0x7f) << shift, shift + 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        key = number()
+        assert key & 7 in (0, 2), key
+        value = number()
+        if key & 7 == 2:
+            value, at = message[at:at + value], at + value
+            assert at <= len(message)
+        yield key >> 3, value
+
+
+def one(message):
+    """The fields of a message in which none comes twice, by their numbers."""
+    found = dict(fields(message))
+    assert len(found) == len(list(fields(message))), found
+    return found
+
+
+def packed(message):
+    """The numbers of a repeated field."""
+    numbers, shift = [0], 0
+    for byte in message:
+        numbers[-1] |= (byte & 0x7f) << shift
+        shift += 7
+        if byte < 0x80:
+            numbers.append(0)
+            shift = 0
+    return numbers[:-1]
+
+
+def check_pprof(_, roots, export):
+    profile = collections.defaultdict(list)
+    with gzip.open(export) as file:
+        for field, value in fields(file.read()):
+            profile[field].append(value)
+    texts = [text.decode() for text in profile[6]]
+    assert texts[0] == "", texts[0]
+    types = [tuple(texts[one(value)[i]] for i in (1, 2)) for value in profile[1]]
+    assert types == [("calls", "count"), ("time", "nanoseconds"), ("instructions", "count")], types
+    assert texts[profile[14][0]] == "time"
+    mappings = {one(value)[1]: texts[one(value)[5]] for value in profile[3]}
+    functions = {one(value)[1]: texts[one(value)[2]] for value in profile[5]}
+    locations = {one(value)[1]: functions[one(one(value)[4])[1]] for value in profile[4]}
+    assert {one(value)[2] for value in profile[4]} == set(mappings)
+    found = collections.defaultdict(lambda: (0, 0, 0))
+    labels = collections.Counter()
+    for sample in map(one, profile[2]):
+        stack = tuple(locations[i] for i in reversed(packed(sample[1])))
+        found[stack] = tuple(a + b for a, b in zip(found[stack], packed(sample[2])))
+        label = one(sample[3])
+        assert texts[label[1]] == "thread"
+        labels[texts[label[2]]] += 1
+    expected = stacks_of(roots)
+    assert found == expected, list(set(found.items()) ^ set(expected.items()))[:5]
+    return f"{len(found)} stacks, {len(functions)} functions of {len(mappings)} objects, {dict(labels)}"
+
+
+def check_pprof_go(_, roots, export):
+    """The same, read by Go's pprof."""
+    run = subprocess.run(["go", "tool", "pprof", "-raw", export], check=True, capture_output=True, text=True)
+    assert not run.stderr, run.stderr
+    samples, locations = re.fullmatch(
+        r"PeriodType:.*\nPeriod: 0\nSamples:\ncalls/count time/nanoseconds\[dflt\] instructions/count\n(.*)"
+        r"\nLocations\n(.*)\nMappings\n.*", run.stdout, re.S).groups()
+    # A name that was shortened for people stands in full at the end.
+    names = {i: whole or name for i, name, whole in re.findall(
+        r"^ +([0-9]+): 0x[0-9a-f]+ M=[0-9]+ (.*) \S*:[0-9]+ s=[0-9]+(?:\((.*)\))?$", locations, re.M)}
+    found = collections.defaultdict(lambda: (0, 0, 0))
+    for calls, time, insns, stack in re.findall(r"^ +([0-9]+) +([0-9]+) +([0-9]+): ([0-9 ]+) $", samples, re.M):
+        stack = tuple(names[i] for i in reversed(stack.split()))
+        found[stack] = tuple(a + b for a, b in zip(found[stack], map(int, (calls, time, insns))))
+    expected = stacks_of(roots)
+    assert found == expected, list(set(found.items()) ^ set(expected.items()))[:5]
+    return f"{len(found)} stacks"
+
+
+def check_speedscope(rows, _, export, *command):
+    profiles = read_lines([*command, "calls", export])
+    assert {profile["unit"] for profile in profiles} == {"nanoseconds"}
+    starts = {}
+    with open(export, encoding="utf-8") as file:
+        for profile in json.load(file)["profiles"]:
+            assert profile["name"] not in starts
+            starts[profile["name"]] = profile["startValue"]
+    found = collections.Counter((name, starts[profile["name"]] + t, duration) for profile in profiles
+                                for name, t, duration in profile["calls"] if not name.startswith("gap: "))
+    expected = collections.Counter((name, t, duration) for name, t, duration, _ in spans(rows) if duration > 0)
+    gaps = sum(name.startswith("gap: ") for profile in profiles for name, *_ in profile["calls"])
+    assert sum(profile["n"] for profile in profiles) - gaps == len(rows)
+    assert found == expected, (list((found - expected).items())[:5], list((expected - found).items())[:5])
+    tracks = {name.split()[-1] for name in starts}
+    assert {f"{row['pid']}/{row['tid']}" for row in rows} <= tracks, tracks
+    return f"{sum(found.values())} calls that took time, {gaps} gaps on {len(profiles)} tracks"
+
+
+def check_speedscope_stacks(roots, export, command, cost, head):
+    """The stacks of an export that speedscope imports, too."""
+    found = collections.Counter()
+    for stack, value in read_lines([*command, "stacks", export])[0]["stacks"]:
+        found[tuple(stack[head:])] += value
+    expected = collections.Counter({stack: costs[cost] for stack, costs in stacks_of(roots).items() if costs[cost]})
+    assert found == expected, (list((found - expected).items())[:5], list((expected - found).items())[:5])
+    return f"{len(found)} stacks"
+
+
+def check_speedscope_collapsed(_, roots, export, *command):
+    return check_speedscope_stacks(roots, export, command, 1, 1)
+
+
+def check_speedscope_pprof(_, roots, export, *command):
+    return check_speedscope_stacks(roots, export, command, 1, 0)
+
+
 def query(command, export, *queries):
     """The rows of each query that Perfetto's trace processor answers."""
-    out = subprocess.run([*command, export, *queries], check=True, stdout=subprocess.PIPE, text=True).stdout
-    return [json.loads(line) for line in out.splitlines()]
+    return read_lines([*command, export, *queries])
 
 
 def spans(rows):

@@ -49,6 +49,11 @@ static uint64_t key_of(uint32_t pid, uint32_t tid)
 	return (uint64_t)pid << 32 | tid;
 }
 
+static int name_track(const struct viewtracks *ts, const struct viewtrack *track)
+{
+	return ts->ops->name ? ts->ops->name(ts->state, track) : 0;
+}
+
 /* Make a track. Return: 0 or negative errno. */
 static int make_track(struct viewtracks *ts, const struct viewtrack *track, uint32_t *ret_track)
 {
@@ -58,7 +63,7 @@ static int make_track(struct viewtracks *ts, const struct viewtrack *track, uint
 		return r;
 	*ret_track = (uint32_t)ts->all.n - 1;
 	ts->all.items[*ret_track].id = *ret_track;
-	return ts->ops->name(ts->state, &ts->all.items[*ret_track]);
+	return name_track(ts, &ts->all.items[*ret_track]);
 }
 
 /* Get the track of a thread. Return: 0 or negative errno. */
@@ -165,7 +170,7 @@ static inline int get_track(struct viewtracks *ts, const struct ptd_call_thread 
 	if (track->comm && thread->comm && strcmp(track->comm, thread->comm) == 0)
 		return 0;
 	track->comm = thread->comm;
-	return ts->ops->name(ts->state, track);
+	return name_track(ts, track);
 }
 
 /* --- functions -------------------------------------------------------------------------------- */
@@ -201,6 +206,7 @@ static int begin_part(struct viewtracks *ts, struct viewtrack *track, uint64_t t
 		room = needed + ROOM_MORE;
 	track->floor = track->first - room;
 	track->n_outer = 0;
+	track->part++;
 	return track->has_gap ? end_gap(ts, track, track->floor) : 0;
 }
 
@@ -372,7 +378,7 @@ int viewtracks_mark(struct viewtracks *tracks, const struct ptd_slice *slice,
 	if (tracks->clock == PTD_CLOCK_NONE)
 		t = not_before(track->last, VIEWTRACK_START);
 	if (mark->kind != PTD_MARK_GAP && mark->kind != PTD_MARK_OUT_OF_SCOPE)
-		return tracks->ops->mark(tracks->state, track, t, mark);
+		return tracks->ops->mark ? tracks->ops->mark(tracks->state, track, t, mark) : 0;
 	/* When a gap began that comes first is not known. */
 	if (track->last == 0 && t > ROOM_UNSEEN + ROOM_MORE)
 		t -= ROOM_UNSEEN + ROOM_MORE;
@@ -390,7 +396,7 @@ int viewtracks_sideband(struct viewtracks *tracks, const struct ptd_sideband *re
 {
 	const bool is_fatal = record->kind == PTD_SIDEBAND_EXIT && record->signal != 0;
 
-	if (record->kind != PTD_SIDEBAND_SIGNAL && !is_fatal)
+	if ((record->kind != PTD_SIDEBAND_SIGNAL && !is_fatal) || !tracks->ops->signal)
 		return 0;
 	if (tracks->signals.n == VIEWTRACK_SIGNALS_MAX) {
 		tracks->n_signals_left_out++;
@@ -415,6 +421,8 @@ static int show_run(struct viewtracks *ts, uint64_t t, bool is_in)
 	uint32_t track = 0;
 	int r;
 
+	if (!ts->ops->run)
+		return 0;
 	r = get_thread_track(ts, slice->pid, slice->tid, slice->comm, &track);
 	if (r < 0)
 		return r;

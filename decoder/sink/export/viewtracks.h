@@ -54,7 +54,8 @@ struct viewtrack {
 	uint64_t first;                      /* when what followed the last gap began; */
 	uint64_t floor;                      /* outer functions begin at this time at least */
 	uint32_t n_outer;                    /* that were found since */
-	uint32_t n_before_gap;               /* functions that may be found behind a gap */
+	uint32_t part;         /* how many began so far, each behind a gap or a start */
+	uint32_t n_before_gap; /* functions that may be found behind a gap */
 };
 
 /* What is shown. */
@@ -81,7 +82,7 @@ struct viewtrack_signal {
 	bool is_fatal;
 };
 
-/* What a format writes. The functions return 0 or negative errno. */
+/* What a format writes; NULL: it has no such thing. The functions return 0 or negative errno. */
 struct viewtracks_ops {
 	/* The track is new, or its thread has another name. */
 	int (*name)(void *state, const struct viewtrack *track);

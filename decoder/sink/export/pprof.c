@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Pprof
+ *
+ * What was spent on which stack, for Go's pprof: a sample for each different stack, with the number
+ * of calls, the time and the instructions of its innermost function itself. The file is one message
+ * of protocol buffers, compressed by gzip. Fields of a message may come in any order, so that the
+ * texts come last, and a reader finds them by their numbers.
+ *
+ * Source: profile.proto of github.com/google/pprof.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "decoder/sink/callfeed.h"
+#include "decoder/sink/export/stacktree.h"
+#include "decoder/sink/gzip.h"
+#include "decoder/sink/output.h"
+#include "decoder/sink/sinks.h"
+#include "decoder/sink/srcline.h"
+#include "ptd/decode.h"
+#include "util/map.h"
+#include "util/varint.h"
+#include "util/vec.h"
+
+/* Numbers of fields. */
+enum profile_field {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_DEFAULT_TYPE = 14,
+};
+
+enum {
+	TYPE_TYPE = 1,
+	TYPE_UNIT = 2,
+
+	SAMPLE_LOCATION = 1,
+	SAMPLE_VALUE = 2,
+	SAMPLE_LABEL = 3,
+
+	LABEL_KEY = 1,
+	LABEL_TEXT = 2,
+
+	MAPPING_ID = 1,
+	MAPPING_FILE = 5,
+	MAPPING_HAS_FUNCTIONS = 7, /* and files, lines, inlined functions: the next three */
+	MAPPING_HAS_INLINED = 10,
+
+	LOCATION_ID = 1,
+	LOCATION_MAPPING = 2,
+	LOCATION_ADDRESS = 3,
+	LOCATION_LINE = 4,
+
+	LINE_FUNCTION = 1,
+	LINE_LINE = 2,
+
+	FUNCTION_ID = 1,
+	FUNCTION_NAME = 2,
+	FUNCTION_SYSTEM_NAME = 3,
+	FUNCTION_FILE = 4,
+	FUNCTION_LINE = 5,
+};
+
+enum wire_type {
+	WIRE_NUMBER = 0,
+	WIRE_BYTES = 2,
+};
+
+/* Numbers of texts. */
+enum {
+	TEXT_EMPTY,
+	TEXT_CALLS,
+	TEXT_COUNT,
+	TEXT_TIME,
+	TEXT_UNIT,
+	TEXT_INSTRUCTIONS,
+	TEXT_THREAD,
+	_TEXTS,
+};
+
+struct pprof {
+	const struct ptd_info *info;
+	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
+	struct callfeed feed;
+	struct stacktree tree;
+
+	/* Made at the end. */
+	struct gzip *gzip;
+	struct ptd_output message, inner; /* a field of the profile; and a message in that */
+	VEC(const char *) texts;          /* those with numbers from _TEXTS on; borrowed */
+	struct map files;                 /* numbers of texts by the decoder's string */
+	struct map objects;               /* ids of objects that were written */
+	char omission[STACKTREE_OMISSION_MAX];
+};
+
+/* --- messages --------------------------------------------------------------------------------- */
+
+/* Messages are made in memory. Errors are not checked: the output keeps the first one, which
+ * put_profile_field() returns. */
+static void put_number(struct ptd_output *message, uint64_t number)
+{
+	if (output_reserve(message, VARINT_MAX) == 0)
+		message->n_used = (size_t)(varint_put(message->buffer + message->n_used, number) -
+					   message->buffer);
+}
+
+/* Add a number as the field. One that is 0 is left out: that is what it is to a reader. */
+static void put_field(struct ptd_output *message, unsigned int field, uint64_t number)
+{
+	if (number == 0)
+		return;
+	put_number(message, field << 3 | WIRE_NUMBER);
+	put_number(message, number);
+}
+
+/* Add what @inner has as the field, and empty @inner. */
+static void put_message(struct ptd_output *message, unsigned int field, struct ptd_output *inner)
+{
+	put_number(message, field << 3 | WIRE_BYTES);
+	put_number(message, inner->n_used);
+	(void)ptd_output_write(message, inner->buffer, inner->n_used);
+	if (inner->error < 0)
+		message->error = inner->error;
+	inner->n_used = 0;
+}
+
+/* Write what was made in pprof->message, and empty that. */
+static int put_made(struct pprof *pprof)
+{
+	int r = pprof->message.error;
+
+	if (r == 0)
+		r = gzip_write(pprof->gzip, pprof->message.buffer, pprof->message.n_used);
+	pprof->message.n_used = 0;
+	return r;
+}
+
+/* The same, as a field of the profile. */
+static int put_profile_field(struct pprof *pprof, enum profile_field field)
+{
+	uint8_t head[2 * VARINT_MAX], *p;
+	int r;
+
+	p = varint_put(head, (uint64_t)field << 3 | WIRE_BYTES);
+	p = varint_put(p, pprof->message.n_used);
+	r = gzip_write(pprof->gzip, head, (size_t)(p - head));
+	return r < 0 ? r : put_made(pprof);
+}
+
+/* --- texts ------------------------------------------------------------------------------------ */
+
+/* Give the text a number. Return: 0 or -ENOMEM. */
+static int add_text(struct pprof *pprof, const char *text, uint64_t *ret_number)
+{
+	*ret_number = _TEXTS + pprof->texts.n;
+	return vec_push(&pprof->texts, text);
+}
+
+/* Get the number of a file's name, which is the decoder's string. Return: 0 or -ENOMEM. */
+static int get_file(struct pprof *pprof, const char *file, uint64_t *ret_number)
+{
+	const uint64_t *found = map_get(&pprof->files, (uintptr_t)file);
+	int r;
+
+	if (found) {
+		*ret_number = *found;
+		return 0;
+	}
+	r = add_text(pprof, file, ret_number);
+	return r < 0 ? r : map_put(&pprof->files, (uintptr_t)file, *ret_number);
+}
+
+static int put_text(struct pprof *pprof, const char *text)
+{
+	char printable[OUTPUT_NAME_MAX];
+	const size_t size = output_printable(printable, text, sizeof(printable));
+
+	(void)ptd_output_write(&pprof->message, printable, size);
+	return put_profile_field(pprof, PROFILE_STRING);
+}
+
+static int put_texts(struct pprof *pprof)
+{
+	const char *const fixed[_TEXTS] = {
+		[TEXT_EMPTY] = "",
+		[TEXT_CALLS] = "calls",
+		[TEXT_COUNT] = "count",
+		[TEXT_TIME] = "time",
+		[TEXT_UNIT] = pprof->info->clock == PTD_CLOCK_NS ? "nanoseconds" : "ticks",
+		[TEXT_INSTRUCTIONS] = "instructions",
+		[TEXT_THREAD] = "thread",
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < _TEXTS; i++)
+		r = put_text(pprof, fixed[i]);
+	/* Readers take nothing for no name at all. */
+	for (size_t i = 0; r == 0 && i < pprof->texts.n; i++)
+		r = put_text(pprof, pprof->texts.items[i][0] ? pprof->texts.items[i] : "?");
+	return r;
+}
+
+/* --- samples ---------------------------------------------------------------------------------- */
+
+static bool has_time(const struct pprof *pprof)
+{
+	return pprof->info->clock != PTD_CLOCK_NONE;
+}
+
+static bool has_insns(const struct pprof *pprof)
+{
+	return !pprof->info->states_calls;
+}
+
+static int put_type(struct pprof *pprof, uint64_t type, uint64_t unit)
+{
+	put_field(&pprof->message, TYPE_TYPE, type);
+	put_field(&pprof->message, TYPE_UNIT, unit);
+	return put_profile_field(pprof, PROFILE_SAMPLE_TYPE);
+}
+
+/* Write what the values of a sample are, in their order, and which one is shown at first. */
+static int put_types(struct pprof *pprof)
+{
+	int r = put_type(pprof, TEXT_CALLS, TEXT_COUNT);
+
+	if (r == 0 && has_time(pprof))
+		r = put_type(pprof, TEXT_TIME, TEXT_UNIT);
+	if (r == 0 && has_insns(pprof))
+		r = put_type(pprof, TEXT_INSTRUCTIONS, TEXT_COUNT);
+	if (r < 0)
+		return r;
+	put_field(&pprof->message, PROFILE_DEFAULT_TYPE,
+		  has_time(pprof) ? TEXT_TIME : TEXT_INSTRUCTIONS);
+	return put_made(pprof);
+}
+
+/* Write the stack of the node, if anything was spent there. */
+static int put_sample(struct pprof *pprof, const struct stacktree_node *node)
+{
+	const struct stacktree_node *nodes = pprof->tree.nodes.items, *above = node;
+	struct ptd_output *message = &pprof->message, *inner = &pprof->inner;
+
+	if (node->parent == STACKTREE_NONE ||
+	    (node->n_calls == 0 && node->t_self == 0 && node->n_insns_self == 0))
+		return 0;
+	/* A function has the number of its location, which is its id and 1. */
+	for (; above->parent != STACKTREE_NONE; above = &nodes[above->parent])
+		put_number(inner, above->function + UINT64_C(1));
+	put_message(message, SAMPLE_LOCATION, inner);
+	put_number(inner, node->n_calls);
+	if (has_time(pprof))
+		put_number(inner, node->t_self);
+	if (has_insns(pprof))
+		put_number(inner, node->n_insns_self);
+	put_message(message, SAMPLE_VALUE, inner);
+	put_field(inner, LABEL_KEY, TEXT_THREAD);
+	/* The names of threads have the first numbers. */
+	put_field(inner, LABEL_TEXT, _TEXTS + (uint64_t)above->function);
+	put_message(message, SAMPLE_LABEL, inner);
+	return put_profile_field(pprof, PROFILE_SAMPLE);
+}
+
+static int put_samples(struct pprof *pprof)
+{
+	const struct stacktree *tree = &pprof->tree;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < tree->names.n; i++)
+		r = vec_push(&pprof->texts, tree->names.items[i].text);
+	for (size_t i = 0; r == 0 && i < tree->nodes.n; i++)
+		r = put_sample(pprof, &tree->nodes.items[i]);
+	return r;
+}
+
+/* --- functions -------------------------------------------------------------------------------- */
+
+/* Write the object as a mapping, unless it was written. It says that all names are known, or a
+ * reader would look for them in the file. */
+static int put_object(struct pprof *pprof, const struct ptd_object *object)
+{
+	struct ptd_output *message = &pprof->message;
+	uint64_t file;
+
+	if (map_get(&pprof->objects, object->id))
+		return 0;
+	if (map_put(&pprof->objects, object->id, 1) < 0 || add_text(pprof, object->name, &file) < 0)
+		return -ENOMEM;
+	put_field(message, MAPPING_ID, object->id + UINT64_C(1));
+	put_field(message, MAPPING_FILE, file);
+	for (unsigned int i = MAPPING_HAS_FUNCTIONS; i <= MAPPING_HAS_INLINED; i++)
+		put_field(message, i, 1);
+	return put_profile_field(pprof, PROFILE_MAPPING);
+}
+
+/* Write the function, and its location, which is where it begins. */
+static int put_function(struct pprof *pprof, const struct ptd_function *function)
+{
+	const uint64_t id = function->id + UINT64_C(1);
+	struct ptd_output *message = &pprof->message, *inner = &pprof->inner;
+	struct ptd_position position = {};
+	uint64_t name, file = TEXT_EMPTY;
+	int r;
+
+	r = srcline_of_function(pprof->decoder, function, &position);
+	if (r < 0 || (r > 0 && get_file(pprof, position.file, &file) < 0) ||
+	    add_text(pprof, function->name, &name) < 0)
+		return -ENOMEM;
+	put_field(message, FUNCTION_ID, id);
+	put_field(message, FUNCTION_NAME, name);
+	put_field(message, FUNCTION_SYSTEM_NAME, name);
+	put_field(message, FUNCTION_FILE, file);
+	put_field(message, FUNCTION_LINE, position.line);
+	r = put_profile_field(pprof, PROFILE_FUNCTION);
+	if (r == 0)
+		r = put_object(pprof, function->object);
+	if (r < 0)
+		return r;
+	put_field(message, LOCATION_ID, id);
+	put_field(message, LOCATION_MAPPING, function->object->id + UINT64_C(1));
+	put_field(message, LOCATION_ADDRESS, function->address);
+	put_field(inner, LINE_FUNCTION, id);
+	put_field(inner, LINE_LINE, position.line);
+	put_message(message, LOCATION_LINE, inner);
+	return put_profile_field(pprof, PROFILE_LOCATION);
+}
+
+static int put_functions(struct pprof *pprof)
+{
+	const struct ptd_function *const *functions;
+	size_t n;
+	int r = 0;
+
+	functions = ptd_calls_functions(pprof->feed.layer, &n);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = put_function(pprof, functions[i]);
+	return r;
+}
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+static void pprof_free(void *state)
+{
+	struct pprof *pprof = state;
+
+	gzip_free(pprof->gzip);
+	output_deinit(&pprof->message);
+	output_deinit(&pprof->inner);
+	vec_deinit(&pprof->texts);
+	map_deinit(&pprof->files);
+	map_deinit(&pprof->objects);
+	stacktree_deinit(&pprof->tree);
+	callfeed_deinit(&pprof->feed);
+	free(pprof);
+}
+
+static int pprof_open(const struct ptd_sink_config *config, struct ptd_output *output,
+		      void **ret_state)
+{
+	struct pprof *pprof = calloc(1, sizeof(*pprof));
+	int r;
+
+	if (!pprof)
+		return -ENOMEM;
+	pprof->info = config->info;
+	pprof->message = output_memory();
+	pprof->inner = output_memory();
+	if (config->positions != PTD_SHOW_NO_POSITIONS)
+		pprof->decoder = config->decoder;
+	r = callfeed_init(&pprof->feed, config->info);
+	if (r == 0)
+		r = gzip_new(output, &pprof->gzip);
+	if (r < 0) {
+		pprof_free(pprof);
+		return r;
+	}
+	*ret_state = pprof;
+	return 0;
+}
+
+static int pprof_write(void *state, const struct ptd_batch *batch, const void *bytes,
+		       size_t n_bytes, struct ptd_output *output)
+{
+	struct pprof *pprof = state;
+
+	(void)bytes;
+	(void)n_bytes;
+	(void)output;
+	return stacktree_take(&pprof->tree, &pprof->feed, batch);
+}
+
+static int pprof_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+{
+	struct pprof *pprof = state;
+	int r = stacktree_end(&pprof->tree, &pprof->feed);
+
+	(void)stats;
+	(void)output;
+	if (r == 0)
+		r = put_types(pprof);
+	if (r == 0)
+		r = put_samples(pprof);
+	if (r == 0)
+		r = put_functions(pprof);
+	if (r == 0)
+		r = put_texts(pprof);
+	return r < 0 ? r : gzip_finish(pprof->gzip);
+}
+
+static const char *pprof_omission(void *state)
+{
+	struct pprof *pprof = state;
+
+	return stacktree_omission(&pprof->tree, pprof->omission);
+}
+
+const struct ptd_sink_ops sink_pprof = {
+	.size = sizeof(sink_pprof),
+	.name = "pprof",
+	.help = "what was spent on which stack, for Go's pprof",
+	.open = pprof_open,
+	.write = pprof_write,
+	.finish = pprof_finish,
+	.omission = pprof_omission,
+	.free = pprof_free,
+	.takes_stated = true,
+	.writes_last = true,
+};
