@@ -51,7 +51,7 @@ PACKAGES_BUILD = gcc binutils libc6-dev libipt-dev libzydis-dev libelf-dev libdw
                  liblzma-dev libzstd-dev zlib1g-dev libminizip-dev liblz4-dev libisal-dev libssl-dev libsystemd-dev libseccomp-dev \
                  libdebuginfod-dev
 PACKAGES_DEMO  = qemu-user python3 $(if $(shell command -v node),,nodejs)
-PACKAGES_CHECK = libcmocka-dev unzip lz4 elfutils mandoc dwz xz-utils g++ libc6-dev-i386 lib32gcc-12-dev clang llvm libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin pkg-config \
+PACKAGES_CHECK = libcmocka-dev unzip lz4 elfutils mandoc dwz xz-utils g++ libc6-dev-i386 lib32gcc-12-dev clang llvm libclang-rt-14-dev clang-format linux-perf python3 python3-prometheus-client binutils strace libglib2.0-bin pkg-config \
                  qemu-system-x86 busybox-static cpio systemd php-cli valgrind erlang-base
 PACKAGES_LONG  = libc6-dbg bolt-16 rustc default-jre-headless ocaml-nox golang-go
 
@@ -246,6 +246,8 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             $(foreach h,$(wildcard include/ptd/*.h),644:$h:$h) \
             644:systemd/ptd.service:lib/systemd/system/ptd.service \
             644:systemd/ptd.socket:lib/systemd/system/ptd.socket \
+            644:systemd/ptd-metrics.socket:lib/systemd/system/ptd-metrics.socket \
+            644:systemd/ptd-metrics@.service:lib/systemd/system/ptd-metrics@.service \
             644:systemd/ptd.sysusers:lib/sysusers.d/ptd.conf \
             644:systemd/ptd.tmpfiles:lib/tmpfiles.d/ptd.conf \
             644:systemd/ptd.sysctl:lib/sysctl.d/60-ptd.conf \
@@ -263,7 +265,8 @@ install: all ## programs, plugin, library, headers, manual pages, completions, u
 	sed -i 's|@prefix@|$(prefix)|; s|@version@|$(SO_VERSION)|; s|@libs@|$(LIBS_DECODE)|' \
 		$(DESTDIR)$(prefix)/lib/pkgconfig/ptdecode.pc
 	sed -i 's|^\(Exec[A-Z][a-z]*\)=/usr/|\1=$(prefix)/|' \
-		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service
+		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service \
+		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-metrics@.service
 	[ -e $(DESTDIR)/etc/ptd/ptd.conf ] || \
 		install -D -m644 -t $(DESTDIR)/etc/ptd systemd/ptd.conf
 

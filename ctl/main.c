@@ -22,6 +22,8 @@ static const struct verb {
 	const char *help;
 } verbs[] = {
 	{ "status", verb_status, true, false, "", "show what is being recorded" },
+	{ "metrics", verb_metrics, false, false, "[--http]",
+	  "show what is being recorded as OpenMetrics" },
 	{ "record", verb_record, false, true,
 	  "[-o DIR] [--timing] [--when CONDITION]... [--count N] -- COMMAND...",
 	  "run a program, and take a snapshot when it ends, or when a condition holds" },
@@ -64,6 +66,11 @@ static const struct option_help {
 	  "PID",
 	  "limit the snapshot to the process and its descendants",
 	  { "snapshot" } },
+	{ NULL,
+	  "--http",
+	  NULL,
+	  "answer one HTTP request, which is read from standard input",
+	  { "metrics" } },
 	{ NULL, "--release", NULL, "let the snapshots be removed again", { "keep" } },
 	{ NULL, "--cpu", "LIST", "limit the snapshot to these CPUs: 0-3,8", { "snapshot" } },
 	{ NULL,

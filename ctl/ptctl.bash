@@ -23,7 +23,7 @@ _ptctl_command() {
 
 _ptctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs='status record snapshot pause resume list info rm keep reload help'
+	local verbs='status metrics record snapshot pause resume list info rm keep reload help'
 	local verb= socket=() words= i
 
 	COMPREPLY=()
@@ -72,6 +72,7 @@ _ptctl() {
 		case $verb in
 		'') words="$verbs --socket --json -h --help --version" ;;
 		status | list) words='--json -h --help' ;;
+		metrics) words='--http -h --help' ;;
 		record) words='-o --output --timing --when --count -h --help --' ;;
 		snapshot) words='-o --output --pid --cpu --json -h --help' ;;
 		info) words='--json -h --help' ;;

@@ -41,6 +41,7 @@ struct context {
  *         recorded program.
  */
 int verb_status(const struct context *context, int argc, char **argv);
+int verb_metrics(const struct context *context, int argc, char **argv);
 int verb_pause(const struct context *context, int argc, char **argv);
 int verb_resume(const struct context *context, int argc, char **argv);
 int verb_reload(const struct context *context, int argc, char **argv);

@@ -53,6 +53,9 @@ struct manager {
 	char *socket_path;    /* of the socket to unlink; NULL if systemd made it */
 	char id[SNAPID_SIZE]; /* of the snapshot that was requested last */
 	uint64_t n_ids;       /* sequence number in the newest snapshot's id */
+
+	uint64_t n_taken, n_failed; /* snapshots since the start */
+	_Atomic uint64_t n_removed; /* likewise; those that retention removed */
 };
 
 static struct recorder_status get_status(void *userdata)
@@ -72,6 +75,9 @@ static struct recorder_status get_status(void *userdata)
 		.sideband_lost = sideband.lost,
 		.n_objects = objectstore_count(m->store),
 		.n_pending = jobs_pending(m->jobs),
+		.n_taken = m->n_taken,
+		.n_failed = m->n_failed,
+		.n_removed = m->n_removed,
 	};
 }
 
@@ -150,8 +156,10 @@ static void finish_job(struct job *job, void *userdata)
 
 	snapshotjob_free(job);
 	if (job->error < 0) {
+		m->n_failed++;
 		log_error("%s", job->message);
 	} else {
+		m->n_taken++;
 		log_notice("snapshot %s: %" PRIu64 " byte%s of PT from %" PRIu32 " CPU%s", job->id,
 			   job->result.bytes_pt, plural(job->result.bytes_pt), job->result.n_cpus,
 			   plural(job->result.n_cpus));
@@ -257,6 +265,7 @@ static int open_spool(struct manager *m, const struct manager_options *options)
 				       options->state_dir);
 	if (r == 0) {
 		m->retention.spool = m->spool;
+		m->retention.n_removed = &m->n_removed;
 		r = retention_set_limits(&m->retention, &m->config);
 	}
 	if (r == 0)

@@ -130,6 +130,7 @@ static int remove_one(const struct retention *retention, struct stock *stock, si
 	if (r < 0)
 		return r;
 	*ret_freed = diskuse_remove(stock->use, i);
+	(*retention->n_removed)++;
 	say_removed(entry, ret_freed, why);
 	return true;
 }

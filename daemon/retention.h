@@ -16,6 +16,7 @@
  * the only good one if the new one cannot be written.
  */
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/base.h"
@@ -28,6 +29,7 @@ struct retention {
 	struct spool *spool;       /* borrowed */
 	struct objectstore *store; /* borrowed */
 	struct spool_limits limits;
+	_Atomic uint64_t *n_removed; /* counts the removed snapshots; borrowed */
 };
 
 /* Remove copies to which no snapshot links, of programs that have ended, until @bytes are free; if

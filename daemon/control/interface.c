@@ -81,6 +81,9 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	    (r = append_u64(reply, "objects", s.n_objects)) < 0 ||
 	    (r = append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
 	    (r = append_u32(reply, "pending", s.n_pending)) < 0 ||
+	    (r = append_u64(reply, "snapshots_taken", s.n_taken)) < 0 ||
+	    (r = append_u64(reply, "snapshots_failed", s.n_failed)) < 0 ||
+	    (r = append_u64(reply, "snapshots_removed", s.n_removed)) < 0 ||
 	    (r = append_string(reply, "snapshots_path", spool_path(recorder->spool))) < 0)
 		return r;
 	return send_reply(reply, 0);

@@ -29,6 +29,9 @@ struct recorder_status {
 	uint64_t sideband_bytes, sideband_max, sideband_lost;
 	size_t n_objects;
 	unsigned n_pending; /* snapshots that are being written or wait */
+	/* Snapshots since the daemon was started: written, not written because of an error, and
+	 * removed to make room. */
+	uint64_t n_taken, n_failed, n_removed;
 };
 
 /* Each operation gets @userdata of struct recorder. */

@@ -190,6 +190,18 @@ fi
 inside chmod 660 /run/ptd/control
 [[ $(inside ls /var/lib/ptd/snapshots | wc -l) == 2 ]] || failed "not two snapshots"
 
+echo "--- metrics"
+expect 0 "" inside systemd-analyze verify --man=no ptd-metrics.socket
+systemd-analyze security --offline=true --threshold=10 "$(dirname "$unit")/ptd-metrics@.service" >"$T/security" 2>&1 ||
+	fail "$(tail -1 "$T/security")"
+tail -1 "$T/security"
+inside ip link set lo up 2>/dev/null
+expect 0 "" inside systemctl start ptd-metrics.socket
+inside python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9921/metrics", timeout=20).read().decode())' \
+	>"$T/metrics" 2>&1 || failed "no metrics: $(tail -1 "$T/metrics") $(inside journalctl -u 'ptd-metrics@*' -o cat --no-pager | tail -5)"
+grep -qx 'ptd_snapshots_taken_total 2' "$T/metrics" || failed "other metrics: $(cat "$T/metrics")"
+expect 0 "" inside systemctl stop ptd-metrics.socket
+
 echo "--- what another user runs is recorded, from where only he can read"
 inside install -d -m 700 -o ptd-admin /home/admin
 inside install -m 700 -o ptd-admin /usr/bin/python3 /home/admin/program || failed "no program"

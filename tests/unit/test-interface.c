@@ -72,6 +72,9 @@ static struct recorder_status status(void *userdata)
 		.sideband_lost = 11,
 		.n_objects = 12,
 		.n_pending = 13,
+		.n_taken = 14,
+		.n_failed = 15,
+		.n_removed = 16,
 	};
 }
 
@@ -315,7 +318,7 @@ static void run_jobs(struct fixture *f)
 static void get_status(void **state)
 {
 	struct fixture *f = *state;
-	char expected[600];
+	char expected[700];
 
 	put_snapshot(f, "A-1", "");
 	put_snapshot(f, "A-2", "");
@@ -325,6 +328,7 @@ static void get_status(void **state)
 		       "\"cpus_offline\":2,\"cpus_busy\":3,\"cpus_failed\":5,\"paused\":true,"
 		       "\"aux_size\":6,\"switch_size\":7,\"sideband_bytes\":8,\"sideband_max\":10,"
 		       "\"sideband_lost\":11,\"objects\":12,\"snapshots\":2,\"pending\":13,"
+		       "\"snapshots_taken\":14,\"snapshots_failed\":15,\"snapshots_removed\":16,"
 		       "\"snapshots_path\":\"%s/state/snapshots\"}",
 		       f->dir);
 	if (!strstr(f->reply, expected))

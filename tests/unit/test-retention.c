@@ -24,6 +24,7 @@ struct fixture {
 	char dir[TEMPDIR_SIZE]; /* a file system of its own, of 16 MiB and 100 inodes, if it may */
 	bool mounted;
 	struct retention retention;
+	_Atomic uint64_t n_removed;
 	uint64_t to_evict, evict_least; /* what was asked for last */
 	uint64_t evict;                 /* what is answered */
 };
@@ -48,6 +49,7 @@ static int set_up(void **state)
 	tempdir_make("room", f->dir);
 	f->mounted = mount_small(f->dir);
 	f->retention.limits = (struct spool_limits){ .max_use = UINT64_MAX };
+	f->retention.n_removed = &f->n_removed;
 	assert_int_equal(spool_new(f->dir, &f->retention.spool), 0);
 	assert_int_equal(objectstore_new(spool_store_fd(f->retention.spool), &f->retention.limits,
 					 &f->retention.store),
@@ -220,9 +222,11 @@ static void room_for_another(void **state)
 		f->evict = rows[i].evict;
 		if (rows[i].kept)
 			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true), 0);
+		f->n_removed = 0;
 		assert_int_equal(retention_make_room(&f->retention, &needed, evict, f),
 				 rows[i].error);
 		assert_string_equal(there(f), rows[i].left);
+		assert_int_equal(f->n_removed, 4 - strlen(rows[i].left));
 		assert_int_equal((f->to_evict + MIB - 1) / MIB, rows[i].to_evict);
 		assert_int_equal((f->evict_least + MIB - 1) / MIB, rows[i].evict_least);
 		if (rows[i].kept)
@@ -270,8 +274,10 @@ static void limits_are_kept(void **state)
 		f->retention.limits = rows[i].limits;
 		if (rows[i].kept)
 			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true), 0);
+		f->n_removed = 0;
 		assert_int_equal(retention_enforce(&f->retention, evict, f), 0);
 		assert_string_equal(there(f), rows[i].left);
+		assert_int_equal(f->n_removed, 4 - strlen(rows[i].left));
 		if (rows[i].kept)
 			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, false), 0);
 		remove_all(f);

@@ -312,6 +312,62 @@ static void status(void **state)
 	assert_string_equal(f->calls, "");
 }
 
+/* --- metrics --------------------------------------------------------------------------------- */
+
+static int fill_odd_names(sd_bus_message *reply, const struct fixture *f)
+{
+	(void)f;
+	return sd_bus_message_append(reply, "a{sv}", 3, "version", "s", "a\"b\\c\nd", "recording",
+				     "b", 0, "snapshots_taken", "t", UINT64_C(3));
+}
+
+static void metrics(void **state)
+{
+	static const struct answer all[] = { { .method = "GetStatus", .fill = fill_status } },
+				   odd[] = { { .method = "GetStatus", .fill = fill_odd_names } },
+				   other[] = { { .method = "GetStatus", .fill = fill_other_type } };
+	struct fixture *f = *state;
+
+	answer_with(f, all);
+	assert_int_equal(run(f, verb_metrics, "metrics"), EXIT_OK);
+	assert_string_equal(f->calls, "GetStatus \n");
+	assert_has(f->printed,
+		   "ptd_build_info{version=\"v1\",source=\"pt\"} 1\n"
+		   "# TYPE ptd_recording gauge\n"
+		   "# HELP ptd_recording Whether something is being written to the rings.\n"
+		   "ptd_recording 1\n");
+	assert_has(f->printed, "ptd_cpu_states{state=\"recording\"} 10\n"
+			       "ptd_cpu_states{state=\"offline\"} 4\n"
+			       "ptd_cpu_states{state=\"busy\"} 1\n"
+			       "ptd_cpu_states{state=\"failed\"} 2\n");
+	assert_has(f->printed, "# TYPE ptd_sideband_lost_records counter\n"
+			       "# UNIT ptd_sideband_lost_records records\n");
+	assert_has(f->printed, "\nptd_sideband_lost_records_total 1\n");
+
+	/* What an older recorder does not state is left out. */
+	answer_with(f, odd);
+	assert_int_equal(run(f, verb_metrics, "metrics"), EXIT_OK);
+	assert_string_equal(
+	    f->printed,
+	    "# TYPE ptd_build_info gauge\n"
+	    "# HELP ptd_build_info The version of ptd, and the source that it records.\n"
+	    "ptd_build_info{version=\"a\\\"b\\\\c d\",source=\"\"} 1\n"
+	    "# TYPE ptd_recording gauge\n"
+	    "# HELP ptd_recording Whether something is being written to the rings.\n"
+	    "ptd_recording 0\n"
+	    "# TYPE ptd_snapshots_taken counter\n"
+	    "# HELP ptd_snapshots_taken Snapshots that were written since ptd was started.\n"
+	    "ptd_snapshots_taken_total 3\n"
+	    "# EOF\n");
+
+	answer_with(f, other);
+	assert_int_equal(run(f, verb_metrics, "metrics"), EXIT_FAILED);
+	assert_string_equal(f->printed, "");
+	assert_int_equal(run(f, verb_metrics, "metrics x"), EXIT_USAGE);
+	assert_has(f->said, "unexpected argument \"x\"");
+	assert_int_equal(run(f, verb_metrics, "metrics --http x"), EXIT_USAGE);
+}
+
 /* --- errors ---------------------------------------------------------------------------------- */
 
 static void errors(void **state)
@@ -872,6 +928,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(status, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(metrics, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(errors, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sockets_that_are_none, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(calls_without_an_answer, set_up, tear_down),

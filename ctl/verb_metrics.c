@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * ptctl metrics: the state of the recorder in the text format of OpenMetrics 1.0, of which the
+ * older text format of Prometheus understands everything that is used here.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "ctl/client.h"
+#include "ctl/verb.h"
+
+#define CONTENT_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+/* Of a request: its size, and how long the client may take to send it. */
+#define REQUEST_MAX     8192
+#define REQUEST_TIME_MS 5000
+
+#define UNKNOWN UINT64_MAX /* a number that the recorder does not state */
+
+/* --- the text --------------------------------------------------------------------------------- */
+
+struct metric {
+	const char *name; /* without the suffix of a counter; the same as of the row before: another
+			   * sample of that metric */
+	const char *unit; /* the end of the name; NULL: none */
+	const char *help;
+	const char *labels; /* or NULL */
+	const char *key;    /* of GetStatus */
+	char type;
+	bool is_counter;
+};
+
+static const struct metric metrics[] = {
+	{ .name = "ptd_recording",
+	  .help = "Whether something is being written to the rings.",
+	  .key = "recording",
+	  .type = 'b' },
+	{ .name = "ptd_paused",
+	  .help = "Whether Intel PT was given to other programs.",
+	  .key = "paused",
+	  .type = 'b' },
+	{ .name = "ptd_cpus", .help = "CPUs to be recorded.", .key = "cpus", .type = 'u' },
+	{ .name = "ptd_cpu_states",
+	  .help = "CPUs by what is known of their PT.",
+	  .labels = "{state=\"recording\"}",
+	  .key = "cpus_recording",
+	  .type = 'u' },
+	{ .name = "ptd_cpu_states",
+	  .labels = "{state=\"offline\"}",
+	  .key = "cpus_offline",
+	  .type = 'u' },
+	{ .name = "ptd_cpu_states", .labels = "{state=\"busy\"}", .key = "cpus_busy", .type = 'u' },
+	{ .name = "ptd_cpu_states",
+	  .labels = "{state=\"failed\"}",
+	  .key = "cpus_failed",
+	  .type = 'u' },
+	{ .name = "ptd_ring_bytes",
+	  .unit = "bytes",
+	  .help = "What the rings of each CPU keep.",
+	  .labels = "{ring=\"pt\"}",
+	  .key = "aux_size",
+	  .type = 't' },
+	{ .name = "ptd_ring_bytes",
+	  .unit = "bytes",
+	  .labels = "{ring=\"switches\"}",
+	  .key = "switch_size",
+	  .type = 't' },
+	{ .name = "ptd_sideband_bytes",
+	  .unit = "bytes",
+	  .help = "Memory that the records of tasks and mappings take.",
+	  .key = "sideband_bytes",
+	  .type = 't' },
+	{ .name = "ptd_sideband_limit_bytes",
+	  .unit = "bytes",
+	  .help = "Memory that these records may take.",
+	  .key = "sideband_max",
+	  .type = 't' },
+	{ .name = "ptd_sideband_lost_records",
+	  .unit = "records",
+	  .help = "Records of tasks and mappings for which there was no room.",
+	  .key = "sideband_lost",
+	  .type = 't',
+	  .is_counter = true },
+	{ .name = "ptd_objects",
+	  .help = "Executed files that are known.",
+	  .key = "objects",
+	  .type = 't' },
+	{ .name = "ptd_snapshots",
+	  .help = "Snapshots on the disk.",
+	  .key = "snapshots",
+	  .type = 't' },
+	{ .name = "ptd_snapshots_pending",
+	  .help = "Snapshots that are being written or wait.",
+	  .key = "pending",
+	  .type = 'u' },
+	{ .name = "ptd_snapshots_taken",
+	  .help = "Snapshots that were written since ptd was started.",
+	  .key = "snapshots_taken",
+	  .type = 't',
+	  .is_counter = true },
+	{ .name = "ptd_snapshots_failed",
+	  .help = "Snapshots that could not be written since ptd was started.",
+	  .key = "snapshots_failed",
+	  .type = 't',
+	  .is_counter = true },
+	{ .name = "ptd_snapshots_removed",
+	  .help = "Snapshots that were removed to make room since ptd was started.",
+	  .key = "snapshots_removed",
+	  .type = 't',
+	  .is_counter = true },
+};
+
+static void print_about(FILE *f, const struct metric *metric)
+{
+	fprintf(f, "# TYPE %s %s\n", metric->name, metric->is_counter ? "counter" : "gauge");
+	if (metric->unit)
+		fprintf(f, "# UNIT %s %s\n", metric->name, metric->unit);
+	fprintf(f, "# HELP %s %s\n", metric->name, metric->help);
+}
+
+/* The value of a label: a text of the recorder. */
+static void print_label(FILE *f, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\\' || *text == '"')
+			fputc('\\', f);
+		fputc(*text == '\n' ? ' ' : *text, f);
+	}
+}
+
+/* The values as the message has them. */
+union value {
+	int b;
+	uint32_t u;
+	uint64_t t;
+};
+
+static uint64_t number_of(char type, const union value *value)
+{
+	return type == 'b' ? value->b > 0 : type == 'u' ? value->u : value->t;
+}
+
+static bool is_stated(char type, const union value *value)
+{
+	return type == 'b'   ? value->b >= 0
+	       : type == 'u' ? value->u != UINT32_MAX
+			     : value->t != UNKNOWN;
+}
+
+static int print_metrics(FILE *f, sd_bus_message *reply)
+{
+	const char *version = "", *source = "", *name = "";
+	union value values[ARRAY_LEN(metrics)];
+	struct client_field fields[ARRAY_LEN(metrics) + 2];
+	int r;
+
+	for (size_t i = 0; i < ARRAY_LEN(metrics); i++) {
+		values[i].t = UNKNOWN;
+		fields[i] = (struct client_field){ metrics[i].key, metrics[i].type, &values[i] };
+	}
+	fields[ARRAY_LEN(metrics)] = (struct client_field){ "version", 's', &version };
+	fields[ARRAY_LEN(metrics) + 1] = (struct client_field){ "source", 's', &source };
+	r = client_read_fields(reply, fields, ARRAY_LEN(fields));
+	if (r < 0)
+		return client_bad_reply("GetStatus", r);
+	fputs("# TYPE ptd_build_info gauge\n"
+	      "# HELP ptd_build_info The version of ptd, and the source that it records.\n"
+	      "ptd_build_info{version=\"",
+	      f);
+	print_label(f, version);
+	fputs("\",source=\"", f);
+	print_label(f, source);
+	fputs("\"} 1\n", f);
+	for (size_t i = 0; i < ARRAY_LEN(metrics); i++) {
+		const struct metric *metric = &metrics[i];
+
+		if (!is_stated(metric->type, &values[i]))
+			continue;
+		if (strcmp(metric->name, name) != 0)
+			print_about(f, metric);
+		name = metric->name;
+		fprintf(f, "%s%s%s %" PRIu64 "\n", name, metric->is_counter ? "_total" : "",
+			metric->labels ?: "", number_of(metric->type, &values[i]));
+	}
+	fputs("# EOF\n", f);
+	return EXIT_OK;
+}
+
+static int get_metrics(const struct context *context, FILE *f)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int r;
+
+	r = client_connect(context->socket, &bus);
+	if (r == EXIT_OK)
+		r = client_call(bus, "GetStatus", &reply, "");
+	return r == EXIT_OK ? print_metrics(f, reply) : r;
+}
+
+/* --- over HTTP -------------------------------------------------------------------------------- */
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+/* Read a request up to the end of its header. Return: whether it is one. */
+static bool read_request(char request[static REQUEST_MAX])
+{
+	const int64_t end = now_ms() + REQUEST_TIME_MS;
+	size_t n = 0;
+
+	request[0] = '\0';
+	while (!strstr(request, "\r\n\r\n")) {
+		struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+		const int64_t left = end - now_ms();
+		ssize_t r;
+
+		if (n == REQUEST_MAX - 1 || left <= 0 || poll(&in, 1, (int)left) <= 0)
+			return false;
+		r = read(STDIN_FILENO, request + n, REQUEST_MAX - 1 - n);
+		if (r <= 0 || memchr(request + n, '\0', (size_t)r))
+			return false;
+		n += (size_t)r;
+		request[n] = '\0';
+	}
+	return true;
+}
+
+/* Return: the status of the answer. */
+static const char *judge_request(const char *request)
+{
+	const char *path = strchr(request, ' ');
+
+	if (!path)
+		return "400 Bad Request";
+	if (strncmp(request, "GET ", 4) != 0)
+		return "405 Method Not Allowed";
+	path++;
+	if (strncmp(path, "/metrics ", 9) != 0 && strncmp(path, "/metrics?", 9) != 0)
+		return "404 Not Found";
+	return strncmp(path + strcspn(path, " \r\n"), " HTTP/1.", 8) == 0 ? "200 OK"
+									  : "400 Bad Request";
+}
+
+/* Answer the one request that is read from standard input. */
+static int serve(const struct context *context)
+{
+	const char *status = "400 Bad Request";
+	char request[REQUEST_MAX], *text = NULL;
+	int r = EXIT_OK;
+	size_t size = 0;
+	FILE *f;
+
+	f = open_memstream(&text, &size);
+	if (!f) {
+		log_error("metrics: %m");
+		return EXIT_FAILED;
+	}
+	if (read_request(request))
+		status = judge_request(request);
+	if (status[0] == '2')
+		r = get_metrics(context, f);
+	if (r != EXIT_OK)
+		status = "503 Service Unavailable";
+	if (fclose(f) != 0 || r != EXIT_OK)
+		size = 0;
+	printf(
+	    "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+	    status, size > 0 ? CONTENT_TYPE : "text/plain", size);
+	if (size > 0)
+		(void)fwrite(text, 1, size, stdout);
+	free(text);
+	return r;
+}
+
+int verb_metrics(const struct context *context, int argc, char **argv)
+{
+	const bool http = argc > 1 && strcmp(argv[1], "--http") == 0;
+
+	if (argc > 1 + http) {
+		log_error("metrics: unexpected argument \"%s\"", argv[1 + http]);
+		return EXIT_USAGE;
+	}
+	return http ? serve(context) : get_metrics(context, stdout);
+}
