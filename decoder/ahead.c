@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/image/cache.h"
 #include "decoder/image/view.h"
 
 /* Parts with more runs are dropped. */
@@ -58,7 +57,7 @@ struct part {
 	VEC(struct runpool_chunk *) chunks;
 	size_t n_runs; /* in the last chunk */
 	VEC(struct ptd_mark) marks;
-	struct newblocks_list new_blocks;
+	struct cache_blocks new_blocks;
 	VEC(struct part_batch) batches;
 
 	size_t n_released; /* chunks whose batches have all been given out */
@@ -81,12 +80,9 @@ static struct part *part_free(struct part *part)
 /* --- in a thread ------------------------------------------------------------------------------ */
 
 /* Add to @list the blocks of the lane's batch that were not shown. */
-static int find_new_blocks(const struct lane *lane, struct newblocks_list *list)
+static int find_new_blocks(const struct lane *lane, struct cache_blocks *list)
 {
-	const struct engine_config *config = &lane->config.engine_config;
-
-	return newblocks_find(views_newblocks(config->views), config->cache, lane->runs,
-			      lane->n_runs, list);
+	return cache_find_new(lane->config.engine_config.cache, lane->runs, lane->n_runs, list);
 }
 
 /* Return: what of the part's budget was taken since the last call. */
@@ -191,7 +187,7 @@ static int decode_part(struct part *part, size_t thread)
 	struct lane *lane = &part->lane;
 	int r;
 
-	config.engine_config.views = part->ahead->config.views[thread];
+	config.engine_config.views = part->ahead->config.views;
 	config.engine_config.budget = &part->budget;
 	part->budget.n_insns = part->budget_before = UINT64_MAX / 2;
 	lane_init_part(lane, &config);

@@ -19,7 +19,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
-#include "decoder/image/newblocks.h"
+#include "decoder/image/cache.h"
 #include "decoder/lane.h"
 #include "decoder/runpool.h"
 #include "util/expander.h"
@@ -33,7 +33,7 @@ extern uint64_t ahead_cut_size, ahead_n_begun, ahead_n_used;
 
 struct ahead_config {
 	struct ptd_threads *threads; /* borrowed; NULL: nothing is decoded ahead */
-	struct views **views;        /* borrowed: one for each thread */
+	struct views *views;         /* borrowed: for the parts, of all threads */
 	struct runpool *runs;        /* borrowed: where parts have their runs */
 	/* Borrowed: what expands these early; it may point to NULL, and to another one later. */
 	const struct expander **expander;
@@ -66,7 +66,7 @@ struct ahead {
 	 * they first run. */
 	const struct ptd_block *const *new_blocks;
 	size_t n_new_blocks;
-	struct newblocks_list own_new_blocks; /* if the batch is the lane's */
+	struct cache_blocks own_new_blocks; /* if the batch is the lane's */
 };
 
 /* What the configurations point to is borrowed. Return: 0 or -ENOMEM. */

@@ -81,9 +81,9 @@ struct ptd_decoder {
 	struct corestacks *core; /* NULL: there is no core file */
 	struct cache *cache;
 	struct engine_budget budget;
-	struct ptd_threads *threads; /* borrowed; or NULL */
-	struct views **views;        /* one for each thread */
-	size_t n_views;
+	struct ptd_threads *threads;     /* borrowed; or NULL */
+	struct views *views;             /* for the lanes; */
+	struct views *part_views;        /* and for parts of them; NULL: no thread decodes such */
 	const struct expander *expander; /* borrowed; or NULL */
 	struct runpool *runs;
 
@@ -355,7 +355,7 @@ static struct engine_config engine_config_of(struct ptd_decoder *d, const struct
 		.has_events = facts->has_events,
 		.has_threads = !facts->is_bare && facts->has_tsc,
 		.cache = d->cache,
-		.views = d->views[0],
+		.views = d->views,
 		.budget = &d->budget,
 	};
 
@@ -420,25 +420,18 @@ static size_t n_parts_of(const struct ptd_decoder *d)
 }
 
 /*
- * Make views: the first for the lanes alone, and one for the parts that each thread decodes, the
- * calling thread too while it waits. Where those of the parts find no room, the lane has to decode.
+ * Make views: for the lanes alone, and for the parts that threads decode, the calling thread too
+ * while it waits. Where those of the parts find no room, the lane has to decode.
  */
 static int make_views(struct ptd_decoder *d)
 {
-	const size_t n_threads = threads_n(d->threads), n = n_threads > 1 ? n_threads + 1 : 1;
+	int r = views_new(d->cache, &d->views);
 
-	d->views = calloc(n, sizeof(*d->views));
-	if (!d->views)
-		return -ENOMEM;
-	for (; d->n_views < n; d->n_views++) {
-		const int r = views_new(d->cache, &d->views[d->n_views]);
-
-		if (r < 0)
-			return r;
-		if (d->n_views > 0)
-			views_share(d->views[d->n_views], n);
-	}
-	return 0;
+	if (r == 0 && threads_n(d->threads) > 1)
+		r = views_new(d->cache, &d->part_views);
+	if (r == 0 && d->part_views)
+		views_share(d->part_views);
+	return r;
 }
 
 /* The part that is asked for. */
@@ -540,7 +533,7 @@ static int start_lanes(struct ptd_decoder *d, char **reterr_message)
 {
 	const struct ahead_config ahead = {
 		.threads = d->threads,
-		.views = d->views + (d->n_views > 1),
+		.views = d->part_views,
 		.runs = d->runs,
 		.expander = &d->expander,
 		.n_parts = n_parts_of(d),
@@ -801,9 +794,8 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 		free(decoder->trace_complaints[i]);
 	free(decoder->complaints);
 	free(decoder->cpu_stats);
-	for (size_t i = 0; i < decoder->n_views; i++)
-		views_free(decoder->views[i]);
-	free(decoder->views);
+	views_free(decoder->part_views);
+	views_free(decoder->views);
 	runpool_free(decoder->runs);
 	free(decoder->counts);
 	extract_free(decoder->extract);

@@ -24,15 +24,15 @@ static uint64_t hash_secret(void)
 }
 
 /* Keys are addresses and small numbers, which differ in few bits: spread them over all. */
-static uint64_t mix_key(uint64_t key)
+uint64_t map_mix(uint64_t key)
 {
 	key = (key ^ hash_secret()) * UINT64_C(0x9e3779b97f4a7c15);
-	return (key ^ key >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return (key ^ key >> 32) * UINT64_C(0xd6e8feb86659fd93) >> 20;
 }
 
 static size_t slot_of(const struct map *map, uint64_t key)
 {
-	size_t i = mix_key(key) >> 20;
+	size_t i = (size_t)map_mix(key);
 
 	for (i &= map->n_slots - 1; map->slots[i].used && map->slots[i].key != key;)
 		i = (i + 1) & (map->n_slots - 1);

@@ -11,6 +11,7 @@
 #include "decoder/x86/insn.h"
 #include "util/arena.h"
 #include "util/map.h"
+#include "util/mutex.h"
 #include "util/vec.h"
 
 #define BLOCK_SIZE_MAX (CACHE_BLOCK_INSNS_MAX * 15)
@@ -39,12 +40,25 @@ struct room {
 	VEC(struct shelf) shelves; /* three an object: 16, 32, 64 bit */
 };
 
+/*
+ * Nearly all runs are of blocks that were shown long ago. To look at each block would cost much:
+ * runs are in the CPU's caches, but all blocks that ran are not. So the blocks that are not shown
+ * are counted by the hash of their address, and a run is looked at more closely only if the count
+ * of its block's hash is not 0.
+ */
+#define NEW_BITS 12
+
 struct cache {
 	cache_annotate_fn annotate;
 	void *userdata;
 	struct room rooms[1 << ROOM_BITS];
-	uint32_t n_made, n_shown; /* blocks */
+	uint32_t n_shown;            /* blocks; the next id */
+	uint32_t n_new;              /* blocks that are not shown */
+	uint32_t new[1 << NEW_BITS]; /* the same, by hash */
 };
+
+/* So many blocks are remembered as listed. */
+#define LISTED_MAX 256
 
 int cache_new(cache_annotate_fn annotate, void *userdata, struct cache **ret_cache)
 {
@@ -53,7 +67,7 @@ int cache_new(cache_annotate_fn annotate, void *userdata, struct cache **ret_cac
 	if (!c)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_LEN(c->rooms); i++)
-		(void)pthread_mutex_init(&c->rooms[i].mutex, NULL);
+		mutex_init_short(&c->rooms[i].mutex);
 	c->annotate = annotate;
 	c->userdata = userdata;
 	*ret_cache = c;
@@ -107,14 +121,15 @@ static int shelf_of(struct room *room, const struct object *object, uint8_t mode
 /*
  * Decode straight-line code: the @size bytes at @bytes, which stay there, or less.
  *
- * Return: 0; -EBADMSG if there is not even one instruction; -ENOMEM.
+ * Return: 0, and the instructions of the block are @insns; -EBADMSG if there is not even one.
  */
-static int decode_block(struct room *room, const struct object *object, uint64_t offset,
-			uint8_t mode, const uint8_t *bytes, size_t size,
+static int decode_block(const struct object *object, uint64_t offset, uint8_t mode,
+			const uint8_t *bytes, size_t size,
+			struct ptd_insn insns[static CACHE_BLOCK_INSNS_MAX],
 			struct ptd_block *ret_block)
 {
-	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX], *kept;
 	struct ptd_block block = { .id = CACHE_NOT_SHOWN,
+				   .insns = insns,
 				   .mode = mode,
 				   .object = &object->id,
 				   .address = object_address(object, offset),
@@ -134,14 +149,15 @@ static int decode_block(struct room *room, const struct object *object, uint64_t
 	}
 	if (n == 0)
 		return -EBADMSG;
-	kept = arena_copy(&room->arena, insns, n * sizeof(*insns));
-	if (!kept)
-		return -ENOMEM;
-	block.insns = kept;
 	block.n_insns = (uint16_t)n;
 	block.size = (uint16_t)at;
 	*ret_block = block;
 	return 0;
+}
+
+static size_t hash_of(const struct ptd_block *block)
+{
+	return (size_t)((uintptr_t)block * UINT64_C(0x9e3779b97f4a7c15) >> (64 - NEW_BITS));
 }
 
 int cache_show(struct cache *cache, const struct ptd_block *block)
@@ -156,43 +172,99 @@ int cache_show(struct cache *cache, const struct ptd_block *block)
 				    block, (struct ptd_insn *)(uintptr_t)block->insns);
 	if (r < 0)
 		return r;
-	__atomic_store_n(&own->id, cache->n_shown, __ATOMIC_RELAXED);
-	__atomic_store_n(&cache->n_shown, cache->n_shown + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&own->id, cache->n_shown++, __ATOMIC_RELAXED);
+	(void)__atomic_sub_fetch(&cache->new[hash_of(block)], 1, __ATOMIC_RELAXED);
+	(void)__atomic_sub_fetch(&cache->n_new, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
-bool cache_has_shown_all(const struct cache *cache)
+/* Count a block that was made. Who gets it from the cache afterwards sees that it is counted. */
+static void count_block(struct cache *cache, const struct ptd_block *block)
 {
-	/* Of those that were made until now, so many were shown before. */
-	const uint32_t n_shown = __atomic_load_n(&cache->n_shown, __ATOMIC_ACQUIRE);
-
-	return __atomic_load_n(&cache->n_made, __ATOMIC_RELAXED) == n_shown;
+	(void)__atomic_add_fetch(&cache->new[hash_of(block)], 1, __ATOMIC_RELAXED);
+	(void)__atomic_add_fetch(&cache->n_new, 1, __ATOMIC_RELAXED);
 }
 
-static void count_block(struct cache *cache)
+int cache_find_new(const struct cache *cache, const struct ptd_run *runs, size_t n_runs,
+		   struct cache_blocks *list)
 {
-	(void)__atomic_add_fetch(&cache->n_made, 1, __ATOMIC_RELAXED);
+	const struct ptd_block *listed[LISTED_MAX] = {};
+
+	if (__atomic_load_n(&cache->n_new, __ATOMIC_RELAXED) == 0)
+		return 0;
+	for (size_t i = 0; i < n_runs; i++) {
+		const struct ptd_block *block = runs[i].block;
+		const size_t hash = hash_of(block);
+		int r;
+
+		if (__atomic_load_n(&cache->new[hash], __ATOMIC_RELAXED) == 0 ||
+		    listed[hash % LISTED_MAX] == block || cache_has_shown(block))
+			continue;
+		r = vec_push(list, block);
+		if (r < 0)
+			return r;
+		listed[hash % LISTED_MAX] = block;
+	}
+	return 0;
 }
 
-/* cache_get() with the mutex of @room locked. */
-static int get(struct cache *cache, struct room *room, const struct object *object, uint64_t offset,
-	       uint8_t mode, const struct ptd_block **ret_block)
+/* Find the block at @offset. The mutex of @room is locked. Return: 0, and it is NULL if there is
+ * none; or -ENOMEM. */
+static int find_block(struct room *room, const struct object *object, uint64_t offset, uint8_t mode,
+		      struct shelf **ret_shelf, const struct ptd_block **ret_block)
+{
+	const uint64_t *known;
+	const int r = shelf_of(room, object, mode, ret_shelf);
+
+	if (r < 0)
+		return r;
+	known = map_get(&(*ret_shelf)->blocks, offset);
+	*ret_block = known ? (const struct ptd_block *)(uintptr_t)*known : NULL;
+	return 0;
+}
+
+/* Keep @block at @to, with its instructions. The mutex of @room is locked. Return: 0 or -ENOMEM. */
+static int keep_block(struct room *room, const struct ptd_block *block, struct ptd_block *to)
+{
+	*to = *block;
+	to->insns = arena_copy(&room->arena, block->insns, block->n_insns * sizeof(*block->insns));
+	return to->insns ? 0 : -ENOMEM;
+}
+
+/* Add @made, which was decoded, to the cache, unless another thread has done so meanwhile. The
+ * mutex of @room is locked. */
+static int add_block(struct cache *cache, struct room *room, const struct object *object,
+		     uint64_t offset, const struct ptd_block *made,
+		     const struct ptd_block **ret_block)
 {
 	struct ptd_block *block;
 	struct shelf *shelf;
-	const uint8_t *bytes;
-	uint64_t *known;
-	size_t size;
 	int r;
 
-	r = shelf_of(room, object, mode, &shelf);
+	r = find_block(room, object, offset, made->mode, &shelf, ret_block);
+	if (r < 0 || *ret_block)
+		return r;
+	block = arena_alloc(&room->arena, sizeof(*block));
+	r = block ? keep_block(room, made, block) : -ENOMEM;
+	if (r == 0)
+		r = map_put(&shelf->blocks, offset, (uintptr_t)block);
 	if (r < 0)
 		return r;
-	known = map_get(&shelf->blocks, offset);
-	if (known) {
-		*ret_block = (const struct ptd_block *)(uintptr_t)*known;
-		return 0;
-	}
+	count_block(cache, block);
+	*ret_block = block;
+	return 0;
+}
+
+/* Make the block at @offset. Its bytes may have to be read, so that no mutex is locked until then.
+ */
+static int make_block(struct cache *cache, struct room *room, const struct object *object,
+		      uint64_t offset, uint8_t mode, const struct ptd_block **ret_block)
+{
+	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX];
+	struct ptd_block block;
+	const uint8_t *bytes;
+	size_t size;
+	int r;
 
 	if (offset >= object->size)
 		return -EBADMSG;
@@ -200,29 +272,26 @@ static int get(struct cache *cache, struct room *room, const struct object *obje
 	bytes = object_bytes(object, offset, size);
 	if (!bytes)
 		return -EBADMSG;
-	block = arena_alloc(&room->arena, sizeof(*block));
-	if (!block)
-		return -ENOMEM;
-	r = decode_block(room, object, offset, mode, bytes, size, block);
-	if (r == 0)
-		r = map_put(&shelf->blocks, offset, (uintptr_t)block);
+	r = decode_block(object, offset, mode, bytes, size, insns, &block);
 	if (r < 0)
 		return r;
-	count_block(cache);
-	*ret_block = block;
-	return 0;
+	(void)pthread_mutex_lock(&room->mutex);
+	r = add_block(cache, room, object, offset, &block, ret_block);
+	(void)pthread_mutex_unlock(&room->mutex);
+	return r;
 }
 
 int cache_get(struct cache *cache, const struct object *object, uint64_t offset, uint8_t mode,
 	      const struct ptd_block **ret_block)
 {
 	struct room *room = room_of(cache, offset);
+	struct shelf *shelf;
 	int r;
 
 	(void)pthread_mutex_lock(&room->mutex);
-	r = get(cache, room, object, offset, mode, ret_block);
+	r = find_block(room, object, offset, mode, &shelf, ret_block);
 	(void)pthread_mutex_unlock(&room->mutex);
-	return r;
+	return r < 0 || *ret_block ? r : make_block(cache, room, object, offset, mode, ret_block);
 }
 
 static uint64_t hash_stitched(uint64_t offset, const uint8_t *bytes, size_t size)
@@ -238,7 +307,9 @@ static int get_stitched(struct cache *cache, struct room *room, const struct obj
 			const struct ptd_block **ret_block)
 {
 	const uint64_t key = hash_stitched(offset, bytes, size);
+	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX];
 	struct stitched *s, *latest;
+	struct ptd_block block;
 	struct shelf *shelf;
 	uint64_t *known;
 	int r;
@@ -261,14 +332,16 @@ static int get_stitched(struct cache *cache, struct room *room, const struct obj
 	if (!s || !bytes)
 		return -ENOMEM;
 	*s = (struct stitched){ .offset = offset, .next = latest };
-	r = decode_block(room, object, offset, mode, bytes, size, &s->block);
-	if (r == 0 && (s->block.n_insns != 1 || s->block.size != size))
+	r = decode_block(object, offset, mode, bytes, size, insns, &block);
+	if (r == 0 && (block.n_insns != 1 || block.size != size))
 		r = -EBADMSG;
+	if (r == 0)
+		r = keep_block(room, &block, &s->block);
 	if (r == 0)
 		r = map_put(&shelf->stitched, key, (uintptr_t)s);
 	if (r < 0)
 		return r;
-	count_block(cache);
+	count_block(cache, &s->block);
 	*ret_block = &s->block;
 	return 0;
 }

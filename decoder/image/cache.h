@@ -61,11 +61,21 @@ static inline bool cache_has_shown(const struct ptd_block *block)
 	return __atomic_load_n(&block->id, __ATOMIC_RELAXED) != CACHE_NOT_SHOWN;
 }
 
+/* Blocks of the cache. */
+struct cache_blocks {
+	const struct ptd_block **items;
+	size_t n;
+	size_t n_capacity;
+};
+
 /*
- * Return: whether all blocks that the calling thread knows of were shown, so that none has to be
- * looked at. Any thread may ask.
+ * Add to @list the blocks of @runs that were not shown, in the order in which they first run. A
+ * block may be there several times. Any thread may call this for runs that it made.
+ *
+ * Return: 0 or -ENOMEM.
  */
-bool cache_has_shown_all(const struct cache *cache);
+_must_check_ int cache_find_new(const struct cache *cache, const struct ptd_run *runs,
+				size_t n_runs, struct cache_blocks *list);
 
 /* Give the block of the cache, which was not shown, its id, and symbols. Return: 0 or -errno. */
 _must_check_ int cache_show(struct cache *cache, const struct ptd_block *block);

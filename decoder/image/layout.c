@@ -210,10 +210,12 @@ static struct extent *extent_of(const struct layout *layout, uint64_t address)
 
 const struct extent *layout_find(struct layout *layout, uint64_t address)
 {
-	const struct extent *hint = layout->hint;
+	const struct extent *hint = __atomic_load_n(&layout->hint, __ATOMIC_RELAXED);
 
-	if (!hint || address < hint->start || hint->last < address)
-		layout->hint = hint = extent_of(layout, address);
+	if (!hint || address < hint->start || hint->last < address) {
+		hint = extent_of(layout, address);
+		__atomic_store_n(&layout->hint, hint, __ATOMIC_RELAXED);
+	}
 	return hint;
 }
 

@@ -47,7 +47,7 @@ struct layout {
 	size_t generation;         /* that the layout has */
 	struct space_place place;  /* of the generation */
 	struct ranges extents;     /* of struct extent */
-	const struct extent *hint; /* that was found last; or NULL */
+	const struct extent *hint; /* that some thread found last; or NULL */
 	uint64_t work;             /* how many extents may still be looked at */
 
 	/* What the last call of layout_advance() did. */
@@ -71,6 +71,8 @@ void layout_deinit(struct layout *layout);
 _must_check_ int layout_advance(struct layout *layout);
 
 /*
+ * Several threads may look for extents at the same time.
+ *
  * Return: the extent at @address, which is valid until the layout advances; NULL if nothing is
  *         mapped there.
  */

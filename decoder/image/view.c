@@ -4,13 +4,16 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/image/segtable.h"
 #include "decoder/x86/insn.h"
 #include "util/arena.h"
 #include "util/map.h"
+#include "util/mutex.h"
 #include "util/vec.h"
 
 #define PAGE_SHIFT    12
@@ -35,26 +38,30 @@ struct view {
 	size_t until;     /* what is in doubt: see views_get() */
 	bool is_doubtful; /* so is what was replaced before */
 	unsigned n_users;
+	bool is_full; /* its segments are too many: it gets no more users until they are gone */
 	struct view *next; /* of the same space */
 
 	uint64_t epoch;
+	struct segtable segs[3]; /* of 16-, 32- and 64-bit code */
+	pthread_mutex_t mutex;   /* held to add a segment: */
 	struct arena arena;
 	uint64_t n_bytes;
-	struct map segs[3]; /* of 16-, 32- and 64-bit code: address → struct seg */
-	struct seg *latest; /* that was found last: often it is asked for again; or NULL */
 	struct map touched; /* page → struct touch */
 };
 
 struct views {
 	struct cache *cache; /* borrowed */
+	bool is_shared;      /* by several threads */
+	/* Of what follows, and of the views but for their segments: a view changes only while it
+	 * has no user, or one thread alone uses all views. */
+	pthread_mutex_t mutex;
 	VEC(struct view *) all;
 	struct map of_space;  /* space → the first of its views */
 	size_t n_extents;     /* of all layouts */
 	uint64_t n_again;     /* mappings */
-	uint64_t n_seg_bytes; /* of all views */
+	uint64_t n_seg_bytes; /* of all views; added to with another mutex */
 	size_t n_extents_max;
 	uint64_t n_seg_bytes_max;
-	struct newblocks newblocks;
 };
 
 int views_new(struct cache *cache, struct views **ret_views)
@@ -64,15 +71,18 @@ int views_new(struct cache *cache, struct views **ret_views)
 	if (!views)
 		return -ENOMEM;
 	views->cache = cache;
-	views_share(views, 1);
+	views->n_extents_max = VIEWS_EXTENTS_MAX;
+	views->n_seg_bytes_max = VIEWS_SEG_BYTES_MAX;
+	mutex_init_short(&views->mutex);
 	*ret_views = views;
 	return 0;
 }
 
-void views_share(struct views *views, size_t n)
+void views_share(struct views *views)
 {
-	views->n_extents_max = VIEWS_EXTENTS_MAX / n;
-	views->n_seg_bytes_max = VIEWS_SEG_BYTES_MAX / n;
+	views->is_shared = true;
+	views->n_extents_max = VIEWS_EXTENTS_MAX / 2;
+	views->n_seg_bytes_max = VIEWS_SEG_BYTES_MAX / 2;
 }
 
 /* Begin an epoch: views of other threads have other ones, too. */
@@ -88,23 +98,31 @@ uint64_t view_epoch(const struct view *view)
 	return view->epoch;
 }
 
-struct newblocks *views_newblocks(struct views *views)
-{
-	return &views->newblocks;
-}
-
 /* Forget the segments. */
 static void forget_segs(struct view *view)
 {
 	begin_epoch(view);
-	view->views->n_seg_bytes -= view->n_bytes;
+	(void)__atomic_sub_fetch(&view->views->n_seg_bytes, view->n_bytes, __ATOMIC_RELAXED);
 	view->n_bytes = 0;
+	view->is_full = false;
 	arena_deinit(&view->arena);
 	view->arena = (struct arena){};
 	for (size_t i = 0; i < ARRAY_LEN(view->segs); i++)
-		map_deinit(&view->segs[i]);
+		segtable_deinit(&view->segs[i]);
 	map_deinit(&view->touched);
-	view->latest = NULL;
+}
+
+/* There are too many segments. Those of a view that another thread uses go when it has no user. */
+static void forget_all_segs(struct views *views)
+{
+	for (size_t i = 0; i < views->all.n; i++) {
+		struct view *view = views->all.items[i];
+
+		if (views->is_shared && view->n_users > 0)
+			view->is_full = true;
+		else
+			forget_segs(view);
+	}
 }
 
 /* Go back to generation 0. */
@@ -135,11 +153,12 @@ struct views *views_free(struct views *views)
 	for (size_t i = 0; i < views->all.n; i++) {
 		rewind_layout(views->all.items[i]);
 		layout_deinit(&views->all.items[i]->layout);
+		(void)pthread_mutex_destroy(&views->all.items[i]->mutex);
 		free(views->all.items[i]);
 	}
+	(void)pthread_mutex_destroy(&views->mutex);
 	vec_deinit(&views->all);
 	map_deinit(&views->of_space);
-	newblocks_deinit(&views->newblocks);
 	free(views);
 	return NULL;
 }
@@ -151,10 +170,12 @@ static int make_view(struct views *views, const struct space *space, struct view
 	if (!view)
 		return -ENOMEM;
 	view->views = views;
+	mutex_init_short(&view->mutex);
 	begin_epoch(view);
 	view->next = first_of(views, space);
 	if (vec_reserve(&views->all, 1) < 0 ||
 	    map_put(&views->of_space, (uintptr_t)space, (uintptr_t)view) < 0) {
+		(void)pthread_mutex_destroy(&view->mutex);
 		free(view);
 		return -ENOMEM;
 	}
@@ -262,10 +283,20 @@ static void make_room(struct views *views)
 	}
 }
 
+/* view_put() with the mutex of the views locked. */
+static void put_view(struct view *view)
+{
+	if (--view->n_users == 0 && view->is_full)
+		forget_segs(view);
+}
+
 void view_put(struct view *view)
 {
-	if (view)
-		view->n_users--;
+	if (!view)
+		return;
+	(void)pthread_mutex_lock(&view->views->mutex);
+	put_view(view);
+	(void)pthread_mutex_unlock(&view->views->mutex);
 }
 
 /* Return: the view of @space that stands where is asked for, or the nearest before that, or, of as
@@ -278,7 +309,7 @@ static struct view *choose_view(const struct views *views, const struct space *s
 
 	*ret_stands = false;
 	for (struct view *v = first_of(views, space); v; v = v->next, n++) {
-		if (v->layout.generation == generation && v->until == until) {
+		if (v->layout.generation == generation && v->until == until && !v->is_full) {
 			*ret_stands = true;
 			return v;
 		}
@@ -292,18 +323,17 @@ static struct view *choose_view(const struct views *views, const struct space *s
 	return best || n < VIEWS_OF_SPACE_MAX ? best : any;
 }
 
-int views_get(struct views *views, const struct space *space, size_t generation, size_t until,
-	      struct view *view, struct view **ret_view)
+/* views_get() with the mutex locked, and without a view in exchange. */
+static int get_view(struct views *views, const struct space *space, size_t generation, size_t until,
+		    struct view **ret_view)
 {
+	struct view *view;
 	size_t n_before;
 	bool stands;
 	int r;
 
-	*ret_view = NULL;
-	view_put(view);
-	if (views->n_seg_bytes > views->n_seg_bytes_max)
-		for (size_t i = 0; i < views->all.n; i++)
-			forget_segs(views->all.items[i]);
+	if (__atomic_load_n(&views->n_seg_bytes, __ATOMIC_RELAXED) > views->n_seg_bytes_max)
+		forget_all_segs(views);
 	view = choose_view(views, space, generation, until, &stands);
 	if (stands) {
 		view->n_users++;
@@ -338,6 +368,20 @@ int views_get(struct views *views, const struct space *space, size_t generation,
 	}
 	*ret_view = view;
 	return 0;
+}
+
+int views_get(struct views *views, const struct space *space, size_t generation, size_t until,
+	      struct view *view, struct view **ret_view)
+{
+	int r;
+
+	*ret_view = NULL;
+	(void)pthread_mutex_lock(&views->mutex);
+	if (view)
+		put_view(view);
+	r = get_view(views, space, generation, until, ret_view);
+	(void)pthread_mutex_unlock(&views->mutex);
+	return r;
 }
 
 /*
@@ -510,7 +554,6 @@ static bool take_run(struct making *m, const struct ptd_run *run, uint64_t *ip)
 	const uint64_t next = wrap_ip(block->mode, run->base + last->offset + last->size);
 	const uint64_t target = wrap_ip(block->mode, run->base + (uint64_t)block->target);
 
-	newblocks_note(&m->view->views->newblocks, block);
 	m->runs[m->seg.n_runs++] = *run;
 	m->seg.n_insns += run->n;
 	touch_pages(m, run->base, (size_t)last->offset + last->size);
@@ -574,16 +617,28 @@ static int make_way(struct making *m, uint64_t ip)
 	return 0;
 }
 
-/* Keep what was made. */
-static int keep_seg(struct making *m, struct seg **ret_seg)
+/* The memory of a segment, with what hangs on it. */
+struct seg_memory {
+	struct seg *seg;
+	struct touch *touches; /* of the pages */
+	size_t size;
+};
+
+/* Copy what was made into memory of the view's. */
+static int copy_seg(const struct making *m, struct seg_memory *ret_memory)
 {
 	const size_t runs_size = m->seg.n_runs * sizeof(*m->runs);
 	const size_t calls_size = m->seg.n_calls * sizeof(*m->calls);
+	const size_t size =
+	    sizeof(struct seg) + runs_size + calls_size + m->n_pages * sizeof(struct touch);
 	struct view *view = m->view;
-	struct seg *seg = arena_alloc(&view->arena, sizeof(*seg) + runs_size + calls_size);
-	const size_t n_bytes =
-	    sizeof(*seg) + runs_size + calls_size + m->n_pages * sizeof(struct touch);
+	struct touch *touches;
+	struct seg *seg;
 
+	/* The memory may be new: the kernel gives it when it is written to, which takes long. */
+	(void)pthread_mutex_lock(&view->mutex);
+	seg = arena_alloc(&view->arena, size);
+	(void)pthread_mutex_unlock(&view->mutex);
 	if (!seg)
 		return -ENOMEM;
 	*seg = m->seg;
@@ -591,48 +646,70 @@ static int keep_seg(struct making *m, struct seg **ret_seg)
 	memcpy(seg->runs, m->runs, runs_size);
 	seg->calls = (struct seg_call *)(seg->runs + seg->n_runs);
 	memcpy(seg->calls, m->calls, calls_size);
-	for (size_t i = 0; i < m->n_pages; i++) {
-		struct touch *t = arena_alloc(&view->arena, sizeof(*t));
-		uint64_t *first = map_get(&view->touched, m->pages[i]);
-
-		if (!t)
-			return -ENOMEM;
-		*t = (struct touch){ seg, first ? (struct touch *)(uintptr_t)*first : NULL };
-		if (map_put(&view->touched, m->pages[i], (uintptr_t)t) < 0)
-			return -ENOMEM;
-	}
-	view->n_bytes += n_bytes;
-	view->views->n_seg_bytes += n_bytes;
-	*ret_seg = seg;
+	touches = (struct touch *)(seg->calls + seg->n_calls);
+	for (size_t i = 0; i < m->n_pages; i++)
+		touches[i] = (struct touch){ .seg = seg };
+	*ret_memory = (struct seg_memory){ seg, touches, size };
 	return 0;
 }
 
-int view_find(struct view *view, uint64_t ip, uint8_t mode, struct seg **ret_seg)
+/* Let the segment be found, and be dropped when one of its pages changes. The mutex of the view is
+ * locked. */
+static int add_seg(const struct making *m, const struct seg_memory *memory, struct segtable *segs)
 {
-	struct map *segs = &view->segs[mode == 64 ? 2 : mode == 32 ? 1 : 0];
-	struct seg *seg = view->latest;
+	struct view *view = m->view;
+
+	for (size_t i = 0; i < m->n_pages; i++) {
+		struct touch *t = &memory->touches[i];
+		uint64_t *first = map_get(&view->touched, m->pages[i]);
+
+		if (first) {
+			t->next = (struct touch *)(uintptr_t)*first;
+			*first = (uintptr_t)t;
+		} else if (map_put(&view->touched, m->pages[i], (uintptr_t)t) < 0) {
+			return -ENOMEM;
+		}
+	}
+	view->n_bytes += memory->size;
+	(void)__atomic_add_fetch(&view->views->n_seg_bytes, memory->size, __ATOMIC_RELAXED);
+	return segtable_put(segs, memory->seg->ip, memory->seg);
+}
+
+/* Make the segment at @ip, unless another thread has made it meanwhile. */
+static int make_seg(struct view *view, struct segtable *segs, uint64_t ip, uint8_t mode,
+		    struct seg **ret_seg)
+{
+	struct seg_memory memory;
 	struct making m;
-	uint64_t *known;
 	int r;
 
-	ip = wrap_ip(mode, ip);
-	if (!seg || seg->ip != ip || seg->mode != mode) {
-		known = map_get(segs, ip);
-		seg = known ? (struct seg *)(uintptr_t)*known : NULL;
-	}
-	if (seg && seg->kind != SEG_GONE) {
-		*ret_seg = view->latest = seg;
-		return 0;
-	}
 	m.view = view;
 	m.seg = (struct seg){ .ip = ip, .mode = mode };
 	m.n_pages = 0;
 	r = make_way(&m, ip);
 	if (r == 0)
-		r = keep_seg(&m, ret_seg);
-	if (r == 0)
-		r = map_put(segs, ip, (uintptr_t)*ret_seg);
-	if (r == 0)
-		view->latest = *ret_seg;
+		r = copy_seg(&m, &memory);
+	if (r < 0)
+		return r;
+	(void)pthread_mutex_lock(&view->mutex);
+	*ret_seg = segtable_find(segs, ip);
+	if (!*ret_seg || (*ret_seg)->kind == SEG_GONE) {
+		*ret_seg = memory.seg;
+		r = add_seg(&m, &memory, segs);
+	}
+	(void)pthread_mutex_unlock(&view->mutex);
 	return r;
+}
+
+int view_find(struct view *view, uint64_t ip, uint8_t mode, struct seg **ret_seg)
+{
+	struct segtable *segs = &view->segs[mode == 64 ? 2 : mode == 32 ? 1 : 0];
+	struct seg *seg;
+
+	ip = wrap_ip(mode, ip);
+	seg = segtable_find(segs, ip);
+	if (!seg || seg->kind == SEG_GONE)
+		return make_seg(view, segs, ip, mode, ret_seg);
+	*ret_seg = seg;
+	return 0;
 }

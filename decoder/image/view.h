@@ -15,6 +15,10 @@
  *
  * Views are kept together in struct views, for all engines. Engines that stand at the same
  * generation of a space share its view; one that stands elsewhere has another.
+ *
+ * Engines of several threads may share views, too. What one thread makes or links, the others find.
+ * So links are read and set by seg_link() and seg_set_link(), and all else in a segment stays as it
+ * is while an engine stands in the view: mappings are applied to views in which none stands.
  */
 
 #include <stdbool.h>
@@ -24,7 +28,6 @@
 #include "base/base.h"
 #include "decoder/image/cache.h"
 #include "decoder/image/layout.h"
-#include "decoder/image/newblocks.h"
 #include "ptd/record.h"
 
 /* Longer ways go on in another segment. */
@@ -55,7 +58,7 @@ struct seg;
 /* A call on the way. */
 struct seg_call {
 	uint64_t ret;     /* the address that it pushes */
-	struct seg *back; /* NULL, or the segment there that was found last: see view_epoch() */
+	struct seg *back; /* a link: NULL, or the segment there: see view_epoch() */
 };
 
 struct seg {
@@ -65,12 +68,24 @@ struct seg {
 	uint8_t reason; /* enum ptd_gap_reason */
 	uint32_t n_insns;
 	uint64_t ip;
-	uint64_t to_ip[2];
-	struct seg
-	    *to[2]; /* NULL: not linked yet; of a return or an indirect branch the last ones */
+	uint64_t to_ip[2]; /* not of a return or an indirect branch */
+	/* Links; NULL: not linked yet. A return or an indirect branch has two of the segments to
+	 * which it led. */
+	struct seg *to[2];
 	struct ptd_run *runs;
 	struct seg_call *calls; /* in the order in which they push */
 };
+
+/* Return: the segment to which @link leads; NULL if it is not linked yet. */
+static inline struct seg *seg_link(struct seg *const *link)
+{
+	return __atomic_load_n(link, __ATOMIC_ACQUIRE);
+}
+
+static inline void seg_set_link(struct seg **link, struct seg *to)
+{
+	__atomic_store_n(link, to, __ATOMIC_RELEASE);
+}
 
 /* Return: instruction @i of @seg, and where it is. */
 static inline const struct ptd_insn *seg_insn(const struct seg *seg, size_t i, uint64_t *ret_ip,
@@ -105,11 +120,11 @@ struct views;
 _must_check_ int views_new(struct cache *cache, struct views **ret_views);
 struct views *views_free(struct views *views);
 
-/* Let the views take no more than one of @n parts of the memory that they may take. */
-void views_share(struct views *views, size_t n);
-
-/* Return: where the blocks of all segments are noted. */
-struct newblocks *views_newblocks(struct views *views);
+/*
+ * Let engines of several threads use the views, which may then take half of the memory that they
+ * may take else: one thread has its own views beside them.
+ */
+void views_share(struct views *views);
 
 /*
  * Get the view of @space at @generation, but for what is replaced up to the one of @until, or was
@@ -122,7 +137,8 @@ _must_check_ int views_get(struct views *views, const struct space *space, size_
 void view_put(struct view *view);
 
 /*
- * Find the segment at @ip in code of @mode. It is valid until views_get() is called again.
+ * Find the segment at @ip in code of @mode. It is valid until the engine calls views_get() again or
+ * gives the view back; or longer: see view_epoch().
  *
  * Return: 0 or -ENOMEM.
  */
@@ -130,7 +146,8 @@ _must_check_ int view_find(struct view *view, uint64_t ip, uint8_t mode, struct 
 
 /*
  * Return: a number that is another one for each view, and after the view has forgotten its
- *         segments. While the number is the same, pointers to segments of the view stay valid.
+ *         segments. While the number is the same, pointers to segments of the view stay valid for
+ *         whoever stands in it.
  */
 uint64_t view_epoch(const struct view *view);
 

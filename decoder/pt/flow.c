@@ -65,7 +65,9 @@ struct flow {
 
 	struct tnt tnt;
 	struct retstack calls; /* those whose returns may be compressed */
-	uint64_t epoch;        /* of the view whose segments' calls these are */
+	uint64_t epoch;        /* of the view whose segments' calls these are, */
+	struct seg *latest;    /* and whose segment was found last: often it is asked for again */
+	unsigned n_unlinked; /* branches that led to none of the segments that they are linked to */
 
 	bool has_event; /* taken, but its place was not reached yet */
 	struct walk_event event;
@@ -117,11 +119,18 @@ static inline void push_hot_calls(struct flow *f, const struct seg *s)
 static int find_seg(struct flow *f, uint64_t ip, struct seg **ret_seg)
 {
 	static struct seg nowhere = { .kind = SEG_NOWHERE, .reason = PTD_GAP_NO_CODE };
+	const struct seg *latest = f->latest;
 
-	if (f->base.view)
-		return view_find(f->base.view, ip, f->base.mode, ret_seg);
-	*ret_seg = &nowhere;
-	return 0;
+	if (!f->base.view) {
+		*ret_seg = &nowhere;
+		return 0;
+	}
+	if (latest && f->epoch == view_epoch(f->base.view) && latest->ip == ip &&
+	    latest->mode == f->base.mode && latest->kind != SEG_GONE) {
+		*ret_seg = f->latest;
+		return 0;
+	}
+	return view_find(f->base.view, ip, f->base.mode, ret_seg);
 }
 
 /* Find the segment of what comes next, or of the instruction that was given out already. */
@@ -141,26 +150,44 @@ static struct seg *link_cond(struct flow *f, struct seg *s, bool is_taken)
 
 	if (view_find(f->base.view, s->to_ip[is_taken], f->base.mode, &next) < 0)
 		return NULL;
-	return s->to[is_taken] = next;
+	seg_set_link(&s->to[is_taken], next);
+	return next;
 }
 
-/* The way behind @s leads to @ip. Return: the segment there; NULL if there is no memory. */
-static inline struct seg *link_to(struct flow *f, struct seg *s, uint64_t ip)
+/* One of so many branches that led elsewhere than they are linked to is linked anew. */
+#define N_UNLINKED 16
+
+/* The way behind @s leads to @ip, which it is not linked to. Return: as link_to(). */
+static struct seg *link_anew(struct flow *f, struct seg *s, uint64_t ip)
 {
 	struct seg *next;
 
-	if (s->to_ip[0] == ip && s->to[0])
-		return s->to[0];
-	if (s->to_ip[1] == ip && s->to[1]) {
-		next = s->to[1];
-	} else if (view_find(f->base.view, ip, f->base.mode, &next) < 0) {
+	if (view_find(f->base.view, ip, f->base.mode, &next) < 0)
 		return NULL;
-	}
-	s->to_ip[1] = s->to_ip[0];
-	s->to[1] = s->to[0];
-	s->to_ip[0] = ip;
-	s->to[0] = next;
+	if (!seg_link(&s->to[0]))
+		seg_set_link(&s->to[0], next);
+	else if (!seg_link(&s->to[1]))
+		seg_set_link(&s->to[1], next);
+	else if (f->n_unlinked++ % N_UNLINKED == 0)
+		seg_set_link(&s->to[f->n_unlinked / N_UNLINKED % 2], next);
 	return next;
+}
+
+/*
+ * The way behind @s leads to @ip. Many branches lead to many places in turn: if the links were set
+ * each time, the memory of the segment would go to and fro between the CPUs of threads that share
+ * it, at each of these branches.
+ *
+ * Return: the segment there; NULL if there is no memory.
+ */
+static inline struct seg *link_to(struct flow *f, struct seg *s, uint64_t ip)
+{
+	struct seg *next = seg_link(&s->to[0]);
+
+	if (next && next->ip == ip)
+		return next;
+	next = seg_link(&s->to[1]);
+	return next && next->ip == ip ? next : link_anew(f, s, ip);
 }
 
 /* The return at the end of @s leads to @ip, behind @call. Return: the segment there; NULL if there
@@ -168,13 +195,28 @@ static inline struct seg *link_to(struct flow *f, struct seg *s, uint64_t ip)
 static inline struct seg *link_back(struct flow *f, const struct seg *s, uint64_t ip,
 				    struct seg_call *call)
 {
-	struct seg *next = call->back;
+	struct seg *next = seg_link(&call->back);
 
 	if (next && next->mode == s->mode)
 		return next;
 	if (view_find(f->base.view, ip, f->base.mode, &next) < 0)
 		return NULL;
-	return call->back = next;
+	seg_set_link(&call->back, next);
+	return next;
+}
+
+/* @gone does not hold any more, but what leads there still does. Return: the segment that holds in
+ * its place; NULL if there is no memory. */
+static struct seg *link_gone(struct flow *f, struct seg *gone)
+{
+	struct seg *next = seg_link(&gone->to[0]);
+
+	if (next)
+		return next;
+	if (view_find(f->base.view, gone->ip, f->base.mode, &next) < 0)
+		return NULL;
+	seg_set_link(&gone->to[0], next);
+	return next;
 }
 
 /* Does the time that was read hold without asking whose code it is of? It is that of the next
@@ -305,10 +347,12 @@ static int run_hot(struct flow *f, struct runlist *out)
 	struct seg *s, *next;
 	uint64_t n_insns = 0;
 
-	if (f->epoch != epoch)
+	if (f->epoch != epoch) {
 		retstack_forget_calls(&f->calls);
+		f->latest = NULL;
+	}
 	f->epoch = epoch;
-	if (view_find(f->base.view, f->ip, f->base.mode, &s) < 0)
+	if (find_seg(f, f->ip, &s) < 0)
 		return -ENOMEM;
 	while (o <= last) {
 		if (s->kind == SEG_COND) {
@@ -317,17 +361,15 @@ static int run_hot(struct flow *f, struct runlist *out)
 			if (!has_bit(f, &h))
 				break;
 			is_taken = tnt_pop(&h.tnt);
-			next = s->to[is_taken] ?: link_cond(f, s, is_taken);
+			next = seg_link(&s->to[is_taken]) ?: link_cond(f, s, is_taken);
 			push_hot_calls(f, s);
 		} else if (s->kind == SEG_RETURN || s->kind == SEG_INDIRECT) {
 			if (!take_hot_target(f, &h, s, &next))
 				break;
 		} else if (s->kind == SEG_GONE) {
-			/* What leads here still does; it finds the new one by the old one. */
-			if (!s->to[0] &&
-			    view_find(f->base.view, s->ip, f->base.mode, &s->to[0]) < 0)
+			s = link_gone(f, s);
+			if (!s)
 				return -ENOMEM;
-			s = s->to[0];
 			continue;
 		} else {
 			break;
@@ -343,6 +385,7 @@ static int run_hot(struct flow *f, struct runlist *out)
 	out->n_insns += n_insns;
 	f->is_behind_branch = f->is_behind_branch || n_insns > 0;
 	f->ip = s->ip;
+	f->latest = s;
 	f->base.t = h.t;
 	f->tnt = h.tnt;
 	return 0;

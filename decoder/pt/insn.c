@@ -229,7 +229,6 @@ static int begin_run(struct insn_engine *e, struct runlist *out, uint64_t ip,
 		e->error = r;
 	if (r < 0)
 		return -pte_bad_insn;
-	newblocks_note(views_newblocks(e->base.config.views), block);
 	out->runs[out->n++] = (struct ptd_run){
 		.block = block,
 		.base = ip,

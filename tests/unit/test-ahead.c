@@ -135,7 +135,7 @@ struct setup {
 	struct cache *cache;
 	struct engine_budget budget;
 	struct ptd_threads *threads;
-	struct views *views[8];
+	struct views *views, *part_views;
 	uint64_t shown[8]; /* offsets of blocks, in the order in which they were shown */
 	size_t n_shown;
 	struct runpool *runs;
@@ -263,9 +263,9 @@ static void end(struct setup *s)
 static int start(struct setup *s)
 {
 	static const struct expander *none;
-	struct ahead_config config = {
-		.threads = s->threads, .expander = &none, .views = s->views, .n_parts = N_PARTS
-	};
+	struct ahead_config config = { .threads = s->threads,
+				       .expander = &none,
+				       .n_parts = N_PARTS };
 	struct lane_config lane_config = { .trace = &s->trace,
 					   .queue = &s->queue,
 					   .timeline = s->timeline,
@@ -279,15 +279,19 @@ static int start(struct setup *s)
 	s->has_ahead = false;
 	s->n_shown = 0;
 	r = cache_new(NULL, NULL, &s->cache);
-	for (size_t i = 0; i < threads_n(s->threads) && r == 0; i++)
-		r = views_new(s->cache, &s->views[i]);
+	if (r == 0)
+		r = views_new(s->cache, &s->views);
+	if (r == 0)
+		r = views_new(s->cache, &s->part_views);
 	if (r == 0)
 		r = runpool_new(threads_n(s->threads), &s->runs);
 	if (r < 0)
 		return r;
+	views_share(s->part_views);
+	config.views = s->part_views;
 	config.runs = s->runs;
 	lane_config.engine_config.cache = s->cache;
-	lane_config.engine_config.views = s->views[0];
+	lane_config.engine_config.views = s->views;
 	s->has_ahead = true;
 	return ahead_init(&s->ahead, &config, &lane_config);
 }
@@ -297,8 +301,8 @@ static void stop(struct setup *s)
 	if (s->has_ahead)
 		ahead_deinit(&s->ahead);
 	s->has_ahead = false;
-	for (size_t i = 0; i < ARRAY_LEN(s->views); i++)
-		s->views[i] = views_free(s->views[i]);
+	s->part_views = views_free(s->part_views);
+	s->views = views_free(s->views);
 	/* All memory of runs has come back, or this stops. */
 	s->runs = runpool_free(s->runs);
 	s->cache = cache_free(s->cache);
