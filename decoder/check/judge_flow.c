@@ -108,6 +108,11 @@ static bool judge_landing(struct flow *flow, uint64_t pc)
 /* The outermost hardware event is over: does control go on where it interrupted? */
 static bool judge_resumption(struct flow *flow, uint64_t pc)
 {
+	if (flow->is_cut)
+		return refuse(flow,
+			      "marker 44 (return from a hardware event) does not follow an "
+			      "indirect branch, but the instruction at %#" PRIx64,
+			      flow->last.pc);
 	if (pc != flow->next)
 		return refuse(flow,
 			      "the return from a hardware event (marker 44) resumes at %#" PRIx64
@@ -239,21 +244,17 @@ bool flow_event(struct flow *flow, uint64_t pc)
 	return good;
 }
 
-bool flow_return(struct flow *flow, uint64_t pc)
+void flow_return(struct flow *flow, uint64_t pc)
 {
 	const bool is_known = flow->state == FLOW_INSN && flow->last.class != CODE_UNKNOWN;
 
-	/* Behind another marker 44, the branch before that counts. */
-	if (flow->state != FLOW_RESUMING)
+	/* Behind another marker 44, what was before that counts. */
+	if (flow->state != FLOW_RESUMING) {
+		flow->is_cut = is_known && !flow->is_free && !code_is_indirect(&flow->last);
 		flow->returned = is_known && code_is_indirect(&flow->last) ? flow->next : 0;
+	}
 	flow->state = FLOW_RESUMING;
 	flow->next = pc;
-	if (!is_known || flow->is_free || code_is_indirect(&flow->last))
-		return true;
-	return refuse(flow,
-		      "marker 44 (return from a hardware event) does not follow an indirect "
-		      "branch, but the instruction at %#" PRIx64,
-		      flow->last.pc);
 }
 
 /* DynamoRIO's basic_counts refuses a file whose windows begin with another than 0, if it has more

@@ -39,6 +39,7 @@ struct flow {
 	uint16_t last_type; /* its record type */
 	bool wrong_fall;    /* it jumps to its own fall-through and is recorded as untaken */
 	uint64_t next;      /* where it goes; without meaning for class CODE_UNKNOWN */
+	bool is_cut;        /* no branch stands before markers 44 */
 	uint64_t returned;  /* where the branch before markers 44 goes; 0: it is not known */
 	int64_t syscall;    /* number of the system call that `last` makes, -1 if not known */
 
@@ -80,10 +81,11 @@ void flow_switch(struct flow *flow);
 _must_check_ bool flow_event(struct flow *flow, uint64_t pc);
 
 /*
- * Check a marker 44, which closes the marker 43 with @pc: that must come next, unless a marker 1
- * follows. Return: whether the last instruction is a branch that can have left the kernel.
+ * Take a marker 44, which closes the marker 43 with @pc: that must come next, unless a marker 1
+ * follows, and the last instruction must be a branch that can have left the kernel. If nothing
+ * follows, the thread ended in the kernel.
  */
-_must_check_ bool flow_return(struct flow *flow, uint64_t pc);
+void flow_return(struct flow *flow, uint64_t pc);
 
 /* Check a marker 14. Return: whether window @id may follow. */
 _must_check_ bool flow_window(struct flow *flow, uint64_t id);

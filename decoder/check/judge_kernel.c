@@ -146,8 +146,7 @@ static void judge_return(struct judge *judge, uint64_t value)
 		return;
 	}
 	pc = judge->interrupted[--judge->n_events];
-	if (!flow_return(&judge->flow, pc))
-		judge_fault(judge, "%s", judge->flow.why);
+	flow_return(&judge->flow, pc);
 }
 
 void judge_kernel_marker(struct judge *judge, const struct record *rec)
