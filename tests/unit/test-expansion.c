@@ -249,8 +249,6 @@ static struct ptd_slice slice_of(uint64_t id, uint64_t t)
 /* Write the stream to @dir, in batches of up to @n_max runs. */
 static void write_files(struct fixture *f, size_t n_max, const char *dir)
 {
-	/* Records are compared: in a few of a hundred runs ISA-L packs a short piece otherwise. */
-	static const char *const options[] = { "compress=none", NULL };
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	static struct ptd_run runs[BATCH_MAX];
 	static struct ptd_mark marks[BATCH_MAX];
@@ -260,7 +258,7 @@ static void write_files(struct fixture *f, size_t n_max, const char *dir)
 	struct ptd_slice slice = {};
 	struct ptd_sink *sink;
 
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, dir, &info, options, &sink), 0);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, dir, &info, NULL, &sink), 0);
 	batch.slice = &slice;
 	for (size_t i = 0, id = 0; i <= ARRAY_LEN(f->steps); i++) {
 		const struct step *step = i < ARRAY_LEN(f->steps) ? &f->steps[i] : NULL;

@@ -9,6 +9,7 @@
 #include <lz4frame.h>
 #include <string.h>
 
+#include "decoder/sink/memtrace/record.h"
 #include "util/vec.h"
 
 /* So many for each thread: one is compressed, and others wait for a thread or to be written. */
@@ -48,40 +49,59 @@ struct memtrace_packing {
 
 /* --- compressing ------------------------------------------------------------------------------ */
 
+/* Make a stored block of the first @n bytes (RFC 1951, 3.2.4). */
+static void store(struct memtrace_piece *piece, size_t n)
+{
+	const uint16_t length = (uint16_t)n, not_length = (uint16_t)~length;
+
+	assert(n <= UINT16_MAX);
+	piece->packed[0] = 0;
+	memcpy(piece->packed + 1, &length, sizeof(length));
+	memcpy(piece->packed + 3, &not_length, sizeof(not_length));
+	memcpy(piece->packed + STORED_HEADER, piece->bytes, n);
+	piece->n_packed = STORED_HEADER + n;
+}
+
+static void store_piece(struct memtrace_piece *piece)
+{
+	store(piece, piece->n);
+	piece->verbatim_at = STORED_HEADER;
+}
+
+/*
+ * ISA-L (2.30 to 2.32, isal_deflate_icf_body_hash_hist) enters the third byte of a stream that has
+ * no history into its table of matches under a hash of the stream's address, so that a match may be
+ * found or not depending on where malloc() put the stream. With a dictionary it does not do so.
+ * A piece that has none therefore begins with a stored block, which is the dictionary of the rest.
+ */
 static int deflate_piece(struct packer *packer, struct memtrace_piece *piece)
 {
+	const size_t n_stored = piece->n_dictionary ? 0
+				: piece->n < sizeof(struct memtrace_record)
+				    ? piece->n
+				    : sizeof(struct memtrace_record);
+	const size_t n_dictionary = piece->n_dictionary + n_stored;
 	struct isal_zstream *s = &packer->stream;
 
+	if (n_stored > 0)
+		store(piece, n_stored);
+	if (n_stored == piece->n)
+		return 0;
 	isal_deflate_init(s);
 	s->level = LEVEL;
 	s->level_buf = packer->level_buf;
 	s->level_buf_size = LEVEL_BUF_SIZE;
 	s->flush = SYNC_FLUSH;
-	if (piece->n_dictionary && isal_deflate_set_dict(s, piece->bytes - piece->n_dictionary,
-							 (uint32_t)piece->n_dictionary) != COMP_OK)
+	s->next_in = piece->bytes + n_stored;
+	s->avail_in = (uint32_t)(piece->n - n_stored);
+	if (isal_deflate_set_dict(s, s->next_in - n_dictionary, (uint32_t)n_dictionary) != COMP_OK)
 		return -EIO;
-	s->next_in = piece->bytes;
-	s->avail_in = (uint32_t)piece->n;
-	s->next_out = piece->packed;
-	s->avail_out = PACKED_MAX;
+	s->next_out = piece->packed + piece->n_packed;
+	s->avail_out = (uint32_t)(PACKED_MAX - piece->n_packed);
 	if (isal_deflate(s) != COMP_OK || s->avail_in > 0 || s->avail_out == 0)
 		return -EIO;
-	piece->n_packed = s->total_out;
+	piece->n_packed += s->total_out;
 	return 0;
-}
-
-/* Make a stored block (RFC 1951, 3.2.4). */
-static void store_piece(struct memtrace_piece *piece)
-{
-	const uint16_t n = (uint16_t)piece->n, not_n = (uint16_t)~n;
-
-	assert(piece->n <= UINT16_MAX);
-	piece->packed[0] = 0;
-	memcpy(piece->packed + 1, &n, sizeof(n));
-	memcpy(piece->packed + 3, &not_n, sizeof(not_n));
-	memcpy(piece->packed + STORED_HEADER, piece->bytes, n);
-	piece->n_packed = STORED_HEADER + n;
-	piece->verbatim_at = STORED_HEADER;
 }
 
 /* A verbatim piece is so short that nothing of it can be compressed. */
