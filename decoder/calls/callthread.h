@@ -45,6 +45,7 @@ struct callthread {
 	struct callstack *stack;      /* that it is on */
 	struct callstack *home;       /* of its scheduler, never parked; may be NULL */
 	struct stackpool *pool;       /* of its process; borrowed */
+	uint64_t parking;             /* number of the last one, for its scheduler's stack; or 0 */
 
 	/* Of the threads that have not ended, those that ran just before it and after it. */
 	struct callthread *older, *newer;

@@ -314,16 +314,18 @@ static void keep_alike(struct step *s, struct callstack *taken)
 		s->world->list.stats.n_choices++;
 }
 
-/* Go on on the stack that is parked as number @i, whose innermost function returns. */
-static void go_to_parked(struct step *s, size_t i)
+/* Go on on the stack that is parked as number @i, whose innermost function returns. If @is_certain,
+ * no other one may be the right one. */
+static void go_to_parked(struct step *s, size_t i, bool is_certain)
 {
 	struct callstack *stack = s->thread->pool->parked.items[i].stack;
 
 	remove_parked(s->thread->pool, i);
 	go_to(s, stack);
-	stack->resumed_ip = callstack_top(stack)->kind == FRAME_PARK ? s->ip : 0;
+	stack->resumed_ip = callstack_top(stack)->kind == FRAME_PARK && !is_certain ? s->ip : 0;
 	stack->resumed_t = s->place.t;
-	keep_alike(s, stack);
+	if (!is_certain)
+		keep_alike(s, stack);
 	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0, 0);
 	step_return(s);
 }
@@ -336,6 +338,24 @@ static size_t find_parked(const struct step *s)
 	for (size_t i = 0; i < pool->parked.n; i++)
 		if (pool->parked.items[i].ip == s->ip)
 			return i;
+	return STEP_NONE;
+}
+
+/*
+ * Return: the index of the stack that the thread parked last, if what it called from there lets
+ *         that go on; or STEP_NONE.
+ */
+static size_t find_own(const struct step *s)
+{
+	const struct callthread *thread = s->thread;
+	const struct stackpool *pool = thread->pool;
+
+	if (step_top(s)->kind != FRAME_GO || thread->stack != thread->home ||
+	    thread->stack->frames.n != 2 || thread->parking == 0)
+		return STEP_NONE;
+	for (size_t i = pool->parked.n; i-- > 0;)
+		if (pool->parked.items[i].stack->parking == thread->parking)
+			return pool->parked.items[i].ip == s->ip ? i : STEP_NONE;
 	return STEP_NONE;
 }
 
@@ -415,9 +435,14 @@ static bool go_to_recovered(struct step *s)
 void stackpool_leave(struct step *s)
 {
 	const struct frame top = *step_top(s);
-	const size_t parked = find_parked(s);
+	const size_t own = find_own(s), parked = find_parked(s);
 	size_t i;
 
+	if (own != STEP_NONE) {
+		leave_own(s, top.kind);
+		go_to_parked(s, own, true);
+		return;
+	}
 	if (parked != STEP_NONE) {
 		const struct callstack *stack = s->thread->pool->parked.items[parked].stack;
 
@@ -425,7 +450,7 @@ void stackpool_leave(struct step *s)
 		/* Parking the own one may have ended another. */
 		i = find_parked(s);
 		if (i != STEP_NONE && s->thread->pool->parked.items[i].stack == stack) {
-			go_to_parked(s, i);
+			go_to_parked(s, i, false);
 			return;
 		}
 		go_to_new(s, false);
@@ -500,11 +525,14 @@ void stackpool_park(struct step *s)
 {
 	struct callthread *thread = s->thread;
 
+	thread->parking = 0;
 	/* Those of goroutines that have ended, or went on, would be taken for others that wait. */
-	if (step_has_role(s, FUNCTION_FREE) || went_on_early(s))
+	if (step_has_role(s, FUNCTION_FREE) || went_on_early(s)) {
 		end_own(s);
-	else
+	} else {
 		park(s, thread->stack, step_top(s)->ret);
+		thread->parking = thread->stack->parking;
+	}
 	if (!thread->home) {
 		thread->home = stackpool_new_stack(s->world);
 		if (!thread->home) {

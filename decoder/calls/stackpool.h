@@ -11,6 +11,9 @@
  * these does, that one is the right one: the functions left since belong to it, and the two change
  * places.
  *
+ * Where a goroutine's stack grows, the function that copies it lets the same goroutine go on: it is
+ * called in the goroutine's place, and calls the function that goes on itself, no scheduler does.
+ *
  * Slices come in the order in which they start, so a goroutine may be seen to go on in one thread
  * before it is seen to be parked in another. Then nothing is known of what is open on it, and it is
  * kept in mind as early: what is parked later, and had gone on by then, is not parked. If another

@@ -560,6 +560,19 @@ static const struct {
 	  "+runtime.morestack_noctxt.abi0:call@2 -runtime.morestack_noctxt.abi0:tail call@2 "
 	  "+runtime.morestack.abi0:tail call@2 =0 +h:call@0 +gogo:call@1 -gogo:unwinding@1 "
 	  "-h:unwinding@0 =1 -runtime.morestack.abi0:return@2 -g:return@1 -f:end@0" },
+	{ "a goroutine's stack grows while another one waits for the same",
+	  "1000:1c>d200 d200:1J 2000:1c>3000 3000:1b>3008 3008:1c>d300 d300:1j>d400 d400:1c>4000 "
+	  "4000:1c>b000 b000:1c>d200 d200:1J 2000:1c>3000 3000:1b>3008 3008:1c>d300 d300:1j>d400 "
+	  "d400:1c>4000 4000:1c>d200 d200:1J 3009:1j>3000 3000:1b>3008 3001:1r 2001:1o",
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 +g:call@1 "
+	  "+runtime.morestack_noctxt.abi0:call@2 -runtime.morestack_noctxt.abi0:tail call@2 "
+	  "+runtime.morestack.abi0:tail call@2 =0 +h:call@0 +(anonymous namespace)::k(int):call@1 "
+	  "+gogo:call@2 -gogo:unwinding@2 -(anonymous namespace)::k(int):unwinding@1 "
+	  "-h:unwinding@0 =2 +f:start@0 +g:call@1 +runtime.morestack_noctxt.abi0:call@2 "
+	  "-runtime.morestack_noctxt.abi0:tail call@2 +runtime.morestack.abi0:tail call@2 =0 "
+	  "+h:call@0 +gogo:call@1 -gogo:unwinding@1 -h:unwinding@0 =2 "
+	  "-runtime.morestack.abi0:return@2 -g:return@1 -f:end@0 "
+	  "-runtime.morestack.abi0:end@2 -g:end@1 -f:end@0" },
 	{ "a goroutine that has ended does not go on",
 	  "1000:1c>d200 d200:1J 2000:1c>d000 d000:1C d500:1c>d200 d200:1J 2001:1o",
 	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 "
