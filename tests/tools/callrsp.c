@@ -12,8 +12,10 @@
  *
  * With -s the threads change between stacks, and the stack pointer says nothing about functions on
  * another one. Instead, each return instruction must take its address from where the call of the
- * function that it leaves has put it. And a stack on which a thread goes on must be at the
- * address that it had, unless Go's morestack has copied it or the layer says that it had a choice.
+ * function that it leaves has put it. A function that is unwound, unless its stack is given up for
+ * another one, must have the stack pointer just above that place. And a stack on which a thread
+ * goes on must be at the address that it had, unless Go has copied it or the layer says that it
+ * had, or made, a wrong choice.
  *
  * It prints what differs, and counts. The exit status is 1 if anything differs.
  */
@@ -34,7 +36,11 @@
 
 #define LATE_MAX     8 /* instructions */
 #define FAULTS_SHOWN 20
-#define SLOT_SIZE    8 /* bytes of a return address */
+#define SLOT_SIZE    8                    /* bytes of a return address */
+#define UNWOUND_MAX  (UINT64_C(64) << 10) /* bytes of stack that are unwound at a time */
+
+/* Go's function that makes the stack of a goroutine larger. */
+static const char copies_stack[] = "runtime.copystack";
 
 struct logged_insn {
 	uint64_t rip, rsp;
@@ -56,6 +62,7 @@ struct open {
 struct stack {
 	VEC(struct open) open;
 	uint64_t shift; /* to what its slots are, since it was taken for another */
+	bool is_lost;   /* it turned out to be another one: where it is shows when it goes on */
 };
 
 struct thread {
@@ -70,6 +77,7 @@ struct thread {
 	uint32_t stack;     /* that it is on; + 1 */
 	uint64_t jumped;    /* where the function that was left last had its return address */
 	uint64_t n_handled; /* number of the instruction at which a handler was left last */
+	bool has_copied;    /* a stack, to make it larger, since it last changed stacks */
 };
 
 struct truth {
@@ -304,6 +312,7 @@ static void enter(struct truth *truth, struct thread *thread, const struct ptd_c
 			      "is open for too long");
 	}
 	die_of_memory(vec_push(&stack->open, o));
+	thread->has_copied = thread->has_copied || strcmp(o.function->name, copies_stack) == 0;
 	truth->n_entered++;
 	truth->n_inferred +=
 	    call->how == PTD_CALL_BY_INFERENCE || call->how == PTD_CALL_BY_RESUMPTION;
@@ -316,6 +325,29 @@ static void enter(struct truth *truth, struct thread *thread, const struct ptd_c
 		thread->next_called++;
 	else if (call->how == PTD_CALL_BY_CALL && thread->n_handled != n)
 		fault(truth, thread, n, call->function, "is entered without a call");
+}
+
+/* A function is unwound: without a change of stacks, the stack pointer has passed it by. */
+static void check_unwound(struct truth *truth, const struct thread *thread,
+			  const struct ptd_call *call, const struct open *o)
+{
+	const uint64_t n = call->n_insns;
+
+	if (o->slot == UINT64_MAX || n >= thread->rsp.n)
+		return;
+	if (thread->rsp.items[n] <= o->slot || thread->rsp.items[n] - o->slot > UNWOUND_MAX)
+		fault(truth, thread, n, call->function, "is unwound, but still open");
+}
+
+/* Return: whether the thread changes stacks by what is left by @call and the ones that follow. */
+static bool is_before_switch(const struct ptd_call *call, const struct ptd_call *end)
+{
+	const uint64_t n = call->n_insns;
+
+	while (call < end && call->kind == PTD_CALL_LEAVE && call->n_insns == n)
+		call++;
+	/* At the end of what is given at a time it is not known. */
+	return call == end || (call->kind == PTD_CALL_SWITCH && call->n_insns == n);
 }
 
 /* A function is left where the stack pointer shows it. */
@@ -339,7 +371,8 @@ static void check_leave(struct truth *truth, struct thread *thread, const struct
 		fault(truth, thread, n, call->function, "another function returns");
 }
 
-static void leave(struct truth *truth, struct thread *thread, const struct ptd_call *call)
+static void leave(struct truth *truth, struct thread *thread, const struct ptd_call *call,
+		  const struct ptd_call *end)
 {
 	struct stack *stack = stack_at(truth, call->stack);
 	const uint64_t n = call->n_insns;
@@ -364,6 +397,9 @@ static void leave(struct truth *truth, struct thread *thread, const struct ptd_c
 	pass(truth, thread, n);
 	(void)take_return(thread, n);
 	check_leave(truth, thread, call, &o);
+	if (truth->changes_stacks && call->how == PTD_CALL_BY_UNWINDING &&
+	    !is_before_switch(call, end))
+		check_unwound(truth, thread, call, &o);
 }
 
 static void shift(struct stack *stack, uint64_t by)
@@ -373,16 +409,40 @@ static void shift(struct stack *stack, uint64_t by)
 			stack->open.items[i].slot += by;
 }
 
-/* The layer had taken the stack @wrong for @right, whose innermost functions belong to @wrong. */
-static void move(struct truth *truth, struct stack *right, struct stack *wrong, size_t n)
+/* Return: where the innermost function of @stack has its return address; UINT64_MAX: none. */
+static uint64_t top_slot(const struct stack *stack)
 {
+	return stack->open.n > 0 ? stack->open.items[stack->open.n - 1].slot : UINT64_MAX;
+}
+
+/*
+ * The layer had taken the stack @wrong for @right, whose innermost functions belong to @wrong. Both
+ * are known to be equal but for where they are: the thread is on @right, which returns now, and
+ * what was moved is as far from the functions below it as it was.
+ */
+static void move(struct truth *truth, const struct thread *thread, struct stack *right,
+		 struct stack *wrong, const struct ptd_call *call)
+{
+	const size_t n = call->n_moved;
+	uint64_t by = 0, slot;
+
 	if (n > right->open.n)
 		error(1, 0, "more is moved than is open");
-	for (size_t i = right->open.n - n; i < right->open.n; i++)
-		die_of_memory(vec_push(&wrong->open, right->open.items[i]));
-	right->open.n -= n;
 	shift(wrong, -wrong->shift);
-	wrong->shift = 0;
+	right->open.n -= n;
+	if (top_slot(wrong) != UINT64_MAX && top_slot(right) != UINT64_MAX)
+		by = top_slot(wrong) - top_slot(right);
+	for (size_t i = right->open.n; i < right->open.n + n; i++) {
+		struct open open = right->open.items[i];
+
+		open.slot += open.slot != UINT64_MAX ? by : 0;
+		die_of_memory(vec_push(&wrong->open, open));
+	}
+	wrong->shift = right->shift = 0;
+	wrong->is_lost = true;
+	slot = top_slot(right);
+	if (slot != UINT64_MAX && call->n_insns > 0 && call->n_insns < thread->rsp.n)
+		shift(right, thread->rsp.items[call->n_insns - 1] - slot);
 	truth->n_wrong++;
 }
 
@@ -390,17 +450,20 @@ static void move(struct truth *truth, struct stack *right, struct stack *wrong, 
 static void go_on(struct truth *truth, const struct thread *thread, struct stack *stack,
 		  const struct ptd_call *call)
 {
-	const struct open *top = &stack->open.items[stack->open.n - 1];
-	const uint64_t by = thread->rsp.items[call->n_insns] - (top->slot + SLOT_SIZE);
+	const uint64_t slot = top_slot(stack);
+	const uint64_t by = thread->rsp.items[call->n_insns] - (slot + SLOT_SIZE);
+	const bool is_lost = stack->is_lost;
 
-	if (top->slot == UINT64_MAX || by == 0)
+	stack->is_lost = false;
+	if (slot == UINT64_MAX || by == 0)
 		return;
-	if (strstr(top->function->name, "morestack"))
+	if (thread->has_copied)
 		truth->n_copied++;
 	else if (call->ambiguous)
 		stack->shift += by;
-	else
-		fault(truth, thread, call->n_insns, top->function, "another stack goes on");
+	else if (!is_lost)
+		fault(truth, thread, call->n_insns, stack->open.items[stack->open.n - 1].function,
+		      "another stack goes on");
 	shift(stack, by);
 }
 
@@ -415,13 +478,16 @@ static void change(struct truth *truth, struct thread *thread, const struct ptd_
 	if (thread->stack > 0)
 		(void)stack_at(truth, thread->stack - 1);
 	stack = stack_at(truth, call->stack);
-	if (stack->open.n == 0)
+	if (stack->open.n == 0) {
 		stack->shift = 0;
+		stack->is_lost = false;
+	}
 	if (call->n_moved > 0 && thread->stack > 0)
-		move(truth, stack, stack_at(truth, thread->stack - 1), call->n_moved);
+		move(truth, thread, stack, stack_at(truth, thread->stack - 1), call);
 	else if (stack->open.n > 0 && next && next->kind == PTD_CALL_LEAVE &&
 		 next->how == PTD_CALL_BY_RETURN && next->n_insns < thread->rsp.n)
 		go_on(truth, thread, stack, call);
+	thread->has_copied = false;
 	thread->stack = call->stack + 1;
 }
 
@@ -436,7 +502,7 @@ static void take_calls(struct truth *truth, const struct ptd_call_batch *batch)
 		if (call->kind == PTD_CALL_ENTER)
 			enter(truth, thread, call);
 		else if (call->kind == PTD_CALL_LEAVE)
-			leave(truth, thread, call);
+			leave(truth, thread, call, batch->calls + batch->n_calls);
 		else
 			change(truth, thread, call, i + 1 < batch->n_calls ? call + 1 : NULL);
 		thread->stack = call->stack + 1;
