@@ -5,7 +5,8 @@
 // for the thread, without which a goroutine would not know it.
 //
 // With a number instead of a file, nothing is noted, and so many goroutines also compute for long without a
-// call, so that they are preempted.
+// call, so that they are preempted. That is for a run of which each instruction is logged, which is slow: the
+// stacks do not grow as large.
 package main
 
 import (
@@ -24,9 +25,10 @@ type note struct {
 	name string
 }
 
-var notes = make([]note, 0, 1<<18)
+var notes []note
 
 var quiet = false
+var deepest = 3000
 
 //go:noinline
 func say(what byte, name string) {
@@ -147,7 +149,7 @@ func spins(n int, out chan int) {
 	}
 	for i := 0; i < 3; i++ {
 		recurse(4)
-		out <- spin(4000)
+		out <- spin(1000)
 	}
 }
 
@@ -191,18 +193,20 @@ func run() {
 	recovers()
 	numbers := []int{5, 3, 9, 1, 7}
 	sort.Slice(numbers, func(i, j int) bool { leaf(i); return numbers[i] < numbers[j] })
-	recurse(3000)
+	recurse(deepest)
 	say('-', "main.run")
 }
 
 func main() {
 	if n, err := strconv.Atoi(os.Args[1]); err == nil {
 		quiet = true
+		deepest = 200
 		compete(n)
 		crowd(100)
 		run()
 		return
 	}
+	notes = make([]note, 0, 1<<18)
 	crowd(5000)
 	run()
 	f, err := os.Create(os.Args[1])
