@@ -81,8 +81,8 @@ if wanted go go; then
 	HOME=$T go build -o "$T/program-go" tests/targets/calltruth.go || fail "go"
 	GOMAXPROCS=1 GOGC=off GODEBUG=asyncpreemptoff=1 record go "$T/program-go" "$T/go.calls"
 	truth go program-go
+	# With several Ps, a goroutine may be seen to go on in one thread before it is seen to be parked in another.
 	GOGC=off GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 by_rsp go-1 -s "$T/program-go" 4
-	GOGC=off GOMAXPROCS=4 by_rsp go-4 -s "$T/program-go" 6
 fi
 ! wanted true true || by_rsp true "" /bin/true
 ! wanted perl perl || by_rsp perl "" perl -e 'sub f { my $n = shift; $n < 2 ? $n : f($n - 1) + f($n - 2) }
