@@ -54,7 +54,7 @@ struct blockfacts_recent {
 	uint8_t role;
 };
 
-#define BLOCKFACTS_RECENT_BITS 13
+#define BLOCKFACTS_RECENT_BITS 14
 
 struct blockfacts_table {
 	VEC(struct blockfacts) facts; /* by block id */
