@@ -248,6 +248,7 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             644:systemd/ptd.socket:lib/systemd/system/ptd.socket \
             644:systemd/ptd-metrics.socket:lib/systemd/system/ptd-metrics.socket \
             644:systemd/ptd-metrics@.service:lib/systemd/system/ptd-metrics@.service \
+            644:systemd/ptd.catalog:lib/systemd/catalog/ptd.catalog \
             644:systemd/ptd.sysusers:lib/sysusers.d/ptd.conf \
             644:systemd/ptd.tmpfiles:lib/tmpfiles.d/ptd.conf \
             644:systemd/ptd.sysctl:lib/sysctl.d/60-ptd.conf \

@@ -14,9 +14,11 @@
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
+#include "daemon/proc/journal.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/scanner.h"
 #include "daemon/tasks/sideband.h"
+#include "ptd/control.h"
 #include "record/record.h"
 #include "util/map.h"
 #include "util/mapname.h"
@@ -52,8 +54,9 @@ struct intake {
 
 static void say_not_kept(const char *path, int error)
 {
-	log_warning("%s: cannot keep a copy of this object, snapshots will miss it: %s", path,
-		    object_why(error));
+	journal_log_one(LOG_WARNING, PTD_MESSAGE_NOT_KEPT, "PTD_OBJECT", path,
+			"%s: cannot keep a copy of this object, snapshots will miss it: %s", path,
+			object_why(error));
 }
 
 static void touch_object(void *store, const struct record_mmap2 *mmap)
@@ -104,8 +107,9 @@ static void say_no_room(struct intake *intake, const char *path, int error)
 	if (intake->said_no_room)
 		return;
 	intake->said_no_room = true;
-	log_warning("%s: cannot keep a copy of this object, and maybe not of later ones: %s", path,
-		    error == -ENOBUFS ? "too many are in use" : strerror(-error));
+	journal_log_one(LOG_WARNING, PTD_MESSAGE_NOT_KEPT, "PTD_OBJECT", path,
+			"%s: cannot keep a copy of this object, and maybe not of later ones: %s",
+			path, error == -ENOBUFS ? "too many are in use" : strerror(-error));
 }
 
 /* Return: whether the records at @bytes have had the same record with another time: looking once at
@@ -215,7 +219,8 @@ static void drain_code(struct intake *intake)
 	else
 		codestore_lose(intake->code);
 	if (r < 0 && !intake->said_no_code) {
-		log_warning("code that was in no file was lost, and cannot be decoded: %s",
+		journal_log(LOG_WARNING, PTD_MESSAGE_LOST, NULL, 0,
+			    "code that was in no file was lost, and cannot be decoded: %s",
 			    r == -ENOBUFS   ? "it is more than MemMax="
 			    : r == -EBADMSG ? "the program that handed it over wrote nonsense"
 					    : strerror(-r));
@@ -243,7 +248,8 @@ void intake_drain(struct intake *intake)
 	scanner_check(intake->scanner);
 	if (r < 0 && !intake->said_lost) {
 		errno = -r;
-		log_warning(
+		journal_log(
+		    LOG_WARNING, PTD_MESSAGE_LOST, NULL, 0,
 		    "cannot take all task records; code that they describe cannot be decoded "
 		    "(SidebandMax= may be too small): %m");
 		intake->said_lost = true;

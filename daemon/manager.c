@@ -20,6 +20,7 @@
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
+#include "daemon/proc/journal.h"
 #include "daemon/retention.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/snapshot/kernelcode.h"
@@ -28,6 +29,7 @@
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
 #include "daemon/tasks/sideband.h"
+#include "ptd/control.h"
 #include "util/dirs.h"
 
 #define TICK_US UINT64_C(1000000)
@@ -157,12 +159,14 @@ static void finish_job(struct job *job, void *userdata)
 	snapshotjob_free(job);
 	if (job->error < 0) {
 		m->n_failed++;
-		log_error("%s", job->message);
+		journal_log_one(LOG_ERR, PTD_MESSAGE_FAILED, "PTD_SNAPSHOT", job->id, "%s",
+				job->message);
 	} else {
 		m->n_taken++;
-		log_notice("snapshot %s: %" PRIu64 " byte%s of PT from %" PRIu32 " CPU%s", job->id,
-			   job->result.bytes_pt, plural(job->result.bytes_pt), job->result.n_cpus,
-			   plural(job->result.n_cpus));
+		journal_log_one(LOG_NOTICE, PTD_MESSAGE_TAKEN, "PTD_SNAPSHOT", job->id,
+				"snapshot %s: %" PRIu64 " byte%s of PT from %" PRIu32 " CPU%s",
+				job->id, job->result.bytes_pt, plural(job->result.bytes_pt),
+				job->result.n_cpus, plural(job->result.n_cpus));
 	}
 	if (m->trim_later)
 		enforce_limits(m);

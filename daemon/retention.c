@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/objects/objectstore.h"
+#include "daemon/proc/journal.h"
+#include "ptd/control.h"
 #include "util/map.h"
 
 /* How often to measure snapshots again if one was removed meanwhile. */
@@ -110,8 +112,9 @@ static bool amount_suffices(const struct diskuse_amount *free, const struct disk
 static void say_removed(const struct spool_entry *entry, const struct diskuse_amount *freed,
 			const char *why)
 {
-	log_notice("removed snapshot %s, %.1f MiB: %s", entry->id, (double)freed->bytes / (1 << 20),
-		   why);
+	journal_log_one(LOG_NOTICE, PTD_MESSAGE_REMOVED, "PTD_SNAPSHOT", entry->id,
+			"removed snapshot %s, %.1f MiB: %s", entry->id,
+			(double)freed->bytes / (1 << 20), why);
 }
 
 /* Remove the snapshot @i. Return: whether it is gone; or negative errno. */

@@ -4,17 +4,12 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-
-/* The entry has these fields only, not those of the place in the source. */
-#define SD_JOURNAL_SUPPRESS_LOCATION
-#include <systemd/sd-journal.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/printable.h"
+#include "daemon/proc/journal.h"
 #include "ptd/control.h"
 
 static const struct {
@@ -50,37 +45,20 @@ void caller_init(struct caller *caller, uid_t uid, pid_t pid)
 	memcpy(caller->comm, comm, sizeof(comm));
 }
 
-/* Return: whether standard error is the journal. The variable alone may be inherited from another
- * process. */
-static bool is_journal(void)
-{
-	const char *stream = getenv("JOURNAL_STREAM");
-	char own[64];
-	struct stat st;
-
-	if (!stream || fstat(STDERR_FILENO, &st) < 0)
-		return false;
-	(void)snprintf(own, sizeof(own), "%" PRIuMAX ":%" PRIuMAX, (uintmax_t)st.st_dev,
-		       (uintmax_t)st.st_ino);
-	return strcmp(stream, own) == 0;
-}
-
 void caller_log(const struct caller *caller, enum caller_action action, const char *snapshot)
 {
-	char message[256], id[128] = "";
+	char uid[24], pid[24];
+	const struct journal_field fields[] = {
+		{ "PTD_ACTION", actions[action].name },
+		{ "PTD_CALLER_UID", uid },
+		{ "PTD_CALLER_PID", pid },
+		{ "PTD_CALLER_COMM", caller->comm },
+		{ "PTD_SNAPSHOT", snapshot },
+	};
 
-	(void)snprintf(message, sizeof(message),
-		       "%s (process %" PRIdMAX ", user %" PRIuMAX ") %s%s%s", caller->comm,
-		       (intmax_t)caller->pid, (uintmax_t)caller->uid, actions[action].text,
-		       snapshot ? " " : "", snapshot ? snapshot : "");
-	if (snapshot)
-		(void)snprintf(id, sizeof(id), "PTD_SNAPSHOT=%s", snapshot);
-	if (is_journal() &&
-	    sd_journal_send("MESSAGE=%s", message, "PRIORITY=%d", LOG_NOTICE,
-			    "MESSAGE_ID=" PTD_MESSAGE_CALLER, "PTD_ACTION=%s", actions[action].name,
-			    "PTD_CALLER_UID=%" PRIuMAX, (uintmax_t)caller->uid,
-			    "PTD_CALLER_PID=%" PRIdMAX, (intmax_t)caller->pid, "PTD_CALLER_COMM=%s",
-			    caller->comm, snapshot ? "%s" : NULL, id, NULL) >= 0)
-		return;
-	log_notice("%s", message);
+	(void)snprintf(uid, sizeof(uid), "%" PRIuMAX, (uintmax_t)caller->uid);
+	(void)snprintf(pid, sizeof(pid), "%" PRIdMAX, (intmax_t)caller->pid);
+	journal_log(LOG_NOTICE, PTD_MESSAGE_CALLER, fields, ARRAY_LEN(fields),
+		    "%s (process %s, user %s) %s%s%s", caller->comm, pid, uid, actions[action].text,
+		    snapshot ? " " : "", snapshot ? snapshot : "");
 }

@@ -10,8 +10,10 @@
 
 #include "base/log.h"
 #include "daemon/proc/cpulist.h"
+#include "daemon/proc/journal.h"
 #include "daemon/proc/meminfo.h"
 #include "daemon/pt/ptusers.h"
+#include "ptd/control.h"
 
 #define TASK_SIZE_MIN     ((size_t)64 << 10) /* of one CPU */
 #define RING_SIZE_MIN     ((size_t)16 << 10) /* smaller ones are of no use */
@@ -196,7 +198,8 @@ static void open_cpu(struct cpus *c, struct cpu *cpu)
 	} else if (r < 0 && r != -EBUSY) {
 		if (r != before) {
 			errno = -r;
-			log_warning("CPU %" PRIu32 " cannot be recorded: %m", cpu->number);
+			journal_log(LOG_WARNING, PTD_MESSAGE_CPU, NULL, 0,
+				    "CPU %" PRIu32 " cannot be recorded: %m", cpu->number);
 		}
 		cpu->state = CPU_FAILED;
 		cpu->error = r;
@@ -226,7 +229,8 @@ static void say_busy(const struct cpus *c)
 
 	list_cpus(c, CPU_BUSY, list, sizeof(list));
 	ptusers_list(users, sizeof(users));
-	log_warning(
+	journal_log_one(
+	    LOG_WARNING, PTD_MESSAGE_CPU, "PTD_CPUS", list,
 	    "CPUs %s: somebody else is using Intel PT, probably %s: trying again now and then",
 	    list, users);
 }
@@ -285,7 +289,8 @@ static void look_for_dead(struct cpus *c)
 
 		if (cpu->state == CPU_OFFLINE || cpu_is_alive(cpu))
 			continue;
-		log_warning("CPU %" PRIu32 ": recording had stopped there: starting it again, what "
+		journal_log(LOG_WARNING, PTD_MESSAGE_CPU, NULL, 0,
+			    "CPU %" PRIu32 ": recording had stopped there: starting it again, what "
 			    "its rings held is lost",
 			    i);
 		reopen_cpu(c, cpu);

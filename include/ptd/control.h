@@ -47,8 +47,14 @@
 #define PTD_CONTROL_OBJECT    "/org/ptd/Recorder1"
 #define PTD_CONTROL_INTERFACE "org.ptd.Recorder1"
 
-/* MESSAGE_ID of the journal's entries about requests of clients; ptd(8) has their fields. */
-#define PTD_MESSAGE_CALLER "2b0463e9c42d44a49a6e058b5b3fa908"
+/* MESSAGE_ID of entries of the journal; ptd(8) has their fields. */
+#define PTD_MESSAGE_CALLER   "2b0463e9c42d44a49a6e058b5b3fa908" /* what a client asked for */
+#define PTD_MESSAGE_TAKEN    "28b67b3a8f554c269d4b524732a7b017" /* a snapshot was written */
+#define PTD_MESSAGE_FAILED   "eb0ce1547f354476979680f4cc92fc5d" /* a snapshot was not */
+#define PTD_MESSAGE_REMOVED  "906a0d7622e1470a9c68ee8912cf64df" /* a snapshot, to make room */
+#define PTD_MESSAGE_NOT_KEPT "c2acf5e0a2154b23b5094fee1bae57ed" /* no copy of executed code */
+#define PTD_MESSAGE_LOST     "282425ba80e0479389774527695098d2" /* records of tasks, or code */
+#define PTD_MESSAGE_CPU      "24211f64fbfe42e381cc980427011cd4" /* a CPU is not recorded */
 
 #define PTD_ERROR_ACCESS_DENIED "org.ptd.Error.AccessDenied"
 #define PTD_ERROR_BUSY          "org.ptd.Error.Busy"

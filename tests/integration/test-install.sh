@@ -39,6 +39,18 @@ for prefix in /usr /usr/local; do
 	echo "$prefix: $n files"
 done
 
+echo "--- each id of a message has a text in the catalog, and stands in ptd(8)"
+sed -nE 's/^#define PTD_MESSAGE_.* "([0-9a-f]{32})".*/\1/p' include/ptd/control.h | sort >"$T/ids"
+[[ $(wc -l <"$T/ids") -gt 5 && -z $(uniq -d "$T/ids") ]] || fail "ids: $(cat "$T/ids")"
+sed -n 's/^-- //p' systemd/ptd.catalog | sort | diff "$T/ids" - || fail "the catalog has others"
+grep -oE '^(.It )?[0-9a-f]{32}$' daemon/ptd.8 | sed 's/.* //' | sort | diff "$T/ids" - || fail "ptd(8) has others"
+grep -rhoE 'PTD_MESSAGE_[A-Z_]+' daemon | sort -u | wc -l | grep -qx "$(wc -l <"$T/ids")" || fail "not all are logged"
+if command -v journalctl >/dev/null; then
+	install -D systemd/ptd.catalog "$T/root/usr/lib/systemd/catalog/ptd.catalog"
+	mkdir -p "$T/root/var/lib/systemd/catalog"
+	journalctl --root="$T/root" --update-catalog 2>"$T/said" && [[ ! -s $T/said ]] || fail "the catalog: $(cat "$T/said")"
+fi
+
 echo "--- README names the packages that building takes"
 for package in make $(make -s -f Makefile -f - print-packages O="$O" <<<'print-packages: ; @echo $(PACKAGES_BUILD)'); do
 	n=$((n + 1))

@@ -160,7 +160,7 @@ echo "--- who asked for what"
 # who ACTION USER SNAPSHOT: there is such an entry, with the fields that ptd(8) has.
 who() {
 	inside journalctl --sync
-	inside journalctl -t ptd -o json "MESSAGE_ID=$(sed -n 's/^#define PTD_MESSAGE_CALLER "\(.*\)"/\1/p' include/ptd/control.h)" \
+	inside journalctl -t ptd -o json "MESSAGE_ID=$(sed -n 's/^#define PTD_MESSAGE_CALLER *"\(.*\)".*/\1/p' include/ptd/control.h)" \
 		"PTD_ACTION=$1" "PTD_CALLER_UID=$(inside id -u "$2")" "PTD_CALLER_COMM=ptctl" >"$T/who"
 	python3 - "$3" "$T/who" <<'END' || failed "no entry of $1 by $2: $(cat "$T/who")"
 import json, sys
@@ -179,6 +179,11 @@ expect 0 "" as ptd-admin ptctl keep "$id"
 who keep ptd-admin "$id"
 expect 0 "" as ptd-admin ptctl keep --release "$id"
 who release ptd-admin "$id"
+# The journal has texts that say more.
+inside journalctl --update-catalog
+inside journalctl -x -t ptd --no-pager "PTD_SNAPSHOT=$id" >"$T/explained"
+grep -qF "    ptdecode -f summary $id" "$T/explained" || failed "journalctl -x does not explain it: $(cat "$T/explained")"
+grep -qF "used the flight recorder: snapshot" "$T/explained" || failed "nor who took it: $(cat "$T/explained")"
 [[ $(journal -o json | grep -c '"_TRANSPORT":"journal"') -ge 5 ]] || failed "no entries with fields of their own"
 
 inside chmod 666 /run/ptd/control
