@@ -53,7 +53,7 @@ PACKAGES_BUILD = gcc binutils libc6-dev libipt-dev libzydis-dev libelf-dev libdw
 PACKAGES_DEMO  = qemu-user python3 $(if $(shell command -v node),,nodejs)
 PACKAGES_CHECK = libcmocka-dev unzip lz4 elfutils mandoc dwz xz-utils g++ libc6-dev-i386 lib32gcc-12-dev clang llvm libclang-rt-14-dev clang-format linux-perf python3 python3-prometheus-client binutils strace libglib2.0-bin pkg-config \
                  qemu-system-x86 busybox-static cpio systemd php-cli valgrind erlang-base
-PACKAGES_LONG  = libc6-dbg bolt-16 rustc default-jre-headless ocaml-nox golang-go
+PACKAGES_LONG  = libc6-dbg bolt-16 chromium rustc default-jre-headless ocaml-nox golang-go
 
 # What a target builds first is built on all CPUs, unless the user says on how many.
 ON_ALL_CPUS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))

@@ -35,7 +35,8 @@ say "Recording /usr/bin/python3 at real work; a snapshot is taken over the socke
 "$O/ptctl" list
 
 say "Decoding: every instruction, annotated (the first ones, and some from the middle)"
-"$O/ptdecode" -f summary -o "$T/summary.txt" -f drmemtrace -o "$T/drmemtrace" "$T/snapshot"
+"$O/ptdecode" -f summary -o "$T/summary.txt" -f drmemtrace -o "$T/drmemtrace" -f html -o "$T/report.html" \
+	-f fxt -o "$T/trace.fxt" "$T/snapshot"
 total=$(awk '/^Instructions:/ { print $2 }' "$T/summary.txt")
 "$O/ptdecode" -f text "$T/snapshot" |
 	awk -v middle=$((total / 2)) 'NR <= 12; NR == 13 { print "..." } NR > middle && NR <= middle + 12'
@@ -65,5 +66,7 @@ echo "snapshot      $T/snapshot          (perf script -i reads it too)"
 echo "of node       $T/node"
 echo "summaries     $T/summary.txt, $T/node.txt"
 echo "drmemtrace    $T/drmemtrace        (drmemtrace_launcher -indir)"
+echo "report        $T/report.html       (open it in a browser; it needs no network)"
+echo "timeline      $T/trace.fxt         (open it in https://ui.perfetto.dev)"
 echo "All instructions as text: $1/ptdecode -f text $T/snapshot"
 echo "Remove them with: rm -r $T"

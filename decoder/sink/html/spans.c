@@ -13,6 +13,8 @@
 /* The first resolution is the time of all spans, divided by so many. */
 #define STEPS_MAX (1u << 17)
 
+#define SAMPLES 4096
+
 void spans_deinit(struct spans *spans)
 {
 	vec_deinit(&spans->items);
@@ -120,21 +122,30 @@ static void merge(struct span *into, const struct span *span)
 	into->n = into->n + span->n > into->n ? into->n + span->n : UINT32_MAX;
 }
 
-/* Merge what is shorter than the resolution, among the first @n_old spans. */
-static int merge_old(struct spans *spans, size_t n_old, size_t *ret_n_old)
+static uint64_t end_of(const struct span *span)
+{
+	return span->t + span->duration;
+}
+
+/* Merge what is old and shorter than the resolution. @ret_n_old is how much is old then. */
+static int merge_old(struct spans *spans, size_t *ret_n_old)
 {
 	const uint64_t resolution = spans->resolution;
-	struct map last = {}; /* span of each row, + 1 */
-	size_t n = 0;
+	struct map last = {}; /* the old span of each row that came last */
+	size_t n = 0, n_old = 0;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < n_old; i++) {
+	for (size_t i = 0; r == 0 && i < spans->items.n; i++) {
 		const struct span span = spans->items.items[i];
-		const uint64_t key = row_key(&span), *found = map_get(&last, key);
-		struct span *into = found ? &spans->items.items[*found] : NULL;
+		const uint64_t key = row_key(&span), *found;
+		struct span *into;
 
-		if (span.t + span.duration > spans->t_whole)
-			spans->t_whole = span.t + span.duration;
+		if (end_of(&span) >= spans->t_whole) {
+			spans->items.items[n++] = span;
+			continue;
+		}
+		found = map_get(&last, key);
+		into = found ? &spans->items.items[*found] : NULL;
 		if (into && span.duration < resolution && into->duration < resolution &&
 		    into->t / resolution == span.t / resolution) {
 			merge(into, &span);
@@ -142,10 +153,32 @@ static int merge_old(struct spans *spans, size_t n_old, size_t *ret_n_old)
 		}
 		spans->items.items[n] = span;
 		r = map_put(&last, key, n++);
+		n_old++;
 	}
 	map_deinit(&last);
-	*ret_n_old = n;
+	spans->items.n = n;
+	*ret_n_old = n_old;
 	return r;
+}
+
+static int by_number(const void *pa, const void *pb)
+{
+	const uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
+
+	return a < b ? -1 : a > b;
+}
+
+/* Find out, by a sample, since when spans are among the SPANS_WHOLE that end last. */
+static void find_whole(struct spans *spans)
+{
+	uint64_t ends[SAMPLES];
+	const size_t step = spans->items.n / SAMPLES, n_whole = SPANS_WHOLE / step;
+
+	for (size_t i = 0; i < SAMPLES; i++)
+		ends[i] = end_of(&spans->items.items[i * step]);
+	qsort(ends, SAMPLES, sizeof(*ends), by_number);
+	if (ends[SAMPLES - n_whole] > spans->t_whole)
+		spans->t_whole = ends[SAMPLES - n_whole];
 }
 
 static uint64_t first_resolution(const struct spans *spans)
@@ -183,10 +216,10 @@ static void drop_deep(struct spans *spans)
 	spans->items.n = n;
 }
 
-/* There are too many spans: keep the newest, and make less of the others. */
+/* There are too many spans: keep those that end last, and make less of the others. */
 static int make_room(struct spans *spans)
 {
-	size_t n_old, n;
+	size_t n_old;
 	int r = settle_parts(spans);
 
 	if (r < 0)
@@ -194,21 +227,15 @@ static int make_room(struct spans *spans)
 	drop_deep(spans);
 	if (spans->items.n <= SPANS_OLD + SPANS_WHOLE)
 		return 0;
-	n_old = n = spans->items.n - SPANS_WHOLE;
+	find_whole(spans);
 	if (spans->resolution == 0)
 		spans->resolution = first_resolution(spans);
 	for (;;) {
-		r = merge_old(spans, n, &n);
-		if (r < 0)
+		r = merge_old(spans, &n_old);
+		if (r < 0 || n_old <= SPANS_OLD || spans->resolution >> 62)
 			return r;
-		if (n <= SPANS_OLD || spans->resolution >> 62)
-			break;
 		spans->resolution *= 2;
 	}
-	for (size_t i = 0; i < SPANS_WHOLE; i++)
-		spans->items.items[n + i] = spans->items.items[n_old + i];
-	spans->items.n = n + SPANS_WHOLE;
-	return 0;
 }
 
 int spans_add(struct spans *spans, const struct span *span)

@@ -7,10 +7,11 @@
  * What a timeline shows, in memory that does not grow with the trace. A span is a time on a row of
  * a track: a call, a gap, a mark, a signal, or a stay on a CPU.
  *
- * The newest SPANS_WHOLE spans are kept as they are. When there are too many older ones, those that
- * are shorter than the resolution, and begin in the same step of that length, become one span; the
- * resolution is halved until they are few enough. So the last moments of a trace are shown in full,
- * and what came before as it looks from afar.
+ * Some SPANS_WHOLE spans that end last are kept as they are. When there are too many older ones,
+ * those that are shorter than the resolution, and begin in the same step of that length, become one
+ * span; the resolution is halved until they are few enough. So the last moments of a trace are
+ * shown in full, and what came before as it looks from afar. The stream has one stay on a CPU after
+ * the other: what comes last need not end last.
  *
  * Functions that were open before the first instruction of a part (of what lies between two gaps,
  * as a rule) are found late, and are given rows below 0. When the part has ended, its rows are
@@ -25,7 +26,7 @@
 #include "util/vec.h"
 
 #define SPANS_MAX     (1u << 19)
-#define SPANS_WHOLE   (1u << 17)
+#define SPANS_WHOLE   (1u << 16) /* about */
 #define SPANS_OLD     (1u << 18) /* older ones are at most so many when some were merged */
 #define SPANS_ROWS    192        /* functions below so many others are left out */
 #define SPANS_TRACKS  1000       /* further tracks are left out */
@@ -63,11 +64,11 @@ struct spans_part {
 };
 
 struct spans {
-	VEC(struct span) items;       /* by their ends, until spans_finish() */
+	VEC(struct span) items;       /* on each row by their ends, until spans_finish() */
 	VEC(struct spans_part) parts; /* the first is none */
 	VEC(uint32_t) part_of_track;  /* SPANS_NO_PART: none goes on */
 	uint64_t resolution;          /* shorter spans were merged; 0: none were */
-	uint64_t t_whole;             /* none that ended later was merged */
+	uint64_t t_whole;             /* spans that end then or later are kept as they are */
 	uint64_t n_too_deep;          /* functions that were left out */
 };
 

@@ -119,7 +119,7 @@ class LatencyTable {
 			cost("Max", undefined, (row) => row.f[metric].max),
 			cost("Max − median", "what the slowest call lost", (row) => row.excess),
 			{ title: "Ratio", isNumber: true, value: (row) => row.ratio, text: (row) => (row.f[metric].median > 0 ? `${row.ratio.toFixed(1)} ×` : "–") },
-			{ title: "Instructions then", isNumber: true, help: "of the slowest execution, and of the median call",
+			{ title: "Instructions: slowest / median", isNumber: true, help: "of the slowest execution, and of the median call",
 				value: (row) => this.more(row), text: (row) => this.instructions(row) },
 			{ title: "Slowest executions", class: "wide", value: (row) => row.f.slowest[0].t, cell: (row) => this.slowest(row) },
 		];

@@ -172,20 +172,33 @@ class Timeline extends Chart {
 		context.globalAlpha = 1;
 		context.fillText(this.model.formatDuration(this.measured[1] - this.measured[0]), from + 4, TOP + 10);
 	}
+	// For each pixel of the whole trace how deep the deepest stack is, from 0 to 1.
+	depths(width) {
+		if (this.depthsMade?.length === Math.ceil(width))
+			return this.depthsMade;
+		const depths = new Float32Array(Math.ceil(width)), scale = width / this.extent.end;
+		let deepest = 1;
+		for (const track of this.tracks)
+			track.calls.forEach((row, number) => {
+				deepest = Math.max(deepest, number + 1);
+				for (let i = 0; i < row.n; i++) {
+					const last = Math.min(row.end(i) * scale, depths.length - 1);
+					for (let x = Math.floor(row.t[i] * scale); x <= last; x++)
+						depths[x] = Math.max(depths[x], number + 1);
+				}
+			});
+		return (this.depthsMade = depths.map((depth) => depth / deepest));
+	}
 	// The whole trace, with what of it is shown, and the times of that.
 	drawTop(context) {
 		const colours = this.report.colours, width = this.surface.width, { end, from, to } = this.extent;
 		context.fillStyle = colours.surface;
 		context.fillRect(0, 0, width, TOP);
 		const scale = width / end;
-		this.tracks.slice(0, 12).forEach((track, k) => {
-			const row = track.calls[0] ?? track.run;
-			context.fillStyle = colours.muted;
-			for (let i = 0; row && i < row.n;) {
-				const x = row.t[i] * scale, size = Math.max(row.duration[i] * scale, 1);
-				context.fillRect(x, 3 + k * 1.4, size, 1);
-				i = size > 1 ? i + 1 : Math.max(row.firstEndingAt((x + 1) / scale, i), i + 1);
-			}
+		context.fillStyle = colours.muted;
+		context.globalAlpha = 0.55;
+		this.depths(width).forEach((depth, x) => {
+			context.fillRect(x, (OVERVIEW_HEIGHT - 2) * (1 - depth), 1, (OVERVIEW_HEIGHT - 2) * depth);
 		});
 		context.fillStyle = colours.accent;
 		context.globalAlpha = 0.2;
