@@ -7,6 +7,9 @@
  * format of valgrind's callgrind, for callgrind_annotate and KCachegrind. As callgrind has it, what
  * a call costs in all counts only if the function that is called is not open already.
  *
+ * A reader takes for the cost of a function in all what its calls cost, but what called the
+ * outermost functions is not in the trace. So each name of threads is a function that called them.
+ *
  * Source: valgrind, "Callgrind Format Specification".
  */
 
@@ -28,7 +31,7 @@ struct cost {
 
 /* Calls of one function by another. */
 struct edge {
-	uint32_t caller, callee; /* ids of functions */
+	uint32_t caller, callee; /* ids of functions; behind them: indices of names of threads */
 	uint64_t n_calls;
 	struct cost total;
 };
@@ -48,6 +51,7 @@ struct callgrind {
 	struct stacktree tree;
 
 	/* Made at the end. */
+	uint32_t n_functions;
 	struct cost *totals;                /* by node: with what lies below */
 	uint32_t *first_child, *next_child; /* by node; STACKTREE_NONE: there is none */
 	uint32_t *n_open;                   /* by id of the function, on the stack looked at */
@@ -106,17 +110,15 @@ static int sum_up(struct callgrind *cg, size_t n_functions)
 static int count_edge(struct callgrind *cg, uint32_t i)
 {
 	const struct stacktree_node *node = node_of(cg, i), *above = node_of(cg, node->parent);
-	const uint64_t key = (uint64_t)above->function << 32 | node->function;
+	const uint32_t caller =
+	    above->function + (above->parent == STACKTREE_NONE ? cg->n_functions : 0);
+	const uint64_t key = (uint64_t)caller << 32 | node->function;
 	const uint64_t *found = map_get(&cg->edges_by_ends, key);
 	struct edge *edge;
 
-	/* A root is a thread's name, and calls nothing. */
-	if (above->parent == STACKTREE_NONE)
-		return 0;
 	if (!found) {
 		if (map_put(&cg->edges_by_ends, key, cg->edges.n) < 0 ||
-		    vec_push(&cg->edges, { .caller = above->function, .callee = node->function }) <
-			0)
+		    vec_push(&cg->edges, { .caller = caller, .callee = node->function }) < 0)
 			return -ENOMEM;
 	}
 	edge = &cg->edges.items[found ? *found : cg->edges.n - 1];
@@ -226,21 +228,27 @@ static int put_function(struct callgrind *cg, struct ptd_output *output,
 	return r;
 }
 
+/* Write the costs of what is counted, each behind a blank. */
+static void put_events(const struct callgrind *cg, struct ptd_output *output,
+		       const struct cost *cost)
+{
+	if (cg->info->clock != PTD_CLOCK_NONE)
+		ptd_output_printf(output, " %" PRIu64, cost->t);
+	if (!cg->info->states_calls)
+		ptd_output_printf(output, " %" PRIu64, cost->n_insns);
+	ptd_output_printf(output, "\n");
+}
+
 static void put_cost(const struct callgrind *cg, struct ptd_output *output, uint32_t line,
 		     const struct cost *cost)
 {
-	if (cg->info->clock == PTD_CLOCK_NONE)
-		ptd_output_printf(output, "%" PRIu32 " %" PRIu64 "\n", line, cost->n_insns);
-	else
-		ptd_output_printf(output, "%" PRIu32 " %" PRIu64 " %" PRIu64 "\n", line, cost->t,
-				  cost->n_insns);
+	ptd_output_printf(output, "%" PRIu32, line);
+	put_events(cg, output, cost);
 }
 
 static void put_head(const struct callgrind *cg, struct ptd_output *output)
 {
-	const char *events = cg->info->clock == PTD_CLOCK_NS    ? "ns Instructions"
-			     : cg->info->clock == PTD_CLOCK_TSC ? "Ticks Instructions"
-								: "Instructions";
+	static const char *const times[] = { [PTD_CLOCK_NS] = " ns", [PTD_CLOCK_TSC] = " Ticks" };
 	struct cost sum = {};
 
 	for (size_t i = 0; i < cg->tree.nodes.n; i++)
@@ -248,33 +256,64 @@ static void put_head(const struct callgrind *cg, struct ptd_output *output)
 			add_cost(&sum, &cg->totals[i]);
 	ptd_output_printf(output,
 			  "# callgrind format\nversion: 1\ncreator: ptdecode %s\n"
-			  "positions: line\nevents: %s\nsummary: ",
-			  ptd_version(), events);
-	if (cg->info->clock != PTD_CLOCK_NONE)
-		ptd_output_printf(output, "%" PRIu64 " ", sum.t);
-	ptd_output_printf(output, "%" PRIu64 "\n", sum.n_insns);
+			  "positions: line\nevents:%s%s\nsummary:",
+			  ptd_version(),
+			  cg->info->clock == PTD_CLOCK_NONE ? "" : times[cg->info->clock],
+			  cg->info->states_calls ? "" : " Instructions");
+	put_events(cg, output, &sum);
+}
+
+static const char *const own_keys[] = { "ob", "fl", "fn" };
+static const char *const called_keys[] = { "cob", "cfi", "cfn" };
+
+/* Write the calls that @caller made at @line: @edges from @i on. Return: 0 or -ENOMEM. */
+static int put_calls(struct callgrind *cg, struct ptd_output *output,
+		     const struct ptd_function *const *functions, uint32_t caller, uint32_t line,
+		     size_t *i)
+{
+	int r = 0;
+
+	for (; r == 0 && *i < cg->edges.n && cg->edges.items[*i].caller == caller; ++*i) {
+		const struct edge *edge = &cg->edges.items[*i];
+
+		r = put_function(cg, output, functions[edge->callee], called_keys);
+		ptd_output_printf(output, "calls=%" PRIu64 " %" PRIu32 "\n", edge->n_calls,
+				  cg->places[edge->callee].line);
+		put_cost(cg, output, line, &edge->total);
+	}
+	return r;
 }
 
 /* Write a function, and the calls that it made: @edges from @i on. Return: 0 or -ENOMEM. */
 static int put_entry(struct callgrind *cg, struct ptd_output *output,
 		     const struct ptd_function *const *functions, uint32_t id, size_t *i)
 {
-	static const char *const own[] = { "ob", "fl", "fn" }, *const called[] = { "cob", "cfi",
-										   "cfn" };
 	int r;
 
 	ptd_output_printf(output, "\n");
-	r = put_function(cg, output, functions[id], own);
+	r = put_function(cg, output, functions[id], own_keys);
 	put_cost(cg, output, cg->places[id].line, &cg->selfs[id]);
-	for (; r == 0 && *i < cg->edges.n && cg->edges.items[*i].caller == id; ++*i) {
-		const struct edge *edge = &cg->edges.items[*i];
+	return r < 0 ? r : put_calls(cg, output, functions, id, cg->places[id].line, i);
+}
 
-		r = put_function(cg, output, functions[edge->callee], called);
-		ptd_output_printf(output, "calls=%" PRIu64 " %" PRIu32 "\n", edge->n_calls,
-				  cg->places[edge->callee].line);
-		put_cost(cg, output, cg->places[id].line, &edge->total);
-	}
-	return r;
+/* The same of the threads of a name, whose root is the node @root. */
+static int put_thread(struct callgrind *cg, struct ptd_output *output,
+		      const struct ptd_function *const *functions, uint32_t root, size_t *i)
+{
+	const struct stacktree_node *node = node_of(cg, root);
+	const uint32_t id = cg->n_functions + node->function;
+	const struct cost self = { .t = node->t_self, .n_insns = node->n_insns_self };
+	char name[OUTPUT_NAME_MAX];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "[thread %s]",
+		       cg->tree.names.items[node->function].text);
+	ptd_output_printf(output, "\n");
+	put_id(output, "ob", 0, node->function == 0 ? "???" : NULL);
+	r = put_file(cg, output, "fl", NULL);
+	put_id(output, "fn", id + UINT64_C(1), name);
+	put_cost(cg, output, 0, &self);
+	return r < 0 ? r : put_calls(cg, output, functions, id, 0, i);
 }
 
 static int put_all(struct callgrind *cg, struct ptd_output *output)
@@ -284,6 +323,7 @@ static int put_all(struct callgrind *cg, struct ptd_output *output)
 	int r;
 
 	functions = ptd_calls_functions(cg->feed.layer, &n_functions);
+	cg->n_functions = (uint32_t)n_functions;
 	r = sum_up(cg, n_functions);
 	for (uint32_t i = 0; r == 0 && i < cg->tree.nodes.n; i++)
 		if (node_of(cg, i)->parent == STACKTREE_NONE)
@@ -300,6 +340,10 @@ static int put_all(struct callgrind *cg, struct ptd_output *output)
 		if (calls || cg->selfs[id].t > 0 || cg->selfs[id].n_insns > 0)
 			r = put_entry(cg, output, functions, id, &edge);
 	}
+	/* Roots come in the order of their names. */
+	for (uint32_t i = 0; r == 0 && i < cg->tree.nodes.n; i++)
+		if (node_of(cg, i)->parent == STACKTREE_NONE)
+			r = put_thread(cg, output, functions, i, &edge);
 	return r;
 }
 
@@ -381,5 +425,6 @@ const struct ptd_sink_ops sink_callgrind = {
 	.finish = callgrind_finish,
 	.omission = callgrind_omission,
 	.free = callgrind_free,
+	.takes_stated = true,
 	.writes_last = true,
 };

@@ -66,11 +66,17 @@ static bool is_full(const struct stacktree *tree)
 	return tree->nodes.n >= STACKTREE_NODES_MAX;
 }
 
+/* Return: the name of the thread which was on the stack last. */
+static const char *text_of(const struct stacktree_stack *stack)
+{
+	return stack->name && stack->name[0] ? stack->name : "?";
+}
+
 /* Return: whether @name is that of the thread which was on the stack last. */
 static bool is_name_of(const struct stacktree *tree, const struct stacktree_name *name,
 		       const struct stacktree_stack *stack)
 {
-	return strcmp(name->text, stack->name ?: "?") == 0 &&
+	return strcmp(name->text, text_of(stack)) == 0 &&
 	       (!tree->by_thread || (name->pid == stack->pid && name->tid == stack->tid));
 }
 
@@ -78,7 +84,7 @@ static bool is_name_of(const struct stacktree *tree, const struct stacktree_name
 static int get_name(struct stacktree *tree, const struct stacktree_stack *stack,
 		    uint32_t *ret_index)
 {
-	const char *text = stack->name ?: "?";
+	const char *text = text_of(stack);
 	uint64_t key = map_hash(text, strlen(text)), *found;
 
 	if (tree->by_thread)
