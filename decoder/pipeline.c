@@ -334,6 +334,8 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o,
 			: facts->clock.valid ? PTD_CLOCK_NS
 					     : PTD_CLOCK_TSC;
 	d->info.realtime_offset_ns = facts->realtime_offset_ns;
+	if (d->info.clock == PTD_CLOCK_NS)
+		d->info.snapshot_taken = facts->snapshot_taken;
 	d->info.bytes_overwritten = facts->bytes_overwritten;
 	d->info.complete_since = facts->complete_since;
 	d->info.truncated_at = d->trace->truncated_at;
@@ -503,6 +505,8 @@ static int set_times(struct ptd_decoder *d, const struct ptd_options *o, char **
 				   "2026-11-22 21:02:03 or nothing",
 				   text);
 	extract_set_times(d->extract, range.from, range.to);
+	if (d->info.snapshot_taken < range.from || d->info.snapshot_taken >= range.to)
+		d->info.snapshot_taken = 0;
 	return 0;
 }
 

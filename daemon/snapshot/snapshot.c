@@ -476,7 +476,7 @@ static void put_manifest(FILE *f, void *userdata)
 	fprintf(f, PTD_MANIFEST_FORMAT "=" PTD_SNAPSHOT_FORMAT "\n");
 	fprintf(f, "id=%s\n", q->id);
 	print_time(f, "created", w->moment.realtime_ns);
-	fprintf(f, "clock_ns=%" PRIu64 "\n", w->moment.ns);
+	fprintf(f, PTD_MANIFEST_CLOCK "=%" PRIu64 "\n", w->moment.ns);
 	fprintf(f, PTD_MANIFEST_REALTIME_OFFSET "=%" PRId64 "\n",
 		(int64_t)(w->moment.realtime_ns - w->moment.ns));
 	fprintf(f, PTD_MANIFEST_MONOTONIC_OFFSET "=%" PRId64 "\n",

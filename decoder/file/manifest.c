@@ -141,7 +141,9 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file, s
 			    " begins with %s=%s; this program reads " PTD_MANIFEST_FORMAT
 			    "=" PTD_SNAPSHOT_FORMAT,
 			    line, value);
-		if (strcmp(line, PTD_MANIFEST_REALTIME_OFFSET) == 0)
+		if (strcmp(line, PTD_MANIFEST_CLOCK) == 0)
+			r = parse_offset(c, line, value, (int64_t *)&m->taken_ns);
+		else if (strcmp(line, PTD_MANIFEST_REALTIME_OFFSET) == 0)
 			r = parse_offset(c, line, value, &m->realtime_offset_ns);
 		else if (strcmp(line, PTD_MANIFEST_MONOTONIC_OFFSET) == 0)
 			r = parse_offset(c, line, value, &m->monotonic_offset_ns);

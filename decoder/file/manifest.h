@@ -21,6 +21,8 @@ struct manifest {
 	int64_t realtime_offset_ns; /* 0: not stated; like the next */
 	int64_t monotonic_offset_ns;
 
+	uint64_t taken_ns; /* when the snapshot was taken; 0: not stated */
+
 	/*
 	 * How much of the PT that was asked for is missing because rings were overwritten, and
 	 * since when it is complete; 0: none is missing.

@@ -132,6 +132,7 @@ struct trace_facts {
 	struct addrfilters filters; /* only this code was traced; none: all code was */
 	int64_t realtime_offset_ns;
 	int64_t monotonic_offset_ns; /* the recorder's clock minus CLOCK_MONOTONIC */
+	uint64_t snapshot_taken;     /* when ptd took the snapshot, in ns; 0: not known */
 	/*
 	 * In a snapshot of ptd whose rings were overwritten: how much of the PT that was asked for
 	 * is missing, and since when it is complete, in ns. 0: none is missing.

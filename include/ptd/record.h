@@ -343,6 +343,8 @@ struct ptd_info {
 	const char *const *complaints;
 	size_t n_complaints;
 	bool states_calls; /* batches have calls (struct ptd_stated_call), and no instructions */
+	uint64_t snapshot_taken; /* when the snapshot was taken that the input is; 0: it is none, or
+				  * does not say, or that is not among the times asked for */
 };
 
 static inline uint64_t ptd_run_ip(const struct ptd_run *run, size_t i)

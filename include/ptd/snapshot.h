@@ -81,6 +81,9 @@ struct ptd_code_piece {
 
 /* Keys of the manifest that the decoder needs; the others are for people. */
 #define PTD_MANIFEST_FORMAT "format"
+/* When the snapshot was taken, in ns on the records' clock. */
+#define PTD_MANIFEST_CLOCK "clock_ns"
+
 /* CLOCK_REALTIME minus the records' clock, in ns. */
 #define PTD_MANIFEST_REALTIME_OFFSET "realtime_offset_ns"
 /* The records' clock minus CLOCK_MONOTONIC, in ns. */

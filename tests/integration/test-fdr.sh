@@ -118,6 +118,25 @@ assert truth == calls, ({t: len(c) for t, c in truth.items()}, {t: len(c) for t,
 print(f"{sum(map(len, calls.values()))} calls of {len(calls)} threads, as the program logged them")
 EOF
 
+# Each export takes a log.
+"$O/ptdecode" --instr-map "$T/demo" -f fxt -o "$T/fxt" -f chrome -o "$T/chrome" -f speedscope -o "$T/speedscope" \
+	-f collapsed -o "$T/collapsed" -f pprof -o "$T/pprof" -f callgrind -o "$T/callgrind" "$log" || fail "exports: $?"
+for kind in pprof callgrind; do
+	[[ $kind == pprof ]] || command -v callgrind_annotate >/dev/null || continue
+	python3 tests/tools/exported.py "$T/calls.json" $kind "$T/$kind" || fail "$kind"
+done
+python3 - "$T"/{calls.json,chrome,speedscope} <<'EOF' || fail "the timelines do not have the calls of the log"
+import collections, json, sys
+calls, chrome, speedscope = (json.load(open(path)) for path in sys.argv[1:])
+names = collections.Counter(call["function"] for call in calls["calls"])
+frames = [frame["name"] for frame in speedscope["shared"]["frames"]]
+events = [event for profile in speedscope["profiles"] for event in profile["events"]]
+for end in "OC":
+    assert names == collections.Counter(frames[event["frame"]] for event in events if event["type"] == end)
+assert names == collections.Counter(event["name"] for event in chrome["traceEvents"]
+                                    if event["ph"] == "B" and event["cat"] == "user")
+EOF
+
 # The way there and back.
 judge "$T/five" "$T/calls.json" "$T/functions.json"
 "$O/ptdecode" --instr-map "$T/demo" -f calls -o "$T/calls" "$log" || fail "ptdecode"

@@ -40,6 +40,7 @@ struct members {
 struct chrome {
 	struct ptd_output *output;
 	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
+	bool has_insns;              /* the input has instructions */
 	struct callfeed feed;
 	struct viewtracks tracks;
 	VEC(struct members) functions; /* by their ids; the object "args" is still open */
@@ -90,7 +91,7 @@ static int make_function(struct chrome *chrome, const struct ptd_function *funct
 	if (r < 0)
 		return r;
 	json = begin_members(chrome);
-	json_text(&json, "name", function->name);
+	json_text(&json, "name", function->name[0] ? function->name : "?");
 	json_text(&json, "cat", viewtrack_categories[viewtrack_category_of(function)]);
 	json_object(&json, "args");
 	json_address(&json, "address", function->address);
@@ -206,11 +207,17 @@ static int end(void *state, const struct viewtrack *track, uint64_t t, const str
 	if (!p)
 		return chrome->output->error;
 	p = put_head(p, 'E', t, place);
-	if (leave) {
-		p = put_text(p, ", \"args\": {\"instructions\": ", 27);
-		p = column_number(p, leave->n_insns_total, 0, ' ');
-		if (leave->how != PTD_CALL_BY_RETURN)
-			p = put_how(put_text(p, ", ", 2), "left_by", leave->how);
+	if (leave && (chrome->has_insns || leave->how != PTD_CALL_BY_RETURN)) {
+		p = put_text(p, ", \"args\": {", 11);
+		if (chrome->has_insns) {
+			p = put_text(p, "\"instructions\": ", 16);
+			p = column_number(p, leave->n_insns_total, 0, ' ');
+		}
+		if (leave->how != PTD_CALL_BY_RETURN) {
+			if (chrome->has_insns)
+				p = put_text(p, ", ", 2);
+			p = put_how(p, "left_by", leave->how);
+		}
 		*p++ = '}';
 	}
 	return end_event(chrome, p);
@@ -300,6 +307,12 @@ static int put_signal(void *state, const struct viewtrack *track,
 	return end_point(chrome);
 }
 
+static int put_snapshot(void *state, const struct viewtrack *track, uint64_t t)
+{
+	(void)put_point(state, 'i', t, track, VIEWTRACK_MARK, "snapshot");
+	return end_point(state);
+}
+
 /* --- tracks ----------------------------------------------------------------------------------- */
 
 /* Name a process or a thread. */
@@ -322,7 +335,7 @@ static void put_name(struct chrome *chrome, const char *what, uint32_t pid, uint
 static int name_track(void *state, const struct viewtrack *track)
 {
 	struct chrome *chrome = state;
-	const char *comm = track->comm ?: "?";
+	const char *comm = viewtrack_comm(track);
 	char name[64];
 	int r;
 
@@ -368,7 +381,7 @@ static int put_run(void *state, uint32_t cpu, uint64_t t, const struct viewtrack
 	put_open(chrome, is_in ? 'B' : 'E', t, &place);
 	if (is_in) {
 		json_text(json, "cat", "cpu");
-		json_text(json, "name", track->comm ?: "?");
+		json_text(json, "name", viewtrack_comm(track));
 		json_object(json, "args");
 		json_number(json, "pid", track->pid);
 		json_number(json, "tid", track->tid);
@@ -385,6 +398,7 @@ static const struct viewtracks_ops ops = {
 	.end = end,
 	.mark = put_mark,
 	.signal = put_signal,
+	.snapshot = put_snapshot,
 	.run = put_run,
 };
 
@@ -417,8 +431,11 @@ static int chrome_open(const struct ptd_sink_config *config, struct ptd_output *
 	chrome->scratch = output_memory();
 	if (config->positions != PTD_SHOW_NO_POSITIONS)
 		chrome->decoder = config->decoder;
-	chrome->tracks =
-	    (struct viewtracks){ .ops = &ops, .state = chrome, .clock = config->info->clock };
+	chrome->has_insns = !config->info->states_calls;
+	chrome->tracks = (struct viewtracks){ .ops = &ops,
+					      .state = chrome,
+					      .clock = config->info->clock,
+					      .snapshot_taken = config->info->snapshot_taken };
 	r = callfeed_init(&chrome->feed, config->info);
 	if (r < 0) {
 		chrome_free(chrome);
@@ -483,4 +500,5 @@ const struct ptd_sink_ops sink_chrome = {
 	.finish = chrome_finish,
 	.omission = chrome_omission,
 	.free = chrome_free,
+	.takes_stated = true,
 };

@@ -3,7 +3,7 @@
 /*
  * Fuchsia trace format
  *
- * The calls as a tracks for Perfetto and magic-trace's viewer. A file is a sequence of records of
+ * The calls as tracks for Perfetto and magic-trace's viewer. A file is a sequence of records of
  * 64-bit words, of which the first says the type and the size. Strings and threads are defined by
  * records of their own, and referred to by their numbers. There are only so many numbers, so old
  * ones get new meanings: a reader goes by the order in the file.
@@ -90,6 +90,7 @@ enum fixed_string {
 	NAME_CODE,
 	NAME_HANDLER,
 	NAME_PROCESS,
+	NAME_SNAPSHOT,
 	NAME_IN_WEIGHT,
 	NAME_OUT_WEIGHT,
 	NAME_CATEGORIES,                                     /* by enum viewtrack_category */
@@ -114,6 +115,7 @@ static const char *const names[NAME_CATEGORIES] = {
 	[NAME_CODE] = "code",
 	[NAME_HANDLER] = "handler",
 	[NAME_PROCESS] = "process",
+	[NAME_SNAPSHOT] = "snapshot",
 	[NAME_IN_WEIGHT] = "incoming_weight",
 	[NAME_OUT_WEIGHT] = "outgoing_weight",
 };
@@ -139,6 +141,7 @@ struct fxt_function {
 struct fxt {
 	struct ptd_output *output;
 	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
+	bool has_insns;              /* the input has instructions */
 	struct callfeed feed;
 	struct viewtracks tracks;
 
@@ -378,7 +381,7 @@ static int put_object(struct fxt *fxt, enum object_type type, uint64_t koid, uin
 static int name_track(void *state, const struct viewtrack *track)
 {
 	struct fxt *fxt = state;
-	const char *comm = track->comm ?: "?";
+	const char *comm = viewtrack_comm(track);
 	char name[64];
 	int r = 0;
 
@@ -479,7 +482,7 @@ static int end(void *state, const struct viewtrack *track, uint64_t t, const str
 	if (!words)
 		return fxt->output->error;
 	words[0] = htole64(EVENT_END << 16 | RECORD_EVENT);
-	if (leave) {
+	if (leave && fxt->has_insns) {
 		words[n++] = htole64((uint64_t)NAME_INSTRUCTIONS << 16 | 2 << 4 | ARG_U64);
 		words[n++] = htole64(leave->n_insns_total);
 		n_args++;
@@ -551,6 +554,14 @@ static int put_signal(void *state, const struct viewtrack *track,
 			 (uint16_t)(INLINE | (unsigned int)size));
 }
 
+static int put_snapshot(void *state, const struct viewtrack *track, uint64_t t)
+{
+	struct record record = { .n_words = 2 };
+
+	return put_event(state, &record, EVENT_INSTANT, refer_thread(state, track), t,
+			 NAME_CATEGORIES + VIEWTRACK_MARK, NAME_SNAPSHOT);
+}
+
 static int put_run(void *state, uint32_t cpu, uint64_t t, const struct viewtrack *track, bool is_in)
 {
 	struct fxt *fxt = state;
@@ -573,6 +584,7 @@ static const struct viewtracks_ops ops = {
 	.end = end,
 	.mark = put_mark,
 	.signal = put_signal,
+	.snapshot = put_snapshot,
 	.run = put_run,
 };
 
@@ -651,8 +663,11 @@ static int fxt_open(const struct ptd_sink_config *config, struct ptd_output *out
 	fxt->output = output;
 	if (config->positions != PTD_SHOW_NO_POSITIONS)
 		fxt->decoder = config->decoder;
-	fxt->tracks =
-	    (struct viewtracks){ .ops = &ops, .state = fxt, .clock = config->info->clock };
+	fxt->has_insns = !config->info->states_calls;
+	fxt->tracks = (struct viewtracks){ .ops = &ops,
+					   .state = fxt,
+					   .clock = config->info->clock,
+					   .snapshot_taken = config->info->snapshot_taken };
 	r = callfeed_init(&fxt->feed, config->info);
 	if (r == 0)
 		r = put_head(fxt);

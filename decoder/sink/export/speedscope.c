@@ -169,11 +169,11 @@ static int put_profile(struct speedscope *speedscope, struct json *json,
 	int r;
 
 	if (track->stack == VIEWTRACK_NONE)
-		(void)snprintf(name, sizeof(name), "%.32s %" PRIu32 "/%" PRIu32, track->comm ?: "?",
-			       track->pid, track->tid);
+		(void)snprintf(name, sizeof(name), "%.32s %" PRIu32 "/%" PRIu32,
+			       viewtrack_comm(track), track->pid, track->tid);
 	else
 		(void)snprintf(name, sizeof(name), "%.32s %" PRIu32 ", stack %" PRIu32,
-			       track->comm ?: "?", track->pid, track->stack);
+			       viewtrack_comm(track), track->pid, track->stack);
 	json_object(json, NULL);
 	json_text(json, "type", "evented");
 	json_text(json, "name", name);

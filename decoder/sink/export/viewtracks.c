@@ -216,6 +216,9 @@ static int enter(struct viewtracks *ts, struct viewtrack *track, const struct pt
 	const bool is_first = stack && stack->frames.n == 0;
 	const bool is_outer =
 	    is_first && (call->how == PTD_CALL_BY_INFERENCE || call->how == PTD_CALL_BY_RESUMPTION);
+	/* Calls that an input states begin without PTD_CALL_BY_START. */
+	const bool is_start =
+	    is_first && (call->how == PTD_CALL_BY_START || track->part == 0 || track->has_gap);
 	struct open_frame *frame;
 	int r = 0;
 
@@ -223,7 +226,9 @@ static int enter(struct viewtracks *ts, struct viewtrack *track, const struct pt
 		return -ENOMEM;
 	frame = open_stack_top(stack);
 	frame->is_printed = true;
-	if (is_outer) {
+	if (is_start)
+		r = begin_part(ts, track, time_of(ts, call));
+	if (r == 0 && is_outer) {
 		frame->t = track->first - ++track->n_outer;
 		frame->is_printed = track->n_outer <= track->first - track->floor;
 		ts->n_outer_left_out += !frame->is_printed;
@@ -231,14 +236,9 @@ static int enter(struct viewtracks *ts, struct viewtrack *track, const struct pt
 			track->n_before_gap--;
 		return frame->is_printed ? ts->ops->begin(ts->state, track, frame->t, frame) : 0;
 	}
-	if (is_first && call->how == PTD_CALL_BY_START) {
-		r = begin_part(ts, track, time_of(ts, call));
-		frame->t = track->first;
-	} else {
-		frame->t = not_before(time_of(ts, call), track->last);
-		if (track->has_gap)
-			r = end_gap(ts, track, frame->t);
-	}
+	frame->t = is_start ? track->first : not_before(time_of(ts, call), track->last);
+	if (r == 0 && track->has_gap)
+		r = end_gap(ts, track, frame->t);
 	track->last = frame->t;
 	return r < 0 ? r : ts->ops->begin(ts->state, track, frame->t, frame);
 }
@@ -448,9 +448,26 @@ int viewtracks_batch(struct viewtracks *tracks, const struct ptd_batch *batch)
 	}
 	if (batch->n_runs > 0)
 		tracks->t_end = not_before(batch->runs[batch->n_runs - 1].t, tracks->t_end);
+	if (batch->n_stated > 0)
+		tracks->t_end = not_before(batch->stated[batch->n_stated - 1].t, tracks->t_end);
 	if (batch->n_marks > 0)
 		tracks->t_end = not_before(batch->marks[batch->n_marks - 1].t, tracks->t_end);
 	return r;
+}
+
+static int show_snapshot(struct viewtracks *ts)
+{
+	const struct viewtrack track = { .pid = VIEWTRACK_PID_OF_RECORDER,
+					 .tid = VIEWTRACK_PID_OF_RECORDER,
+					 .stack = VIEWTRACK_NONE,
+					 .comm = "snapshot" };
+	uint32_t made;
+	int r;
+
+	if (ts->snapshot_taken == 0 || !ts->ops->snapshot)
+		return 0;
+	r = make_track(ts, &track, &made);
+	return r < 0 ? r : ts->ops->snapshot(ts->state, &ts->all.items[made], ts->snapshot_taken);
 }
 
 int viewtracks_finish(struct viewtracks *tracks)
@@ -473,7 +490,7 @@ int viewtracks_finish(struct viewtracks *tracks)
 		if (track && tracks->clock != PTD_CLOCK_NONE)
 			r = tracks->ops->signal(tracks->state, &tracks->all.items[*track], signal);
 	}
-	return r;
+	return r < 0 ? r : show_snapshot(tracks);
 }
 
 /* Show the calls that there are for now, and the marks between them. */

@@ -37,6 +37,9 @@
 /* Further stacks, and threads that are not known, have numbers that no thread has. */
 #define VIEWTRACK_TID_UNKNOWN (UINT32_C(1) << 23)
 
+/* The process whose one thread has what the recorder did; no process has its number. */
+#define VIEWTRACK_PID_OF_RECORDER (VIEWTRACK_TID_UNKNOWN - 2)
+
 /* Signals that are kept until their threads are seen; further ones are left out. */
 #define VIEWTRACK_SIGNALS_MAX (1u << 16)
 
@@ -72,6 +75,12 @@ extern const char *const viewtrack_categories[_VIEWTRACK_CATEGORIES]; /* their n
 
 enum viewtrack_category viewtrack_category_of(const struct ptd_function *function);
 
+/* Return: what the track's thread is called; viewers take nothing for no name at all. */
+static inline const char *viewtrack_comm(const struct viewtrack *track)
+{
+	return track->comm && track->comm[0] ? track->comm : "?";
+}
+
 /* A signal that a thread took; @is_fatal: it killed the process. */
 struct viewtrack_signal {
 	uint64_t t;
@@ -97,11 +106,13 @@ struct viewtracks_ops {
 	int (*end)(void *state, const struct viewtrack *track, uint64_t t,
 		   const struct ptd_call *leave);
 
-	/* Points in time, in any order. */
+	/* Points in time, in any order. The snapshot has a track of its own. */
 	int (*mark)(void *state, const struct viewtrack *track, uint64_t t,
 		    const struct ptd_mark *mark);
 	int (*signal)(void *state, const struct viewtrack *track,
 		      const struct viewtrack_signal *signal);
+
+	int (*snapshot)(void *state, const struct viewtrack *track, uint64_t t);
 
 	/* A thread comes to the CPU (@is_in), or leaves it. */
 	int (*run)(void *state, uint32_t cpu, uint64_t t, const struct viewtrack *track,
@@ -112,6 +123,7 @@ struct viewtracks {
 	const struct viewtracks_ops *ops; /* borrowed, as is @state */
 	void *state;
 	enum ptd_clock clock;
+	uint64_t snapshot_taken; /* 0: no snapshot is shown */
 
 	VEC(struct viewtrack) all; /* by their ids */
 	struct map threads;        /* tracks of threads by pid and tid */
@@ -141,7 +153,7 @@ struct viewtrack_stack {
 	uint32_t own;   /* that was made for it as a further stack, likewise */
 };
 
-/* Set the first three members of @tracks, and leave the others 0. */
+/* Set the first four members of @tracks, and leave the others 0. */
 void viewtracks_deinit(struct viewtracks *tracks);
 
 /* Take a sideband record: all of them come first. Return: 0 or -ENOMEM. */
