@@ -6,7 +6,7 @@
 fetch_npm() {
 	local package=$1 sum=$2 into file
 	into=$T/npm.$(tr / - <<<"${1%@*}")
-	(cd "$T" && timeout 60 npm pack --silent "$package" >"$T/npm.said" 2>&1) ||
+	(cd "$T" && timeout 180 npm pack --silent "$package" >"$T/npm.said" 2>&1) ||
 		skip "npm pack $package: $(tail -n 1 "$T/npm.said")"
 	file=$T/$(tail -n 1 "$T/npm.said")
 	echo "$sum $file" | sha256sum --check --quiet || fail "$package is not what it was"
