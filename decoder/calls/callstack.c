@@ -17,6 +17,7 @@ void callstack_deinit(struct callstack *stack, struct call_list *list)
 	vec_deinit(&stack->suspended);
 	vec_deinit(&stack->traps);
 	vec_deinit(&stack->alike);
+	vec_deinit(&stack->refuted);
 }
 
 void callstack_begin(struct callstack *stack, const struct call_place *place)

@@ -100,6 +100,12 @@ struct callstack {
 		size_t other;            /* for so many of that */
 	})
 	alike;
+	/* Of these, what the thread turned out not to be on since the stack went on. */
+	VEC(struct refuted {
+		struct alike alike;
+		uint64_t parking; /* of the other stack, then */
+	})
+	refuted;
 	size_t n_old; /* frames that were not left since an entry was added */
 	struct callstack *next, *next_unused; /* see struct call_world */
 };

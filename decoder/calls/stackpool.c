@@ -79,6 +79,40 @@ static bool returns_here(const struct step *s, const struct callstack *stack, si
 	       stack->frames.items[n - 1].ret == s->ip;
 }
 
+/* Return: whether there is an entry that @alike, of one frame less, would be equal to. */
+static bool has_below(const struct callstack *stack, const struct alike *alike)
+{
+	const struct alike below = { .own = alike->other - 1, .other = alike->own - 1 };
+
+	return find_mirror(stack, &below, alike->stack) != STEP_NONE;
+}
+
+/* The thread is not on the stack of @alike. */
+static void refute(struct step *s, struct callstack *stack, const struct alike *alike)
+{
+	if (stack->refuted.n < STACKPOOL_ALIKE_MAX &&
+	    vec_push(&stack->refuted, { *alike, alike->stack->parking }) < 0)
+		step_fail(s, -ENOMEM);
+}
+
+/*
+ * The thread turned out not to be on @stack: so what it is not on may still be what waits there, if
+ * that has waited since.
+ */
+static void restore_refuted(struct step *s, struct callstack *stack, const struct callstack *right)
+{
+	for (size_t i = 0; i < stack->refuted.n; i++) {
+		const struct alike *a = &stack->refuted.items[i].alike;
+
+		if (a->stack != right && a->stack->parking != 0 &&
+		    a->stack->parking == stack->refuted.items[i].parking &&
+		    a->own <= stack->frames.n && a->other <= a->stack->n_old &&
+		    a->other <= a->stack->frames.n)
+			link_alike(s, stack, a->own, a->stack, a->other);
+	}
+	stack->refuted.n = 0;
+}
+
 void stackpool_compare(struct step *s)
 {
 	struct callstack *stack = s->thread->stack;
@@ -90,8 +124,10 @@ void stackpool_compare(struct step *s)
 
 		if (alike->own != stack->frames.n)
 			continue;
+		if (mirror != STEP_NONE && !returns_here(s, alike->stack, alike->other))
+			refute(s, stack, alike);
 		if (mirror == STEP_NONE || alike->own == 1 || alike->other == 1 ||
-		    !returns_here(s, alike->stack, alike->other)) {
+		    has_below(stack, alike) || !returns_here(s, alike->stack, alike->other)) {
 			unlink_alike(stack, i);
 			continue;
 		}
@@ -324,6 +360,7 @@ static void go_to_parked(struct step *s, size_t i, bool is_certain)
 	go_to(s, stack);
 	stack->resumed_ip = callstack_top(stack)->kind == FRAME_PARK && !is_certain ? s->ip : 0;
 	stack->resumed_t = s->place.t;
+	stack->refuted.n = 0;
 	if (!is_certain)
 		keep_alike(s, stack);
 	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0, 0);
@@ -637,8 +674,9 @@ static void move_alike(struct step *s, struct callstack *wrong, size_t n_wrong,
 		if (i >= wrong->alike.n || wrong->alike.items[i].own != n_wrong)
 			continue;
 		a = wrong->alike.items[i];
-		unlink_alike(wrong, i);
-		if (a.stack != right && returns_here(s, a.stack, a.other))
+		if (a.stack == right)
+			unlink_alike(wrong, i);
+		else if (returns_here(s, a.stack, a.other))
 			link_alike(s, right, n, a.stack, a.other);
 	}
 }
@@ -657,7 +695,11 @@ static void exchange(struct step *s, const struct alike *alike)
 		;
 	parked = pool->parked.items[i];
 	move_frames(s, right, wrong, n);
+	/* Nothing that is on it now was left since. */
+	wrong->n_old = wrong->frames.n;
 	move_alike(s, wrong, n_wrong, right, n);
+	restore_refuted(s, wrong, right);
+	right->refuted.n = 0;
 	right->n_old = right->n_old < n ? right->n_old : n;
 	wrong->n_parked = s->place.n + wrong->bias;
 	wrong->parking = right->parking;

@@ -9,7 +9,8 @@
  * parked with the same address, the one that was parked first is taken, and the others are kept
  * with it as alike. Where a function returns to an address that the stack does not have, and one of
  * these does, that one is the right one: the functions left since belong to it, and the two change
- * places.
+ * places. Then the thread was not on the other one, which waits, and what the thread was found not
+ * to be on may be where that is.
  *
  * Where a goroutine's stack grows, the function that copies it lets the same goroutine go on: it is
  * called in the goroutine's place, and calls the function that goes on itself, no scheduler does.

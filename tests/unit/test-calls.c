@@ -530,6 +530,25 @@ static const struct {
 	  "+__swapcontext:call@1 =1? -__swapcontext:return@2? -g:return@1 +h:call@1 -h:return@1 "
 	  "-f:end@0 -__swapcontext:end@1 -main:end@0 -__swapcontext:end@3 -g:end@2 "
 	  "-(anonymous namespace)::k(int):end@1 -h:end@0" },
+	{ "three fibers that change places in a circle",
+	  "1000:1c>c000 c000:2r 2000:1c>3000 3000:1c>c000 c000:2r 1001:1c>c000 c000:2r "
+	  "4000:1c>3000 3000:1c>c000 c000:2r 1002:1c>c000 c000:2r b000:1c>3000 3000:1c>c000 "
+	  "c000:2r 1003:1c>c000 c000:2r 3001:1c>c000 c000:2r 1004:1c>c000 c000:2r 3001:2c>c000 "
+	  "c000:2r 1005:1c>c000 c000:2r 3001:1r 2001:1c>c000 c000:2r 1006:1c>c000 c000:2r 3003:1r "
+	  "b001:1c>c000 c000:2r 1007:1c>c000 c000:2r 3002:1r 4001:1o",
+	  "+main:start@0 +__swapcontext:call@1 =1 +f:start@0 +g:call@1 +__swapcontext:call@2 =0 "
+	  "-__swapcontext:return@1 +__swapcontext:call@1 =2 +h:start@0 +g:call@1 "
+	  "+__swapcontext:call@2 =0 -__swapcontext:return@1 +__swapcontext:call@1 =3 "
+	  "+(anonymous namespace)::k(int):start@0 +g:call@1 +__swapcontext:call@2 =0 "
+	  "-__swapcontext:return@1 +__swapcontext:call@1 =1? -__swapcontext:return@2? "
+	  "+__swapcontext:call@2? =0 -__swapcontext:return@1 +__swapcontext:call@1 =2? "
+	  "-__swapcontext:return@2? +__swapcontext:call@2? =0 -__swapcontext:return@1 "
+	  "+__swapcontext:call@1 =3? -__swapcontext:return@2? =1(1)? -g:return@1 "
+	  "+__swapcontext:call@1 =0 -__swapcontext:return@1 +__swapcontext:call@1 =2? "
+	  "-__swapcontext:return@2? =3(1) -g:return@1 +__swapcontext:call@1 =0 "
+	  "-__swapcontext:return@1 +__swapcontext:call@1 =2 -__swapcontext:return@2? "
+	  "-g:return@1 -h:end@0 -__swapcontext:end@1 -main:end@0 -__swapcontext:end@1 "
+	  "-(anonymous namespace)::k(int):end@0 -__swapcontext:end@1 -f:end@0" },
 	{ "a fiber that is seen first in its middle", "1000:1c>c000 c000:2r 2005:1r 3005:1o",
 	  "+main:start@0 +__swapcontext:call@1 =1 +f:start@0 -f:return@0 +g:inference@-1 "
 	  "-g:end@-1 -__swapcontext:end@1 -main:end@0" },
