@@ -23,7 +23,7 @@ _ptctl_command() {
 
 _ptctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs='status metrics record snapshot pause resume list info rm keep reload help'
+	local verbs='status metrics record snapshot trigger pause resume list info rm keep reload help'
 	local verb= socket=() words= i
 
 	COMPREPLY=()
@@ -66,7 +66,7 @@ _ptctl() {
 		return
 		;;
 	snapshot:--pid) words=$(cd /proc && printf '%s ' [0-9]*) ;;
-	snapshot:--cpu | record:--count) return ;;
+	snapshot:--cpu | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay) return ;;
 	record:--when) words='enter: signal: exit: exit:failure' ;;
 	*)
 		case $verb in
@@ -75,6 +75,7 @@ _ptctl() {
 		metrics) words='--http -h --help' ;;
 		record) words='-o --output --timing --when --count -h --help --' ;;
 		snapshot) words='-o --output --pid --cpu --json -h --help' ;;
+		trigger) words='--comm --count --interval --delay --remove --json -h --help' ;;
 		info) words='--json -h --help' ;;
 		keep) words='--release -h --help' ;;
 		*) words='-h --help' ;;
@@ -86,6 +87,7 @@ _ptctl() {
 			_ptctl_files -c -- "$cur"
 			return
 			;;
+		trigger:*) words='enter: return: signal: exit: exit:failure oom' ;;
 		info:* | rm:* | keep:*)
 			words="latest $("${COMP_WORDS[0]}" "${socket[@]}" list 2>/dev/null | awk 'NR > 1 { print $1 }')"
 			;;

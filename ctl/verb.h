@@ -50,4 +50,5 @@ int verb_info(const struct context *context, int argc, char **argv);
 int verb_list(const struct context *context, int argc, char **argv);
 int verb_rm(const struct context *context, int argc, char **argv);
 int verb_keep(const struct context *context, int argc, char **argv);
+int verb_trigger(const struct context *context, int argc, char **argv);
 int verb_record(const struct context *context, int argc, char **argv);

@@ -266,18 +266,24 @@ static int record_program(const struct context *context, struct wish *wish, int 
 static int add_condition(struct trigger_wish *trigger, const char *text)
 {
 	struct condition condition;
+	enum condition_kind kind;
 
 	if (trigger->n_conditions == CONDITIONS_MAX) {
 		log_error("record: more than %d conditions", CONDITIONS_MAX);
 		return -EINVAL;
 	}
-	if (condition_parse(text, &condition) < 0) {
+	if (condition_parse(text, &condition) < 0 || strchr(text, CONDITION_SEPARATOR)) {
 		log_error("record: \"%s\" is no condition: enter:FUNCTION[@OBJECT], signal:NAME, "
 			  "exit:STATUS and exit:failure are",
 			  text);
 		return -EINVAL;
 	}
+	kind = condition.kind;
 	condition_deinit(&condition);
+	if (kind == CONDITION_RETURN || kind == CONDITION_OOM) {
+		log_error("record: \"%s\" is a condition for ptctl trigger only", text);
+		return -EINVAL;
+	}
 	trigger->conditions[trigger->n_conditions++] = text;
 	return 0;
 }

@@ -29,6 +29,7 @@
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
 #include "daemon/tasks/sideband.h"
+#include "daemon/trigger/triggers.h"
 #include "ptd/control.h"
 #include "util/dirs.h"
 
@@ -50,6 +51,7 @@ struct manager {
 	bool trim_later;            /* the limits changed while a job was running */
 	struct intake *intake;
 	struct jobs *jobs;
+	struct triggers *triggers;
 	struct server *server;
 
 	char *socket_path;    /* of the socket to unlink; NULL if systemd made it */
@@ -205,6 +207,33 @@ static int take_snapshot(void *userdata, const struct scope *scope, const struct
 	return 0;
 }
 
+/* The condition of a trigger holds. */
+static int take_triggered(void *userdata, const struct trigger_state *trigger,
+			  const struct probe_hit *hit)
+{
+	struct scope scope = { .trigger_tid = hit->tid,
+			       .trigger_ns = hit->time_ns,
+			       .command_pid = hit->pid };
+	struct caller caller = { .uid = trigger->uid };
+	const char *id;
+	int r;
+
+	(void)snprintf(scope.trigger, sizeof(scope.trigger), "%.*s", SCOPE_TRIGGER_SIZE - 1,
+		       trigger->wish.condition);
+	(void)snprintf(caller.comm, sizeof(caller.comm), "trigger %" PRIu32, trigger->id);
+	r = take_snapshot(userdata, &scope, &caller, &id);
+	if (r < 0) {
+		errno = -r;
+		log_warning("trigger %" PRIu32 ", %s: no snapshot: %m", trigger->id,
+			    trigger->wish.condition);
+		return r;
+	}
+	log_notice("trigger %" PRIu32 ", %s, in thread %" PRIu32 " of process %" PRIu32
+		   ": snapshot %s",
+		   trigger->id, trigger->wish.condition, hit->tid, hit->pid, id);
+	return 0;
+}
+
 /* --- for the control interface --------------------------------------------------------------- */
 
 static int open_pool(void *userdata, bool timing, int *ret_fd)
@@ -342,6 +371,7 @@ struct recorder manager_recorder(struct manager *manager)
 	return (struct recorder){ .ops = &recorder_ops,
 				  .userdata = manager,
 				  .spool = manager->spool,
+				  .triggers = manager->triggers,
 				  .jobs = manager->jobs };
 }
 
@@ -455,6 +485,9 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 		r = start_ticking(m);
 	if (r < 0)
 		return log_error_errno(r, "cannot start: %m");
+	r = triggers_new(m->event, options->state_dir, take_triggered, m, &m->triggers);
+	if (r < 0)
+		return log_error_errno(r, "%s/triggers: cannot read it: %m", options->state_dir);
 	r = open_control(m, options->runtime_dir);
 	if (r < 0)
 		return r;
@@ -469,6 +502,7 @@ struct manager *manager_free(struct manager *manager)
 
 	/* The jobs are freed first: they use everything else, and their clients are to get
 	 * replies. */
+	(void)triggers_free(manager->triggers);
 	(void)jobs_free(manager->jobs);
 	(void)server_free(manager->server);
 	if (manager->socket_path)

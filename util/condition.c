@@ -53,8 +53,7 @@ static int parse_function(const char *text, struct condition *condition)
 	const char *at = strchr(text, '@');
 	const size_t n = at ? (size_t)(at - text) : strlen(text);
 
-	if (n == 0 || (at && (!at[1] || strchr(at + 1, '/'))) ||
-	    strlen(text) >= CONDITION_TEXT_MAX || strchr(text, CONDITION_SEPARATOR))
+	if (n == 0 || (at && !at[1]) || strlen(text) >= CONDITION_TEXT_MAX)
 		return -EINVAL;
 	condition->function = strndup(text, n);
 	condition->object = at ? strdup(at + 1) : NULL;
@@ -71,8 +70,14 @@ int condition_parse(const char *text, struct condition *ret_condition)
 	const size_t n = colon ? (size_t)(colon - text) : 0;
 	int r = -EINVAL;
 
-	if (n == strlen("enter") && strncmp(text, "enter", n) == 0) {
+	if (strcmp(text, "oom") == 0) {
+		condition.kind = CONDITION_OOM;
+		r = 0;
+	} else if (n == strlen("enter") && strncmp(text, "enter", n) == 0) {
 		condition.kind = CONDITION_ENTER;
+		r = parse_function(colon + 1, &condition);
+	} else if (n == strlen("return") && strncmp(text, "return", n) == 0) {
+		condition.kind = CONDITION_RETURN;
 		r = parse_function(colon + 1, &condition);
 	} else if (n == strlen("signal") && strncmp(text, "signal", n) == 0) {
 		condition.kind = CONDITION_SIGNAL;

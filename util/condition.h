@@ -4,19 +4,22 @@
 /*
  * Condition
  *
- * What `ptctl record --when` waits for in a program that the software source records:
+ * What a snapshot is taken for: `ptctl trigger` waits for it on the whole machine, `ptctl record
+ * --when` in a program that the software source records.
  *
  *	enter:FUNCTION[@OBJECT]	a thread enters the function. FUNCTION is the name in the symbol
- *				table of an ELF file, OBJECT the name of that file without its
- *				directory; without it, any file that the program maps
+ *				table of an ELF file, OBJECT the path of that file, or the path's
+ *				last part; without it, any file that the program maps
+ *	return:FUNCTION@OBJECT	a thread returns from it
  *	signal:NAME		a thread takes the signal, whether a handler or the end of the
  *				process follows. NAME as SEGV, SIGSEGV or 11
  *	exit:STATUS		a process ends by exit() with that status; exit:failure is any
  *				status but 0
+ *	oom			the kernel ends a process because there is no memory left
  *
- * ptctl passes the conditions, as text, to the plugin of QEMU. When one holds, the thread tells
- * ptctl so over a socket in the abstract namespace, and waits for the answer, so that its last
- * instructions are the newest ones when the rings are copied.
+ * ptctl record passes the conditions, as text, to the plugin of QEMU. When one holds, the thread
+ * says so over a socket of ptctl in the abstract namespace, and waits for the answer, so that its
+ * last instructions are the newest ones when the rings are copied.
  */
 
 #include <signal.h>
@@ -34,11 +37,13 @@ enum condition_kind {
 	CONDITION_ENTER,
 	CONDITION_SIGNAL,
 	CONDITION_EXIT,
+	CONDITION_RETURN,
+	CONDITION_OOM,
 };
 
 struct condition {
 	enum condition_kind kind;
-	char *function;  /* of CONDITION_ENTER */
+	char *function;  /* of CONDITION_ENTER and CONDITION_RETURN */
 	char *object;    /* likewise; NULL: any */
 	uint32_t number; /* the signal or the status; CONDITION_ANY_STATUS: any but 0 */
 };

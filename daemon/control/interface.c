@@ -6,46 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/printable.h"
+#include "daemon/control/call.h"
 #include "daemon/control/recorder.h"
+#include "daemon/control/triggercalls.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/spool/spool.h"
 #include "ptd/control.h"
 
 #define WAITERS_MAX 256u
-
-static int denied(const struct interface_peer *peer, sd_bus_error *error)
-{
-	if (peer->allowed)
-		return 0;
-	return sd_bus_error_set(
-	    error, PTD_ERROR_ACCESS_DENIED,
-	    "only root, the recorder's user and members of the group " PTD_CONTROL_GROUP
-	    " may use the recorder");
-}
-
-static int append_string(sd_bus_message *m, const char *key, const char *value)
-{
-	return sd_bus_message_append(m, "{sv}", key, "s", value);
-}
-
-static int append_u64(sd_bus_message *m, const char *key, uint64_t value)
-{
-	return sd_bus_message_append(m, "{sv}", key, "t", value);
-}
-
-static int append_u32(sd_bus_message *m, const char *key, uint32_t value)
-{
-	return sd_bus_message_append(m, "{sv}", key, "u", value);
-}
-
-/* Send @reply, unless @r is an error of filling it. */
-static int send_reply(sd_bus_message *reply, int r)
-{
-	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
-	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
-}
 
 static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
@@ -55,7 +23,7 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	struct recorder_status s;
 	int r;
 
-	r = denied(peer, error);
+	r = call_denied(peer, error);
 	if (r < 0)
 		return r;
 	s = recorder->ops->status(recorder->userdata);
@@ -64,61 +32,29 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		r = sd_bus_message_open_container(reply, 'a', "{sv}");
 	if (r < 0)
 		return r;
-	if ((r = append_string(reply, "version", PTD_VERSION)) < 0 ||
-	    (r = append_string(reply, "source", s.source)) < 0 ||
+	if ((r = call_append_string(reply, "version", PTD_VERSION)) < 0 ||
+	    (r = call_append_string(reply, "source", s.source)) < 0 ||
 	    (r = sd_bus_message_append(reply, "{sv}", "recording", "b", s.recording)) < 0 ||
-	    (r = append_u32(reply, "cpus", s.n_cpus)) < 0 ||
-	    (r = append_u32(reply, "cpus_recording", s.cpus.n_recording)) < 0 ||
-	    (r = append_u32(reply, "cpus_offline", s.cpus.n_offline)) < 0 ||
-	    (r = append_u32(reply, "cpus_busy", s.cpus.n_busy)) < 0 ||
-	    (r = append_u32(reply, "cpus_failed", s.cpus.n_failed)) < 0 ||
+	    (r = call_append_u32(reply, "cpus", s.n_cpus)) < 0 ||
+	    (r = call_append_u32(reply, "cpus_recording", s.cpus.n_recording)) < 0 ||
+	    (r = call_append_u32(reply, "cpus_offline", s.cpus.n_offline)) < 0 ||
+	    (r = call_append_u32(reply, "cpus_busy", s.cpus.n_busy)) < 0 ||
+	    (r = call_append_u32(reply, "cpus_failed", s.cpus.n_failed)) < 0 ||
 	    (r = sd_bus_message_append(reply, "{sv}", "paused", "b", s.cpus.paused)) < 0 ||
-	    (r = append_u64(reply, "aux_size", s.cpus.aux_size)) < 0 ||
-	    (r = append_u64(reply, "switch_size", s.cpus.switch_size)) < 0 ||
-	    (r = append_u64(reply, "sideband_bytes", s.sideband_bytes)) < 0 ||
-	    (r = append_u64(reply, "sideband_max", s.sideband_max)) < 0 ||
-	    (r = append_u64(reply, "sideband_lost", s.sideband_lost)) < 0 ||
-	    (r = append_u64(reply, "objects", s.n_objects)) < 0 ||
-	    (r = append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
-	    (r = append_u32(reply, "pending", s.n_pending)) < 0 ||
-	    (r = append_u64(reply, "snapshots_taken", s.n_taken)) < 0 ||
-	    (r = append_u64(reply, "snapshots_failed", s.n_failed)) < 0 ||
-	    (r = append_u64(reply, "snapshots_removed", s.n_removed)) < 0 ||
-	    (r = append_string(reply, "snapshots_path", spool_path(recorder->spool))) < 0)
+	    (r = call_append_u64(reply, "aux_size", s.cpus.aux_size)) < 0 ||
+	    (r = call_append_u64(reply, "switch_size", s.cpus.switch_size)) < 0 ||
+	    (r = call_append_u64(reply, "sideband_bytes", s.sideband_bytes)) < 0 ||
+	    (r = call_append_u64(reply, "sideband_max", s.sideband_max)) < 0 ||
+	    (r = call_append_u64(reply, "sideband_lost", s.sideband_lost)) < 0 ||
+	    (r = call_append_u64(reply, "objects", s.n_objects)) < 0 ||
+	    (r = call_append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
+	    (r = call_append_u32(reply, "pending", s.n_pending)) < 0 ||
+	    (r = call_append_u64(reply, "snapshots_taken", s.n_taken)) < 0 ||
+	    (r = call_append_u64(reply, "snapshots_failed", s.n_failed)) < 0 ||
+	    (r = call_append_u64(reply, "snapshots_removed", s.n_removed)) < 0 ||
+	    (r = call_append_string(reply, "snapshots_path", spool_path(recorder->spool))) < 0)
 		return r;
-	return send_reply(reply, 0);
-}
-
-static int no_option(const char *option, sd_bus_error *error)
-{
-	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "there is no option \"%s\"",
-				 option);
-}
-
-/*
- * Read options, a{sv}. @read reads the value of one into @userdata.
- *
- * Return: 0; or negative errno, and @error may say why.
- */
-static int read_options(sd_bus_message *m,
-			int (*read)(sd_bus_message *m, const char *option, void *userdata,
-				    sd_bus_error *error),
-			void *userdata, sd_bus_error *error)
-{
-	const char *option;
-	int r;
-
-	r = sd_bus_message_enter_container(m, 'a', "{sv}");
-	while (r > 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-		r = sd_bus_message_read(m, "s", &option);
-		if (r >= 0)
-			r = read(m, option, userdata, error);
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-		if (r >= 0)
-			r = 1;
-	}
-	return r < 0 ? r : 0;
+	return call_send_reply(reply, 0);
 }
 
 /* @userdata is an int: whether the program writes MTC and CYC packets. */
@@ -127,7 +63,7 @@ static int read_source_option(sd_bus_message *m, const char *option, void *userd
 {
 	if (strcmp(option, "timing") == 0)
 		return sd_bus_message_read(m, "v", "b", userdata);
-	return no_option(option, error);
+	return call_no_option(option, error);
 }
 
 static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -136,9 +72,9 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const struct recorder *recorder = &peer->interface->recorder;
 	int fd, timing = false, r;
 
-	r = denied(peer, error);
+	r = call_denied(peer, error);
 	if (r >= 0)
-		r = read_options(m, read_source_option, &timing, error);
+		r = call_read_options(m, read_source_option, &timing, error);
 	if (r < 0)
 		return r;
 	r = recorder->ops->open_pool(recorder->userdata, timing, &fd);
@@ -158,7 +94,7 @@ static int pause_or_resume(sd_bus_message *m, const struct interface_peer *peer,
 	const struct recorder *recorder = &peer->interface->recorder;
 	int r;
 
-	r = denied(peer, error);
+	r = call_denied(peer, error);
 	if (r < 0)
 		return r;
 	r = recorder->ops->pause(recorder->userdata, pause);
@@ -200,20 +136,6 @@ static int read_cpus(sd_bus_message *m, struct scope *scope, sd_bus_error *error
 	return 0;
 }
 
-/* Read a text that other users see, in replies and in the manifest. */
-static int read_text(sd_bus_message *m, char *ret_text, size_t size)
-{
-	const char *text;
-	int r;
-
-	r = sd_bus_message_read(m, "v", "s", &text);
-	if (r < 0)
-		return r;
-	(void)snprintf(ret_text, size, "%s", text);
-	printable_clean(ret_text, strlen(ret_text));
-	return 0;
-}
-
 /* @userdata is the struct scope of TakeSnapshot. */
 static int read_scope_option(sd_bus_message *m, const char *option, void *userdata,
 			     sd_bus_error *error)
@@ -227,18 +149,18 @@ static int read_scope_option(sd_bus_message *m, const char *option, void *userda
 	if (strcmp(option, "cpus") == 0)
 		return read_cpus(m, scope, error);
 	if (strcmp(option, "command") == 0)
-		return read_text(m, scope->command, sizeof(scope->command));
+		return call_read_text(m, scope->command, sizeof(scope->command));
 	if (strcmp(option, "command_pid") == 0)
 		return sd_bus_message_read(m, "v", "u", &scope->command_pid);
 	if (strcmp(option, "started") == 0)
 		return sd_bus_message_read(m, "v", "t", &scope->started_ns);
 	if (strcmp(option, "trigger") == 0)
-		return read_text(m, scope->trigger, sizeof(scope->trigger));
+		return call_read_text(m, scope->trigger, sizeof(scope->trigger));
 	if (strcmp(option, "trigger_tid") == 0)
 		return sd_bus_message_read(m, "v", "u", &scope->trigger_tid);
 	if (strcmp(option, "trigger_time") == 0)
 		return sd_bus_message_read(m, "v", "t", &scope->trigger_ns);
-	return no_option(option, error);
+	return call_no_option(option, error);
 }
 
 static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -250,10 +172,10 @@ static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const char *id;
 	int r;
 
-	r = denied(peer, error);
+	r = call_denied(peer, error);
 	if (r < 0)
 		return r;
-	r = read_options(m, read_scope_option, &scope, error);
+	r = call_read_options(m, read_scope_option, &scope, error);
 	if (r < 0)
 		return r;
 	n_cpus = recorder->ops->status(recorder->userdata).n_cpus;
@@ -295,18 +217,18 @@ static int reply_done(sd_bus_message *call, const char *directory, const struct 
 		r = sd_bus_message_open_container(reply, 'a', "{sv}");
 	if (r < 0)
 		return r;
-	if ((r = append_string(reply, "id", job->id)) < 0 ||
-	    (r = append_string(reply, "path", path)) < 0 ||
-	    (r = append_u64(reply, "bytes", job->result.bytes)) < 0 ||
-	    (r = append_u64(reply, "pt_bytes", job->result.bytes_pt)) < 0 ||
-	    (r = append_u64(reply, "pt_overwritten", job->result.bytes_overwritten)) < 0 ||
-	    (r = append_u64(reply, "complete_since", job->result.complete_since_ns)) < 0 ||
-	    (r = append_u64(reply, "taken", job->result.taken_ns)) < 0 ||
-	    (r = append_u32(reply, "cpus", job->result.n_cpus)) < 0 ||
-	    (r = append_u32(reply, "objects", job->result.n_objects)) < 0 ||
-	    (r = append_u32(reply, "objects_missing", job->result.n_missing)) < 0)
+	if ((r = call_append_string(reply, "id", job->id)) < 0 ||
+	    (r = call_append_string(reply, "path", path)) < 0 ||
+	    (r = call_append_u64(reply, "bytes", job->result.bytes)) < 0 ||
+	    (r = call_append_u64(reply, "pt_bytes", job->result.bytes_pt)) < 0 ||
+	    (r = call_append_u64(reply, "pt_overwritten", job->result.bytes_overwritten)) < 0 ||
+	    (r = call_append_u64(reply, "complete_since", job->result.complete_since_ns)) < 0 ||
+	    (r = call_append_u64(reply, "taken", job->result.taken_ns)) < 0 ||
+	    (r = call_append_u32(reply, "cpus", job->result.n_cpus)) < 0 ||
+	    (r = call_append_u32(reply, "objects", job->result.n_objects)) < 0 ||
+	    (r = call_append_u32(reply, "objects_missing", job->result.n_missing)) < 0)
 		return r;
-	return send_reply(reply, 0);
+	return call_send_reply(reply, 0);
 }
 
 static int wait_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -317,7 +239,7 @@ static int wait_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const char *id;
 	int r;
 
-	r = denied(peer, error);
+	r = call_denied(peer, error);
 	if (r < 0)
 		return r;
 	r = sd_bus_message_read(m, "s", &id);
@@ -389,7 +311,7 @@ static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error
 	size_t n;
 	int r;
 
-	r = denied(peer, error);
+	r = call_denied(peer, error);
 	if (r < 0)
 		return r;
 	r = spool_list(peer->interface->recorder.spool, &entries, &n);
@@ -400,23 +322,24 @@ static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		if ((r = sd_bus_message_open_container(reply, 'a', "{sv}")) < 0 ||
-		    (r = append_string(reply, "id", entries[i].id)) < 0 ||
-		    (r = append_string(reply, "created", entries[i].created)) < 0 ||
-		    (r = append_u64(reply, "bytes", entries[i].bytes)) < 0 ||
-		    (r = append_u32(reply, "cpus", entries[i].n_cpus)) < 0 ||
-		    (r = append_string(reply, "command", entries[i].command)) < 0 ||
-		    (r = append_u32(reply, "pid", entries[i].pid)) < 0 ||
-		    (r = append_u32(reply, "objects_missing", entries[i].n_missing)) < 0 ||
-		    (r = append_u64(reply, "records_lost", entries[i].n_records_lost)) < 0 ||
-		    (r = append_u64(reply, "pt_dropped", entries[i].bytes_dropped)) < 0 ||
-		    (r = append_u64(reply, "pt_overwritten", entries[i].bytes_overwritten)) < 0 ||
+		    (r = call_append_string(reply, "id", entries[i].id)) < 0 ||
+		    (r = call_append_string(reply, "created", entries[i].created)) < 0 ||
+		    (r = call_append_u64(reply, "bytes", entries[i].bytes)) < 0 ||
+		    (r = call_append_u32(reply, "cpus", entries[i].n_cpus)) < 0 ||
+		    (r = call_append_string(reply, "command", entries[i].command)) < 0 ||
+		    (r = call_append_u32(reply, "pid", entries[i].pid)) < 0 ||
+		    (r = call_append_u32(reply, "objects_missing", entries[i].n_missing)) < 0 ||
+		    (r = call_append_u64(reply, "records_lost", entries[i].n_records_lost)) < 0 ||
+		    (r = call_append_u64(reply, "pt_dropped", entries[i].bytes_dropped)) < 0 ||
+		    (r = call_append_u64(reply, "pt_overwritten", entries[i].bytes_overwritten)) <
+			0 ||
 		    (r = sd_bus_message_append(reply, "{sv}", "command_complete", "b",
 					       !entries[i].command_cut)) < 0 ||
 		    (r = sd_bus_message_append(reply, "{sv}", "kept", "b", entries[i].kept)) < 0)
 			return r;
 		r = sd_bus_message_close_container(reply);
 	}
-	return send_reply(reply, r);
+	return call_send_reply(reply, r);
 }
 
 /* Read the argument that names a snapshot, and get its id, which the log is to have. */
@@ -442,7 +365,7 @@ static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	char id[SNAPID_SIZE];
 	int r;
 
-	r = denied(peer, error);
+	r = call_denied(peer, error);
 	if (r < 0)
 		return r;
 	r = read_id(m, peer, id, error);
@@ -464,7 +387,7 @@ static int remove_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *erro
 	char id[SNAPID_SIZE];
 	int r;
 
-	r = denied(peer, error);
+	r = call_denied(peer, error);
 	if (r < 0)
 		return r;
 	r = read_id(m, peer, id, error);
@@ -490,7 +413,7 @@ static int keep_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	char id[SNAPID_SIZE];
 	int keep, r;
 
-	r = denied(peer, error);
+	r = call_denied(peer, error);
 	if (r < 0)
 		return r;
 	r = read_id(m, peer, id, error);
@@ -513,7 +436,7 @@ static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const struct recorder *recorder = &peer->interface->recorder;
 	int r;
 
-	r = denied(peer, error);
+	r = call_denied(peer, error);
 	if (r < 0)
 		return r;
 	r = recorder->ops->reload(recorder->userdata, &peer->caller);
@@ -543,6 +466,10 @@ static const sd_bus_vtable vtable[] = {
 	METHOD("OpenSnapshot", "s", SD_BUS_PARAM(id), "h", SD_BUS_PARAM(directory), open_snapshot),
 	METHOD("RemoveSnapshot", "s", SD_BUS_PARAM(id), "", , remove_snapshot),
 	METHOD("KeepSnapshot", "sb", SD_BUS_PARAM(id) SD_BUS_PARAM(keep), "", , keep_snapshot),
+	METHOD("AddTrigger", "sa{sv}", SD_BUS_PARAM(condition) SD_BUS_PARAM(options), "u",
+	       SD_BUS_PARAM(id), triggercalls_add),
+	METHOD("RemoveTrigger", "u", SD_BUS_PARAM(id), "", , triggercalls_remove),
+	METHOD("ListTriggers", "", , "aa{sv}", SD_BUS_PARAM(triggers), triggercalls_list),
 	SD_BUS_METHOD("Reload", "", "", reload, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_VTABLE_END,
 };

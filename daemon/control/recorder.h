@@ -19,6 +19,7 @@ struct caller;
 struct jobs;
 struct scope;
 struct spool;
+struct triggers;
 
 /* The state of the daemon, which GetStatus and systemctl show. */
 struct recorder_status {
@@ -81,5 +82,6 @@ struct recorder {
 	const struct recorder_ops *ops;
 	void *userdata;
 	struct spool *spool;
+	struct triggers *triggers;
 	const struct jobs *jobs;
 };

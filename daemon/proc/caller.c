@@ -25,6 +25,8 @@ static const struct {
 	[CALLER_KEPT] = { "keep", "asked to keep snapshot" },
 	[CALLER_RELEASED] = { "release", "asked to keep no longer snapshot" },
 	[CALLER_RELOADED] = { "reload", "asked to have the settings read again" },
+	[CALLER_TRIGGERED] = { "trigger", "asked for snapshots by a trigger" },
+	[CALLER_UNTRIGGERED] = { "untrigger", "removed a trigger" },
 };
 
 void caller_init(struct caller *caller, uid_t uid, pid_t pid)

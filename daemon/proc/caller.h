@@ -32,6 +32,8 @@ enum caller_action {
 	CALLER_KEPT,
 	CALLER_RELEASED,
 	CALLER_RELOADED,
+	CALLER_TRIGGERED,
+	CALLER_UNTRIGGERED,
 };
 
 /* Set the caller to process @pid of user @uid, and look its name up. */

@@ -501,7 +501,8 @@ static void put_manifest(FILE *f, void *userdata)
 	if (q->scope.started_ns > 0)
 		fprintf(f, PTD_MANIFEST_COMMAND_COMPLETE "=%s\n",
 			w->result.complete_since_ns > q->scope.started_ns ? "no" : "yes");
-	scope_write_manifest(&q->scope, &w->ran, f);
+	scope_write_manifest(&q->scope, &w->ran, (int64_t)(w->moment.ns - w->moment.monotonic_ns),
+			     f);
 	fprintf(f, "sideband_lost=%" PRIu64 "\n", w->known.sideband_lost);
 	(void)fflush(w->notes_stream);
 	(void)fwrite(w->notes, 1, w->notes_size, f);

@@ -179,7 +179,8 @@ static void write_pids(const struct map *pids, FILE *f)
 	free(sorted);
 }
 
-void scope_write_manifest(const struct scope *scope, const struct map *ran, FILE *f)
+void scope_write_manifest(const struct scope *scope, const struct map *ran, int64_t shift_ns,
+			  FILE *f)
 {
 	const char *comma = "";
 
@@ -191,7 +192,7 @@ void scope_write_manifest(const struct scope *scope, const struct map *ran, FILE
 		fprintf(f,
 			PTD_MANIFEST_TRIGGER "=%s\n" PTD_MANIFEST_TRIGGER_TID "=%" PRIu32
 					     "\n" PTD_MANIFEST_TRIGGER_TIME "=%" PRIu64 "\n",
-			scope->trigger, scope->trigger_tid, scope->trigger_ns);
+			scope->trigger, scope->trigger_tid, scope->trigger_ns + (uint64_t)shift_ns);
 	if (scope->pid > 0) {
 		fprintf(f, "scope_pid=%" PRIu32 "\n", scope->pid);
 		write_pids(ran, f);

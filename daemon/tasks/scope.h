@@ -81,5 +81,7 @@ _must_check_ int scope_add_ran(const struct map *pids, struct cursor switches, s
  * Write the lines of the manifest about the scope; none if it is all.
  *
  * @ran: if the scope has a process, which of it and its descendants ran
+ * @shift_ns: how far the records' clock is ahead of CLOCK_MONOTONIC
  */
-void scope_write_manifest(const struct scope *scope, const struct map *ran, FILE *f);
+void scope_write_manifest(const struct scope *scope, const struct map *ran, int64_t shift_ns,
+			  FILE *f);

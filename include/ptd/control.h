@@ -36,6 +36,17 @@
  *	RemoveSnapshot(s id)			remove it; PTD_ERROR_KEPT if it is kept
  *	KeepSnapshot(s id, b keep)		keep it whatever the limits are, or stop doing so;
  *						"kept" b of ListSnapshots says so
+ *	AddTrigger(s condition, a{sv} options)	take a snapshot when the condition holds, in
+ *		-> (u id)			whatever thread of the machine:
+ *						"enter:FUNCTION@PATH",
+ *						"return:FUNCTION@PATH", "signal:NAME",
+ *						"exit:STATUS", "exit:failure", "oom". Options:
+ *						"comm" s, only in threads of that name; "count" u,
+ *						of snapshots; "interval" t, ns from one hit to the
+ *						next that counts; "delay" t, ns from the hit to the
+ *						snapshot
+ *	RemoveTrigger(u id)			PTD_ERROR_NO_TRIGGER if there is none
+ *	ListTriggers() -> aa{sv}		what is waited for
  *	Reload()				read the settings again; PTD_ERROR_FAILED if they
  *						cannot be read
  */
@@ -62,4 +73,5 @@
 #define PTD_ERROR_NOT_HARDWARE  "org.ptd.Error.NotHardware"
 #define PTD_ERROR_NO_SNAPSHOT   "org.ptd.Error.NoSuchSnapshot"
 #define PTD_ERROR_KEPT          "org.ptd.Error.Kept"
+#define PTD_ERROR_NO_TRIGGER    "org.ptd.Error.NoSuchTrigger"
 #define PTD_ERROR_FAILED        "org.ptd.Error.Failed"

@@ -36,7 +36,7 @@ expect 1 "is none of auto, emu, pt" "$O/ptd" --source x --runtime-dir "$T/r" --s
 expect 1 "$T/none: cannot read it" "$O/ptd" --config "$T/none" --runtime-dir "$T/r" --state-dir "$T/s"
 expect 0 "Usage: ptctl" "$ptctl" --help
 expect 0 "--json             print the recorder's answer as JSON" "$ptctl" --help
-for verb in status metrics record snapshot pause resume list info rm keep reload; do
+for verb in status metrics record snapshot trigger pause resume list info rm keep reload; do
 	for form in "$verb --help" "$verb -h" "help $verb"; do
 		out=$("$ptctl" $form 2>&1) || fail "ptctl $form: exit status $?: $out"
 		[[ $out == "Usage: ptctl "*" $verb"* && $out != *VERB* ]] || fail "ptctl $form: $out"

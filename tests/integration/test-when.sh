@@ -52,6 +52,8 @@ when enter 0 --when enter:wanted -- "$program" enter
 held enter enter:wanted wanted+0x0
 when object 0 --when signal:USR2 --when enter:wanted@when.c -- "$program" enter
 held object enter:wanted@when.c wanted+0x0
+when path 0 --when "enter:wanted@$(realpath "$program")" -- "$program" enter
+held path "enter:wanted@$(realpath "$program")" wanted+0x0
 when usr1 0 --when signal:10 -- "$program" usr1
 held usr1 signal:10 on_signal+0x0
 when segv 139 --when signal:SIGSEGV -- "$program" segv
@@ -67,7 +69,7 @@ for condition in enter:absent enter:wanted@libc.so.6 enter:want signal:USR2 exit
 	grep -q 'no condition of --when held: there is no snapshot' "$T/err" || fail "$condition: $(cat "$T/err")"
 	[[ ! -e $T/none ]] || fail "$condition: a snapshot"
 done
-rm -rf "$T"/enter* "$T"/object* "$T"/usr1* "$T"/segv* "$T"/failure* "$T"/status*
+rm -rf "$T"/enter* "$T"/object* "$T"/path* "$T"/usr1* "$T"/segv* "$T"/failure* "$T"/status*
 
 echo "--- more than one snapshot, and no more than are wanted"
 before=$("$O/ptctl" list | wc -l)
@@ -125,9 +127,12 @@ refused() {
 	"$O/ptctl" record "${@:2}" -- /bin/true >"$T/out" 2>"$T/err"
 	[[ $? == 125 ]] && grep -qF -- "$1" "$T/err" || fail "record ${*:2}: $(cat "$T/err")"
 }
-for bad in '' enter enter: enter:@libc enter:f@ enter:f@/lib/libc 'enter:a+b' signal: signal:SEG signal:0 signal:65 \
+for bad in '' enter enter: enter:@libc enter:f@ 'enter:a+b' signal: signal:SEG signal:0 signal:65 \
 	exit: exit:256 exit:-1 exit:x leave:main; do
 	refused "\"$bad\" is no condition" --when "$bad"
+done
+for other in return:f oom; do
+	refused "\"$other\" is a condition for ptctl trigger only" --when $other
 done
 refused '--count is for --when' --count 2
 refused 'is no number of snapshots' --when exit:0 --count 0

@@ -39,6 +39,8 @@ static void parses(void **state)
 		{ "exit:0", CONDITION_EXIT, 0, NULL, NULL },
 		{ "exit:255", CONDITION_EXIT, 255, NULL, NULL },
 		{ "exit:failure", CONDITION_EXIT, CONDITION_ANY_STATUS, NULL, NULL },
+		{ "return:f@/usr/bin/x", CONDITION_RETURN, 0, "f", "/usr/bin/x" },
+		{ "oom", CONDITION_OOM, 0, NULL, NULL },
 	};
 	struct condition c;
 
@@ -61,7 +63,7 @@ static void refuses(void **state)
 {
 	static const char *const rows[] = {
 		"",           ":",          "main",       "enter",    "enter:",     "enter:@x",
-		"enter:f@",   "enter:f@/x", "enter:a+b",  "signal:",  "signal:SEG", "signal:0",
+		"enter:f@",   "oom:",       "return:",    "signal:",  "signal:SEG", "signal:0",
 		"signal:65",  "signal:-1",  "exit:",      "exit:256", "exit:1x",    "exit:fail",
 		"leave:main", "Enter:main", "enter main",
 	};

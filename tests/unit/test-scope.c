@@ -162,7 +162,7 @@ static char *print(const struct scope *scope, const struct map *ran)
 	FILE *f = open_memstream(&text, &size);
 
 	assert_non_null(f);
-	scope_write_manifest(scope, ran, f);
+	scope_write_manifest(scope, ran, 0, f);
 	fclose(f);
 	return text;
 }

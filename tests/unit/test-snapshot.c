@@ -528,7 +528,7 @@ static void overwritten(void **state)
 	assert_has(text, "cpu.1.dropped=0\ncpu.1.overwritten=100\ncpu.1.oldest_ns=4000\n");
 	assert_has(text, "cpu.2.overwritten=0\ncpu.2.end");
 	assert_has(text, "\ncommand_complete=no\ncommand=a command\ncommand_pid=17\n"
-			 "trigger=exit:1\ntrigger_tid=18\ntrigger_ns=19\n");
+			 "trigger=exit:1\ntrigger_tid=18\ntrigger_ns=119\n");
 }
 
 /* Of one without a PSB nothing can be decoded. */

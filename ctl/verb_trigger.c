@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* ptctl trigger */
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "ctl/client.h"
+#include "ctl/show.h"
+#include "ctl/verb.h"
+
+/* What the command line asks for. Times are in ns. */
+struct wish {
+	bool remove;
+	bool has_options; /* that are about a new trigger */
+	const char *comm;
+	uint32_t count;
+	uint64_t interval, delay;
+};
+
+static int parse_number(const char *text, uint32_t *ret_number)
+{
+	unsigned long n;
+	char *end;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (errno || *end || text[0] < '0' || text[0] > '9' || n == 0 || n > UINT32_MAX) {
+		log_error("trigger: \"%s\" is no number from 1 on", text);
+		return -EINVAL;
+	}
+	*ret_number = (uint32_t)n;
+	return 0;
+}
+
+/* Parse a time such as "1.5s". */
+static int parse_time(const char *text, uint64_t *ret_ns)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {
+		{ "us", 1e3 }, { "ms", 1e6 },   { "s", 1e9 },
+		{ "", 1e9 },   { "min", 60e9 }, { "h", 3600e9 },
+	};
+	char *end;
+	double n;
+
+	errno = 0;
+	n = strtod(text, &end);
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		if (errno || end == text || strcmp(end, units[i].name) != 0 || !(n >= 0) ||
+		    n * units[i].ns > 1e18)
+			continue;
+		*ret_ns = (uint64_t)(n * units[i].ns);
+		return 0;
+	}
+	log_error("trigger: \"%s\" is no time: 500ms, 2s, 10min and 1h are", text);
+	return -EINVAL;
+}
+
+/* Return: index of the first argument that is no option, or -EINVAL. */
+static int parse_trigger(int argc, char **argv, struct wish *wish)
+{
+	enum { REMOVE = 256, COMM, COUNT, INTERVAL, DELAY };
+	static const struct option options[] = {
+		{ "remove", no_argument, NULL, REMOVE },
+		{ "comm", required_argument, NULL, COMM },
+		{ "count", required_argument, NULL, COUNT },
+		{ "interval", required_argument, NULL, INTERVAL },
+		{ "delay", required_argument, NULL, DELAY },
+		{},
+	};
+	int option, r = 0;
+
+	optind = 0; /* start over: main() has parsed options of its own */
+	while (r == 0 && (option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
+		wish->has_options = wish->has_options || option != REMOVE;
+		switch (option) {
+		case REMOVE:
+			wish->remove = true;
+			break;
+		case COMM:
+			wish->comm = optarg;
+			break;
+		case COUNT:
+			r = parse_number(optarg, &wish->count);
+			break;
+		case INTERVAL:
+			r = parse_time(optarg, &wish->interval);
+			break;
+		case DELAY:
+			r = parse_time(optarg, &wish->delay);
+			break;
+		default:
+			log_error("trigger: see ptctl trigger --help");
+			r = -EINVAL;
+		}
+	}
+	return r < 0 ? r : optind;
+}
+
+/* --- the list --------------------------------------------------------------------------------- */
+
+static const char *time_text(uint64_t ns, char ret_text[static 32])
+{
+	(void)snprintf(ret_text, 32, "%.10gs", (double)ns / 1e9);
+	return ret_text;
+}
+
+static int print_one(sd_bus_message *reply)
+{
+	const char *condition = "?", *comm = "", *state = "?", *error = "";
+	uint32_t id = 0, count = 0, taken = 0;
+	uint64_t interval = 0, delay = 0;
+	const struct client_field fields[] = {
+		{ "id", 'u', &id },       { "condition", 's', &condition },
+		{ "comm", 's', &comm },   { "count", 'u', &count },
+		{ "taken", 'u', &taken }, { "interval", 't', &interval },
+		{ "delay", 't', &delay }, { "state", 's', &state },
+		{ "error", 's', &error },
+	};
+	char times[2][32], number[32];
+	int r;
+
+	r = client_read_fields(reply, fields, ARRAY_LEN(fields));
+	if (r < 0)
+		return r;
+	(void)snprintf(number, sizeof(number), "%" PRIu32 "/%" PRIu32, taken, count);
+	printf("%4" PRIu32 " %-8s %9s %9s %9s %-15s %s\n", id, state, number,
+	       time_text(interval, times[0]), time_text(delay, times[1]), comm[0] ? comm : "-",
+	       condition);
+	if (error[0])
+		printf("     %s\n", error);
+	return 0;
+}
+
+static int print_list(sd_bus_message *reply)
+{
+	int r;
+
+	r = sd_bus_message_enter_container(reply, 'a', "a{sv}");
+	if (r >= 0)
+		printf("%4s %-8s %9s %9s %9s %-15s %s\n", "ID", "STATE", "TAKEN", "INTERVAL",
+		       "DELAY", "COMM", "CONDITION");
+	while (r >= 0 && (r = sd_bus_message_at_end(reply, false)) == 0)
+		r = print_one(reply);
+	return r < 0 ? r : 0;
+}
+
+static int list_triggers(const struct context *context, sd_bus *bus)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int r;
+
+	r = client_call(bus, "ListTriggers", &reply, "");
+	if (r != EXIT_OK)
+		return r;
+	r = context->json ? show_json(stdout, reply) : print_list(reply);
+	return r < 0 ? client_bad_reply("ListTriggers", r) : EXIT_OK;
+}
+
+/* --- adding and removing ---------------------------------------------------------------------- */
+
+static int add_trigger(sd_bus *bus, const struct wish *wish, const char *condition)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	uint32_t id;
+	int r;
+
+	r = client_call(bus, "AddTrigger", &reply, "sa{sv}", condition, 4, "comm", "s",
+			wish->comm ? wish->comm : "", "count", "u", wish->count, "interval", "t",
+			wish->interval, "delay", "t", wish->delay);
+	if (r != EXIT_OK)
+		return r;
+	r = sd_bus_message_read(reply, "u", &id);
+	if (r < 0)
+		return client_bad_reply("AddTrigger", r);
+	printf("%" PRIu32 "\n", id);
+	return EXIT_OK;
+}
+
+static int remove_triggers(sd_bus *bus, char **ids)
+{
+	int r = EXIT_OK;
+
+	for (; *ids && r == EXIT_OK; ids++) {
+		_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+		uint32_t id;
+
+		if (parse_number(*ids, &id) < 0)
+			return EXIT_USAGE;
+		r = client_call(bus, "RemoveTrigger", &reply, "u", id);
+	}
+	return r;
+}
+
+/* Return: what is wrong with the arguments behind the options; NULL: nothing. */
+static const char *find_fault(const struct wish *wish, int n)
+{
+	if (wish->remove && wish->has_options)
+		return "--remove has no other options";
+	if (wish->remove && n == 0)
+		return "which trigger? ptctl trigger --remove ID; `ptctl trigger` has the ids";
+	if (!wish->remove && wish->has_options && n == 0)
+		return "which condition? See ptctl trigger --help";
+	if (!wish->remove && n > 1)
+		return "one condition a trigger: see ptctl trigger --help";
+	return NULL;
+}
+
+int verb_trigger(const struct context *context, int argc, char **argv)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	struct wish wish = { .count = 1, .interval = UINT64_C(1000000000) };
+	const char *fault;
+	int first, r;
+
+	first = parse_trigger(argc, argv, &wish);
+	if (first < 0)
+		return EXIT_USAGE;
+	fault = find_fault(&wish, argc - first);
+	if (fault) {
+		log_error("trigger: %s", fault);
+		return EXIT_USAGE;
+	}
+	r = client_connect(context->socket, &bus);
+	if (r != EXIT_OK)
+		return r;
+	if (wish.remove)
+		return remove_triggers(bus, argv + first);
+	return first < argc ? add_trigger(bus, &wish, argv[first]) : list_triggers(context, bus);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Probe
+ *
+ * Perf events of all CPUs that wait for a condition (util/condition.h): tracepoints for signals,
+ * ends of processes and want of memory, uprobes for functions. They are enabled while the probe is
+ * armed. They stay open until the probe is freed, since to close a uprobe takes the kernel a
+ * while; its breakpoint costs programs about a microsecond a call meanwhile.
+ *
+ * Sources: perf_event_open(2); Documentation/trace/uprobetracer.rst of the kernel.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "util/condition.h"
+
+#define PROBE_COMM_MAX 16 /* with its NUL */
+
+struct probe;
+
+/* The thread in which the condition held, and when, on CLOCK_MONOTONIC. */
+struct probe_hit {
+	uint32_t pid, tid;
+	uint64_t time_ns;
+};
+
+/*
+ * Make the events, unarmed.
+ *
+ * A function is looked for in the file itself, which is opened once; the kernel gets that open file
+ * and the address of a function that the file's symbol table names, never an address that a user
+ * names, because a probe in the middle of an instruction changes what the program does.
+ *
+ * @comm: only threads of this name; NULL: all
+ *
+ * Return: 0; or negative errno and @reterr_message, which the caller frees.
+ */
+_must_check_ int probe_new(const struct condition *condition, const char *comm,
+			   struct probe **ret_probe, char **reterr_message);
+struct probe *probe_free(struct probe *probe);
+
+DEFINE_CLEANUP(struct probe *, probe_free);
+
+/* Let the events fire, until probe_disarm(). Return: 0, or negative errno. */
+_must_check_ int probe_arm(struct probe *probe);
+void probe_disarm(struct probe *probe);
+
+/* Return: how many descriptors the probe has, and each. One can be read when its event fired. */
+size_t probe_n(const struct probe *probe);
+int probe_fd(const struct probe *probe, size_t i);
+
+/* Take what the events wrote since the last call. Return: whether one fired, and @ret_hit, the
+ * first. When a ring is full, the kernel leaves later ones out. */
+bool probe_take(struct probe *probe, struct probe_hit *ret_hit);

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/trigger/triggers.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/trigger/triggerfile.h"
+#include "util/message.h"
+#include "util/vec.h"
+
+struct trigger {
+	struct triggers *triggers; /* borrowed */
+	uint32_t id;
+	struct trigger_wish wish;
+	uint32_t n_taken;
+	uid_t uid;
+
+	struct probe *probe; /* NULL: it could not be made, or is not needed any more */
+	char *error;         /* why not; NULL: nothing failed */
+	VEC(sd_event_source *) ios;
+	sd_event_source *timer; /* of the delay, then of the rest of the interval */
+	bool is_armed;
+	bool is_delayed; /* the timer is that of the delay */
+	struct probe_hit hit;
+};
+
+struct triggers {
+	sd_event *event;
+	triggers_take_fn take;
+	void *userdata;
+	char *path; /* of the file */
+	uint32_t last_id;
+	VEC(struct trigger *) list;
+};
+
+static struct trigger *free_trigger(struct trigger *trigger)
+{
+	for (size_t i = 0; i < trigger->ios.n; i++)
+		(void)sd_event_source_disable_unref(trigger->ios.items[i]);
+	vec_deinit(&trigger->ios);
+	(void)sd_event_source_disable_unref(trigger->timer);
+	(void)probe_free(trigger->probe);
+	free(trigger->error);
+	free(trigger);
+	return NULL;
+}
+
+static struct trigger_state state_of(const struct trigger *trigger)
+{
+	const char *what = "waiting";
+
+	if (trigger->error)
+		what = "failed";
+	else if (trigger->is_armed)
+		what = "armed";
+	return (struct trigger_state){ .id = trigger->id,
+				       .wish = trigger->wish,
+				       .n_taken = trigger->n_taken,
+				       .uid = trigger->uid,
+				       .what = what,
+				       .error = trigger->error };
+}
+
+/* Write all triggers to the file. */
+static int save(const struct triggers *triggers)
+{
+	struct trigger_state states[TRIGGERS_MAX];
+
+	for (size_t i = 0; i < triggers->list.n; i++)
+		states[i] = state_of(triggers->list.items[i]);
+	return triggerfile_write(triggers->path, states, triggers->list.n);
+}
+
+static void save_or_say(const struct triggers *triggers)
+{
+	const int r = save(triggers);
+
+	if (r < 0)
+		log_error_errno(r,
+				"%s: cannot write it, the triggers will be as before after the "
+				"next start: %m",
+				triggers->path);
+}
+
+/* --- a condition holds ------------------------------------------------------------------------ */
+
+static void remove_trigger(struct triggers *triggers, size_t i)
+{
+	(void)free_trigger(triggers->list.items[i]);
+	memmove(&triggers->list.items[i], &triggers->list.items[i + 1],
+		(--triggers->list.n - i) * sizeof(*triggers->list.items));
+}
+
+static void arm(struct trigger *trigger)
+{
+	struct probe_hit late;
+	int r;
+
+	/* What held on another CPU before that was disabled does not count. */
+	(void)probe_take(trigger->probe, &late);
+	r = probe_arm(trigger->probe);
+	trigger->is_armed = r == 0;
+	if (r < 0)
+		(void)message_set(&trigger->error, r, "cannot be armed: %s", strerror(-r));
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata);
+
+static void wait_for(struct trigger *trigger, uint64_t ns)
+{
+	(void)sd_event_source_set_time_relative(trigger->timer, ns / 1000);
+	(void)sd_event_source_set_enabled(trigger->timer, SD_EVENT_ONESHOT);
+}
+
+/* Take the snapshot. The trigger goes when it was the last that is wanted. */
+static void take(struct trigger *trigger)
+{
+	struct triggers *triggers = trigger->triggers;
+	const struct trigger_state state = state_of(trigger);
+	const uint64_t rest = trigger->wish.interval_ns > trigger->wish.delay_ns
+				  ? trigger->wish.interval_ns - trigger->wish.delay_ns
+				  : 0;
+	size_t i = 0;
+
+	if (triggers->take(triggers->userdata, &state, &trigger->hit) == 0)
+		trigger->n_taken++;
+	if (trigger->n_taken < trigger->wish.count) {
+		wait_for(trigger, rest);
+	} else {
+		while (triggers->list.items[i] != trigger)
+			i++;
+		remove_trigger(triggers, i);
+	}
+	save_or_say(triggers);
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct trigger *trigger = userdata;
+	const bool is_delayed = trigger->is_delayed;
+
+	(void)source;
+	(void)usec;
+	trigger->is_delayed = false;
+	if (is_delayed)
+		take(trigger);
+	else
+		arm(trigger);
+	return 0;
+}
+
+static int on_event(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct trigger *trigger = userdata;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	if (!probe_take(trigger->probe, &trigger->hit) || !trigger->is_armed)
+		return 0;
+	probe_disarm(trigger->probe);
+	trigger->is_armed = false;
+	trigger->is_delayed = trigger->wish.delay_ns > 0;
+	if (trigger->is_delayed)
+		wait_for(trigger, trigger->wish.delay_ns);
+	else
+		take(trigger);
+	return 0;
+}
+
+/* --- adding and removing ---------------------------------------------------------------------- */
+
+static bool is_comm(const char *comm)
+{
+	/* In the file it stands for any name. */
+	if (strcmp(comm, "-") == 0)
+		return false;
+	for (; *comm; comm++)
+		if (!isalnum((unsigned char)*comm) && !strchr("_-.:/+@", *comm))
+			return false;
+	return true;
+}
+
+static bool has_control(const char *text)
+{
+	for (; *text; text++)
+		if (iscntrl((unsigned char)*text))
+			return true;
+	return false;
+}
+
+static int check_wish(const struct trigger_wish *wish, struct condition *ret_condition,
+		      char **reterr_message)
+{
+	int r;
+
+	if (!is_comm(wish->comm))
+		return message_set(reterr_message, -EINVAL, "\"%s\" is no name of a thread",
+				   wish->comm);
+	if (wish->count == 0 || wish->interval_ns < TRIGGERS_INTERVAL_MIN ||
+	    wish->interval_ns > TRIGGERS_TIME_MAX || wish->delay_ns > TRIGGERS_TIME_MAX)
+		return message_set(reterr_message, -EINVAL,
+				   "the count must be at least 1, the interval from 100 ms to a "
+				   "day, and the delay at most a day");
+	r = has_control(wish->condition) ? -EINVAL
+					 : condition_parse(wish->condition, ret_condition);
+	if (r == -EINVAL)
+		return message_set(reterr_message, r, "\"%s\" is no condition", wish->condition);
+	return r;
+}
+
+/* Make the probe and what waits for it. */
+static int watch(struct trigger *trigger, const struct condition *condition, char **reterr_message)
+{
+	sd_event *event = trigger->triggers->event;
+	int r;
+
+	r = probe_new(condition, trigger->wish.comm[0] ? trigger->wish.comm : NULL, &trigger->probe,
+		      reterr_message);
+	if (r == 0)
+		r = sd_event_add_time(event, &trigger->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000,
+				      on_time, trigger);
+	for (size_t i = 0; r >= 0 && i < probe_n(trigger->probe); i++) {
+		sd_event_source *io = NULL;
+
+		r = sd_event_add_io(event, &io, probe_fd(trigger->probe, i), EPOLLIN, on_event,
+				    trigger);
+		if (r >= 0)
+			r = vec_push(&trigger->ios, io);
+		if (r < 0)
+			(void)sd_event_source_disable_unref(io);
+	}
+	if (r >= 0)
+		r = sd_event_source_set_enabled(trigger->timer, SD_EVENT_OFF);
+	if (r >= 0)
+		r = probe_arm(trigger->probe);
+	trigger->is_armed = r >= 0;
+	return r < 0 ? r : 0;
+}
+
+/* Make a trigger of @state. Return: 0; or negative errno and @reterr_message. */
+static int make_trigger(struct triggers *triggers, const struct trigger_state *state,
+			struct trigger **ret_trigger, char **reterr_message)
+{
+	struct trigger *trigger = calloc(1, sizeof(*trigger));
+	struct condition condition;
+	int r;
+
+	if (!trigger)
+		return -ENOMEM;
+	trigger->triggers = triggers;
+	trigger->id = state->id;
+	trigger->wish = state->wish;
+	trigger->n_taken = state->n_taken;
+	trigger->uid = state->uid;
+	r = check_wish(&trigger->wish, &condition, reterr_message);
+	if (r == 0) {
+		r = watch(trigger, &condition, reterr_message);
+		condition_deinit(&condition);
+	}
+	*ret_trigger = trigger;
+	return r;
+}
+
+int triggers_add(struct triggers *triggers, const struct trigger_wish *wish, uid_t uid,
+		 uint32_t *ret_id, char **reterr_message)
+{
+	const struct trigger_state state = { .id = triggers->last_id + 1,
+					     .wish = *wish,
+					     .uid = uid };
+	struct trigger *trigger = NULL;
+	int r;
+
+	*reterr_message = NULL;
+	if (triggers->list.n == TRIGGERS_MAX)
+		return message_set(reterr_message, -ENOSPC, "there are %d triggers already",
+				   TRIGGERS_MAX);
+	r = make_trigger(triggers, &state, &trigger, reterr_message);
+	if (r == 0)
+		r = vec_push(&triggers->list, trigger);
+	if (r < 0) {
+		if (trigger)
+			(void)free_trigger(trigger);
+		return r;
+	}
+	r = save(triggers);
+	if (r < 0) {
+		remove_trigger(triggers, triggers->list.n - 1);
+		return message_set(reterr_message, r, "%s: cannot write it: %s", triggers->path,
+				   strerror(-r));
+	}
+	triggers->last_id++;
+	*ret_id = trigger->id;
+	log_notice("trigger %" PRIu32 ", %s: armed", trigger->id, trigger->wish.condition);
+	return 0;
+}
+
+int triggers_remove(struct triggers *triggers, uint32_t id)
+{
+	for (size_t i = 0; i < triggers->list.n; i++) {
+		if (triggers->list.items[i]->id != id)
+			continue;
+		log_notice("trigger %" PRIu32 ", %s: removed", id,
+			   triggers->list.items[i]->wish.condition);
+		remove_trigger(triggers, i);
+		return save(triggers);
+	}
+	return -ENOENT;
+}
+
+size_t triggers_count(const struct triggers *triggers)
+{
+	return triggers->list.n;
+}
+
+struct trigger_state triggers_get(const struct triggers *triggers, size_t i)
+{
+	return state_of(triggers->list.items[i]);
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+/* A trigger that cannot be watched for stays, so that its user learns why. */
+static int restore(struct triggers *triggers, const struct trigger_state *state)
+{
+	struct trigger *trigger = NULL;
+	char *message = NULL;
+	int r;
+
+	r = make_trigger(triggers, state, &trigger, &message);
+	if (!trigger)
+		return r;
+	if (r < 0) {
+		trigger->error = message ? message : strdup(strerror(-r));
+		log_warning("trigger %" PRIu32 ", %s: %s", state->id, state->wish.condition,
+			    trigger->error ? trigger->error : "out of memory");
+	}
+	if (state->id > triggers->last_id)
+		triggers->last_id = state->id;
+	r = vec_push(&triggers->list, trigger);
+	if (r < 0)
+		(void)free_trigger(trigger);
+	return r;
+}
+
+int triggers_new(sd_event *event, const char *state_dir, triggers_take_fn take_snapshot,
+		 void *userdata, struct triggers **ret_triggers)
+{
+	_cleanup_(triggers_freep) struct triggers *triggers = calloc(1, sizeof(*triggers));
+	struct trigger_state states[TRIGGERS_MAX];
+	size_t n = 0;
+	int r;
+
+	if (!triggers)
+		return -ENOMEM;
+	triggers->event = event;
+	triggers->take = take_snapshot;
+	triggers->userdata = userdata;
+	if (asprintf(&triggers->path, "%s/triggers", state_dir) < 0) {
+		triggers->path = NULL;
+		return -ENOMEM;
+	}
+	r = triggerfile_read(triggers->path, states, &n);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = restore(triggers, &states[i]);
+	if (r == 0)
+		*ret_triggers = TAKE(triggers);
+	return r;
+}
+
+struct triggers *triggers_free(struct triggers *triggers)
+{
+	if (!triggers)
+		return NULL;
+	for (size_t i = 0; i < triggers->list.n; i++)
+		(void)free_trigger(triggers->list.items[i]);
+	vec_deinit(&triggers->list);
+	free(triggers->path);
+	free(triggers);
+	return NULL;
+}
