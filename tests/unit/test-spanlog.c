@@ -142,6 +142,34 @@ static void long_tracks(void **state)
 	fail_msg("there is no limit");
 }
 
+/* However many tracks there are, what they have in memory together is bounded. */
+static void many_tracks(void **state)
+{
+	enum { TRACKS = 5000, N = 1400 };
+	struct spanlog log = { .spills.room = 1 << 30 };
+	_cleanup_(spanlog_reader_deinit) struct spanlog_reader reader = {};
+	struct span_event event;
+	uint32_t n = 0;
+
+	(void)state;
+	for (uint32_t k = 0; k < TRACKS; k++)
+		for (uint32_t i = 0; i < N; i++) {
+			struct viewtrack track = { .id = k };
+
+			enter(&log, &track, i, 1000);
+			leave(&log, &track, i);
+			assert_true(log.n_buffered <= SPANLOG_BUFFERED_MAX);
+		}
+	assert_int_equal(spanlog_finish(&log), 0);
+	assert_true(log.spill.size > 0);
+	assert_int_equal(log.tracks.items[0].events.buffer.n_capacity, 0);
+	assert_int_equal(spanlog_read(&log, TRACKS - 1, &reader), 0);
+	while (spanlog_next(&reader, &event) == 0)
+		n++;
+	assert_int_equal(n, 2 * N);
+	spanlog_deinit(&log);
+}
+
 static void varint(void **state)
 {
 	static const uint64_t numbers[] = {
@@ -166,9 +194,8 @@ static void varint(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(outer),
-		cmocka_unit_test(nonsense),
-		cmocka_unit_test(long_tracks),
+		cmocka_unit_test(outer),       cmocka_unit_test(nonsense),
+		cmocka_unit_test(long_tracks), cmocka_unit_test(many_tracks),
 		cmocka_unit_test(varint),
 	};
 

@@ -56,8 +56,26 @@ static int flush(struct spanlog *log, struct spanbytes *bytes)
 	r = spill_write(&log->spill, bytes->buffer.items, bytes->buffer.n);
 	if (r < 0)
 		return r;
+	log->n_buffered -= bytes->buffer.n;
 	bytes->buffer.n = 0;
 	return vec_push(&bytes->pieces, piece);
+}
+
+/* The same of all tracks, whose memory is freed. */
+static int flush_all(struct spanlog *log)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < 2 * log->tracks.n; i++) {
+		struct spanlog_track *track = &log->tracks.items[i / 2];
+		struct spanbytes *bytes = i % 2 ? &track->outer : &track->events;
+
+		if (bytes->buffer.n > 0)
+			r = flush(log, bytes);
+		if (r == 0)
+			vec_deinit(&bytes->buffer);
+	}
+	return r;
 }
 
 /* Add an entry of two numbers, which is never in two pieces. Return: 0 or negative errno. */
@@ -66,7 +84,9 @@ static int add_entry(struct spanlog *log, struct spanbytes *bytes, uint64_t a, u
 	uint8_t *p;
 	int r = 0;
 
-	if (bytes->buffer.n > PIECE_SIZE - ENTRY_MAX)
+	if (log->n_buffered > SPANLOG_BUFFERED_MAX - ENTRY_MAX)
+		r = flush_all(log);
+	else if (bytes->buffer.n > PIECE_SIZE - ENTRY_MAX)
 		r = flush(log, bytes);
 	if (r == 0)
 		r = vec_reserve(&bytes->buffer, ENTRY_MAX);
@@ -74,6 +94,7 @@ static int add_entry(struct spanlog *log, struct spanbytes *bytes, uint64_t a, u
 		return r;
 	p = bytes->buffer.items + bytes->buffer.n;
 	p = varint_put(varint_put(p, a), b);
+	log->n_buffered += (size_t)(p - bytes->buffer.items) - bytes->buffer.n;
 	bytes->buffer.n = (size_t)(p - bytes->buffer.items);
 	return 0;
 }

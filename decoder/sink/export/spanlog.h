@@ -6,7 +6,8 @@
  *
  * The spans of all tracks, kept until the stream is over, for formats that want one track after the
  * other. A span takes some six bytes, which go to a temporary file, so that the memory does not
- * depend on the length of the trace.
+ * depend on the length of the trace: of all tracks, SPANLOG_BUFFERED_MAX bytes are in memory at
+ * most.
  *
  * An outer function (see viewtracks.h) is logged when it is found, and is read where it begins:
  * before the first function of its part.
@@ -20,6 +21,8 @@
 #include "decoder/sink/export/viewtracks.h"
 #include "util/spill.h"
 #include "util/vec.h"
+
+#define SPANLOG_BUFFERED_MAX ((size_t)32 << 20)
 
 /* Numbers of spans: a gap has one by its reason, another mark by its kind, and a function by its
  * id. */
@@ -49,6 +52,7 @@ struct spanlog_track {
 struct spanlog {
 	struct spills spills; /* how much the file may have, at first */
 	struct spill spill;
+	size_t n_buffered;                /* bytes that are not in the file yet */
 	VEC(struct spanlog_track) tracks; /* by their ids */
 };
 
