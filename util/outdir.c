@@ -18,13 +18,33 @@ static bool is_part(const char *part, size_t size)
 bool outdir_is_name(const char name[static OUTDIR_NAME_MAX + 1])
 {
 	const size_t size = strnlen(name, OUTDIR_NAME_MAX + 1);
-	const char *slash = memchr(name, '/', size);
-	const size_t n_before = slash ? (size_t)(slash - name) : 0;
+	const char *part = name;
+	size_t n_parts = 1;
 
 	if (size > OUTDIR_NAME_MAX)
 		return false;
-	return slash ? is_part(name, n_before) && is_part(slash + 1, size - n_before - 1)
-		     : is_part(name, size);
+	for (const char *slash; (slash = strchr(part, '/')); part = slash + 1, n_parts++)
+		if (!is_part(part, (size_t)(slash - part)))
+			return false;
+	return is_part(part, size - (size_t)(part - name)) && n_parts <= OUTDIR_DEPTH_MAX;
+}
+
+/* Make the directories that @name has. Return: 0, or negative errno. */
+static int make_parents(int dir_fd, const char *name)
+{
+	char parent[OUTDIR_NAME_MAX + 1];
+
+	for (const char *slash = name; (slash = strchr(slash, '/')); slash++) {
+		const size_t size = (size_t)(slash - name);
+
+		if (size >= sizeof(parent))
+			return -ENAMETOOLONG;
+		memcpy(parent, name, size);
+		parent[size] = '\0';
+		if (mkdirat(dir_fd, parent, 0777) < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
 }
 
 int outdir_open_here(int dir_fd, const char *name, bool is_new)
@@ -35,6 +55,12 @@ int outdir_open_here(int dir_fd, const char *name, bool is_new)
 	struct stat st;
 	int r;
 
+	if (fd < 0 && errno == ENOENT && is_new) {
+		r = make_parents(dir_fd, name);
+		if (r < 0)
+			return r;
+		fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | flags, 0666);
+	}
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))

@@ -4,8 +4,8 @@
 /*
  * Output directory
  *
- * The one directory in which an output has its files, or directories that exist already and have
- * its files. A process that is not confined opens them itself. A confined process has a socket in
+ * The one directory in which an output has its files, directly or in directories there, which are
+ * made when the first file in them is created. A process that is not confined opens them itself. A confined process has a socket in
  * the place of the directory's descriptor, and the process at the other end opens them for it
  * (decoder/cmd/creator.h).
  */
@@ -15,7 +15,8 @@
 
 #include "base/base.h"
 
-#define OUTDIR_NAME_MAX 255
+#define OUTDIR_NAME_MAX  255
+#define OUTDIR_DEPTH_MAX 6 /* parts of a name */
 
 /* What is asked for. */
 enum outdir_what {
@@ -36,17 +37,16 @@ struct outdir_answer {
 };
 
 /*
- * Return: whether @name is that of a file in the directory itself, FILE, or in a directory there,
- *         DIRECTORY/FILE, and nothing in it is hidden.
+ * Return: whether @name is that of a file in the directory itself, FILE, or in directories there,
+ *         DIRECTORY/…/FILE, of at most OUTDIR_DEPTH_MAX parts, and nothing in it is hidden.
  */
 bool outdir_is_name(const char name[static OUTDIR_NAME_MAX + 1]);
 
 /*
  * Open the regular file @name in the directory @dir_fd for reading and writing.
  *
- * @is_new: create the file, which fails if anything has that name; otherwise the file must exist,
- * 	and
- *	is not truncated
+ * @is_new: create the file, which fails if anything has that name, and the directories that its
+ *	name has; otherwise the file must exist, and is not truncated
  *
  * Return: the descriptor, which the caller closes; or negative errno.
  */

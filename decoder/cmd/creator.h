@@ -4,9 +4,10 @@
 /*
  * Creator
  *
- * A process of its own that creates, opens and renames files in one directory. The decoder needs it
- * because the decoder is confined and may open no file for writing. The creator receives only names
- * in that directory from the decoder, and is confined itself.
+ * A process of its own that creates, opens and renames files in one directory, and makes
+ * directories for them there. The decoder needs it because the decoder is confined and may open no
+ * file for writing. The creator receives only names in that directory from the decoder, and is
+ * confined itself.
  */
 
 #include <sys/types.h>

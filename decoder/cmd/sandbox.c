@@ -29,7 +29,7 @@
 /* To give a file another name is to make it under that name and to remove it under the old one. */
 #define ACCESS_WRITE                                                   \
 	(LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | \
-	 LANDLOCK_ACCESS_FS_REMOVE_FILE)
+	 LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE)
 
 /*
  * A sanitized build is for tests: it looks for leaks at its end, by a thread of its own, /proc and
@@ -230,7 +230,12 @@ static const int allowed[] = {
 };
 
 /* System calls that a process that creates files needs in addition. */
-static const int allowed_creator[] = { SCMP_SYS(openat), SCMP_SYS(sendmsg), SCMP_SYS(renameat) };
+static const int allowed_creator[] = {
+	SCMP_SYS(openat),
+	SCMP_SYS(mkdirat),
+	SCMP_SYS(sendmsg),
+	SCMP_SYS(renameat),
+};
 
 /* System calls that starting and ending threads needs in addition. */
 static const int allowed_threads[] = { SCMP_SYS(set_robust_list), SCMP_SYS(rseq) };

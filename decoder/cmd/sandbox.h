@@ -36,7 +36,8 @@
 struct sandbox_root {
 	const char *path; /* NULL: the root is open at @fd */
 	int fd;           /* borrowed; only if @path is NULL */
-	bool writable;    /* files may be created, written and renamed in it, if sandbox.creates */
+	bool writable;    /* if sandbox.creates: files may be created, written and renamed in it,
+			   * and directories made */
 };
 
 struct sandbox {

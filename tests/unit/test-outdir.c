@@ -27,14 +27,16 @@ static void names(void **state)
 		const char *name;
 		bool is_name;
 	} rows[] = {
-		{ "a", true },       { "drmemtrace.sh.12.0000.trace", true },
-		{ "", false },       { ".", false },
-		{ "..", false },     { ".a", false },
-		{ "../a", false },   { "a/b", true },
-		{ "/tmp/a", false }, { "a/", false },
-		{ "a/.b", false },   { ".a/b", false },
-		{ "a/..", false },   { "a/b/c", false },
-		{ "a//b", false },   { "/a", false },
+		{ "a", true },           { "drmemtrace.sh.12.0000.trace", true },
+		{ "", false },           { ".", false },
+		{ "..", false },         { ".a", false },
+		{ "../a", false },       { "a/b", true },
+		{ "/tmp/a", false },     { "a/", false },
+		{ "a/.b", false },       { ".a/b", false },
+		{ "a/..", false },       { "a/b/c", true },
+		{ "a//b", false },       { "/a", false },
+		{ "a/b/c/d/e/f", true }, { "a/b/c/d/e/f/g", false },
+		{ "a/../b", false },
 	};
 	char name[OUTDIR_NAME_MAX + 1] = "";
 
@@ -77,6 +79,17 @@ static void try_all(int fd, int dir_fd, bool is_asked)
 	assert_int_equal(fstat(file, &st), 0);
 	assert_int_equal(st.st_size, 3);
 	(void)fd_close(file);
+
+	/* In directories that are made for it. */
+	file = outdir_open(fd, "one/two/three", true);
+	assert_true(file >= 0);
+	(void)fd_close(file);
+	assert_int_equal(outdir_open(fd, "one/two/three", true), -EEXIST);
+	assert_int_equal(outdir_open(fd, "one/three/four", false), -ENOENT);
+	assert_int_equal(outdir_open(fd, "new/two", true), -ENOTDIR);
+	assert_int_equal(unlinkat(dir_fd, "one/two/three", 0), 0);
+	assert_int_equal(unlinkat(dir_fd, "one/two", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(dir_fd, "one", AT_REMOVEDIR), 0);
 
 	/* Another name, which no other file may have. */
 	assert_int_equal(outdir_rename(fd, "new", "newer"), 0);

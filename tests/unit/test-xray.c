@@ -19,32 +19,16 @@
 
 #include "base/base.h"
 #include "decoder/sink/sinks.h"
+#include "tests/lib/statedmade.h"
 #include "tests/lib/tempdir.h"
 #include "util/fdr.h"
 
-#define STATED_MAX 64
-#define T0         UINT64_C(5000000000)
-
-static const struct ptd_symbol symbols[] = {
-	{ .name = "" },
-	{ .name = "f", .address = 0x1000 },
-	{ .name = "say \"hi\\;\"\n", .address = 0x2000 },
-	{ .name = "h(int)", .address = 0x3000 },
-};
-
-static const struct ptd_symbol *const by_id[] = { &symbols[0], &symbols[1], &symbols[2],
-						  &symbols[3] };
+#define T0 STATEDMADE_T0
 
 static char dir[TEMPDIR_SIZE];
 
 struct fixture {
-	struct ptd_info info;
-	struct ptd_object object;
-	struct ptd_slice slice;
-	struct ptd_stated_call stated[STATED_MAX];
-	struct ptd_mark marks[STATED_MAX];
-	struct ptd_batch batch;
-	struct ptd_sink *sink;
+	struct statedmade made;
 	uint8_t *bytes; /* of the file */
 	size_t size;
 	char text[4096];
@@ -53,38 +37,9 @@ struct fixture {
 
 static void init(struct fixture *f, const char *version)
 {
-	const char *const options[] = { version, NULL };
-
-	*f = (struct fixture){
-		.info = { .clock = PTD_CLOCK_NS, .realtime_offset_ns = 1000000000123456789 },
-		.slice = { .cpu = 2, .pid = 5, .tid = 70000, .comm = "my demo.x" },
-		.batch = { .symbols = by_id, .n_symbols = ARRAY_LEN(by_id) },
-	};
+	*f = (struct fixture){};
 	tempdir_make("xray", dir);
-	assert_int_equal(ptd_sink_open(&sink_xray, dir, &f->info, options, &f->sink), 0);
-}
-
-static void put(struct fixture *f, enum ptd_stated_kind kind, uint32_t symbol, uint64_t t)
-{
-	f->stated[f->batch.n_stated++] = (struct ptd_stated_call){
-		.t = t, .object = &f->object, .symbol = symbol, .kind = (uint8_t)kind
-	};
-}
-
-static void put_mark(struct fixture *f, enum ptd_mark_kind kind, uint64_t t)
-{
-	f->marks[f->batch.n_marks++] = (struct ptd_mark){
-		.kind = kind, .run = f->batch.n_stated, .t = t, .n_bytes = 9, .value = 0x2a
-	};
-}
-
-static void flush(struct fixture *f)
-{
-	f->batch.slice = &f->slice;
-	f->batch.stated = f->stated;
-	f->batch.marks = f->marks;
-	assert_int_equal(ptd_sink_batch(f->sink, &f->batch), 0);
-	f->batch.n_stated = f->batch.n_marks = 0;
+	statedmade_init(&f->made, &sink_xray, dir, version);
 }
 
 static void read_file(struct fixture *f, const char *name)
@@ -227,7 +182,7 @@ static void say_file(struct fixture *f, const char *name)
 
 static void deinit(struct fixture *f)
 {
-	ptd_sink_free(f->sink);
+	statedmade_deinit(&f->made);
 	tempdir_remove(dir);
 }
 
@@ -235,8 +190,8 @@ static void check(struct fixture *f, const char *expected)
 {
 	const struct ptd_stats stats = {};
 
-	flush(f);
-	assert_int_equal(ptd_sink_finish(f->sink, &stats), 0);
+	statedmade_flush(&f->made);
+	assert_int_equal(ptd_sink_finish(f->made.sink, &stats), 0);
 	say_file(f, "xray-log.my_demo_x.70000.0");
 	assert_string_equal(f->text, expected);
 }
@@ -250,14 +205,14 @@ static void check(struct fixture *f, const char *expected)
 /* Entries, exits, tail exits, and their ids in the order in which they come. */
 static void put_nested(struct fixture *f)
 {
-	put(f, PTD_STATED_ENTER, 3, T0);
-	put(f, PTD_STATED_ENTER, 1, T0 + 10);
-	put(f, PTD_STATED_TAIL, 1, T0 + 20);
-	put(f, PTD_STATED_ENTER, 2, T0 + 20);
-	put(f, PTD_STATED_TAIL, 2, T0 + 23);
-	put(f, PTD_STATED_ENTER, 1, T0 + 24);
-	put(f, PTD_STATED_LEAVE, 1, T0 + 30);
-	put(f, PTD_STATED_LEAVE, 3, T0 + 40);
+	statedmade_put(&f->made, PTD_STATED_ENTER, 3, T0);
+	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + 10);
+	statedmade_put(&f->made, PTD_STATED_TAIL, 1, T0 + 20);
+	statedmade_put(&f->made, PTD_STATED_ENTER, 2, T0 + 20);
+	statedmade_put(&f->made, PTD_STATED_TAIL, 2, T0 + 23);
+	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + 24);
+	statedmade_put(&f->made, PTD_STATED_LEAVE, 1, T0 + 30);
+	statedmade_put(&f->made, PTD_STATED_LEAVE, 3, T0 + 40);
 }
 
 static void newest(void **state)
@@ -268,7 +223,7 @@ static void newest(void **state)
 	init(&f, NULL);
 	put_nested(&f);
 	check(&f, HEAD5 "1 +0; 2 +10; ~2 +10; 3 +0; ~3 +3; 2 +1; /2 +6; /1 +10; ");
-	assert_null(ptd_sink_omission(f.sink));
+	assert_null(ptd_sink_omission(f.made.sink));
 	deinit(&f);
 }
 
@@ -281,22 +236,22 @@ static void oldest(void **state)
 	init(&f, "version=1");
 	put_nested(&f);
 	check(&f, HEAD1 "1 +0; 2 +10; ~2 +10; 3 +0; ~2 +3; 2 +1; /2 +6; /1 +10; end; ");
-	assert_non_null(ptd_sink_omission(f.sink));
+	assert_non_null(ptd_sink_omission(f.made.sink));
 	deinit(&f);
 }
 
 /* Time that needs more than 32 bits, goes back, or is on another CPU. */
 static void put_times(struct fixture *f)
 {
-	put(f, PTD_STATED_ENTER, 1, T0);
-	put(f, PTD_STATED_ENTER, 1, T0 + UINT32_MAX);
-	put(f, PTD_STATED_LEAVE, 1, T0 + 2 * (uint64_t)UINT32_MAX + 1);
-	put(f, PTD_STATED_ENTER, 1, T0 + 2);
-	flush(f);
-	f->slice.cpu = 3;
-	put(f, PTD_STATED_LEAVE, 1, T0 + 8600000000);
-	put_mark(f, PTD_MARK_PTWRITE, T0 + 8600000007);
-	put(f, PTD_STATED_LEAVE, 1, T0 + 8600000010);
+	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0);
+	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + UINT32_MAX);
+	statedmade_put(&f->made, PTD_STATED_LEAVE, 1, T0 + 2 * (uint64_t)UINT32_MAX + 1);
+	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + 2);
+	statedmade_flush(&f->made);
+	f->made.slice.cpu = 3;
+	statedmade_put(&f->made, PTD_STATED_LEAVE, 1, T0 + 8600000000);
+	statedmade_put_mark(&f->made, PTD_MARK_PTWRITE, T0 + 8600000007);
+	statedmade_put(&f->made, PTD_STATED_LEAVE, 1, T0 + 8600000010);
 }
 
 static void times(void **state)
@@ -323,17 +278,17 @@ static void below(void **state)
 
 	(void)state;
 	init(&f, NULL);
-	put(&f, PTD_STATED_ENTER, 1, T0);
-	put(&f, PTD_STATED_LEAVE, 1, T0 + 10);
-	put(&f, PTD_STATED_LEAVE, 2, T0 + 20);
-	put(&f, PTD_STATED_LEAVE, 3, T0 + 30);
-	put(&f, PTD_STATED_ENTER, 2, T0 + 40);
-	put_mark(&f, PTD_MARK_GAP, T0 + 50);
-	put(&f, PTD_STATED_ENTER, 1, T0 + 60);
-	flush(&f);
-	put(&f, PTD_STATED_LEAVE, 1, T0 + 70);
-	put(&f, PTD_STATED_LEAVE, 2, T0 + 80);
-	put(&f, PTD_STATED_ENTER, 3, T0 + 90);
+	statedmade_put(&f.made, PTD_STATED_ENTER, 1, T0);
+	statedmade_put(&f.made, PTD_STATED_LEAVE, 1, T0 + 10);
+	statedmade_put(&f.made, PTD_STATED_LEAVE, 2, T0 + 20);
+	statedmade_put(&f.made, PTD_STATED_LEAVE, 3, T0 + 30);
+	statedmade_put(&f.made, PTD_STATED_ENTER, 2, T0 + 40);
+	statedmade_put_mark(&f.made, PTD_MARK_GAP, T0 + 50);
+	statedmade_put(&f.made, PTD_STATED_ENTER, 1, T0 + 60);
+	statedmade_flush(&f.made);
+	statedmade_put(&f.made, PTD_STATED_LEAVE, 1, T0 + 70);
+	statedmade_put(&f.made, PTD_STATED_LEAVE, 2, T0 + 80);
+	statedmade_put(&f.made, PTD_STATED_ENTER, 3, T0 + 90);
 	check(&f, HEAD5 "3 +0; 2 +0; 1 +0; /1 +10; /2 +10; /3 +10; 2 +10; /2 +10; "
 			"event +0 gap: overflow, 9 bytes lost; cpu 2 60; 2 +0; 1 +0; /1 +10; "
 			"/2 +10; 3 +10; event +0 end; /3 +0; ");
@@ -351,14 +306,14 @@ static void below_much(void **state)
 	(void)state;
 	init(&f, NULL);
 	for (size_t i = 0; i < n; i++) {
-		put(&f, i % 2 ? PTD_STATED_LEAVE : PTD_STATED_ENTER, 1, T0 + i);
-		if (i % STATED_MAX == STATED_MAX - 1)
-			flush(&f);
+		statedmade_put(&f.made, i % 2 ? PTD_STATED_LEAVE : PTD_STATED_ENTER, 1, T0 + i);
+		if (i % STATEDMADE_MAX == STATEDMADE_MAX - 1)
+			statedmade_flush(&f.made);
 	}
-	put(&f, PTD_STATED_LEAVE, 2, T0 + n);
-	put(&f, PTD_STATED_LEAVE, 3, T0 + n);
-	flush(&f);
-	assert_int_equal(ptd_sink_finish(f.sink, &stats), 0);
+	statedmade_put(&f.made, PTD_STATED_LEAVE, 2, T0 + n);
+	statedmade_put(&f.made, PTD_STATED_LEAVE, 3, T0 + n);
+	statedmade_flush(&f.made);
+	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, "xray-log.my_demo_x.70000.0");
 	assert_int_equal(f.size,
 			 FDR_HEADER_SIZE + 5 * FDR_METADATA_SIZE + (n + 4) * FDR_FUNCTION_SIZE);
@@ -386,8 +341,8 @@ static void map(void **state)
 	(void)state;
 	init(&f, NULL);
 	put_nested(&f);
-	flush(&f);
-	assert_int_equal(ptd_sink_finish(f.sink, &stats), 0);
+	statedmade_flush(&f.made);
+	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, "map.elf");
 	header = (const void *)f.bytes;
 	assert_memory_equal(header->e_ident, ELFMAG, SELFMAG);
@@ -432,9 +387,9 @@ static void failures(void **state)
 	/* The directory is gone. */
 	init(&f, NULL);
 	put_nested(&f);
-	flush(&f);
+	statedmade_flush(&f.made);
 	tempdir_remove(dir);
-	assert_int_equal(ptd_sink_finish(f.sink, &stats), -ENOENT);
+	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), -ENOENT);
 	deinit(&f);
 }
 

@@ -117,8 +117,7 @@ static int bound_memory(struct xray *xray)
 
 		if (!thread)
 			continue;
-		r = xray_file_flush(&thread->file);
-		vec_deinit(&thread->file.buffer);
+		r = threadfile_leave_memory(&thread->file.out);
 	}
 	return r;
 }
@@ -326,7 +325,7 @@ static void xray_free(void *state)
 	for (size_t i = 0; i < xray->threads.n; i++)
 		thread_free(xray->threads.items[i]);
 	vec_deinit(&xray->threads);
-	xray_files_deinit(&xray->files);
+	threadfiles_deinit(&xray->files.out);
 	map_deinit(&xray->by_slice);
 	open_stacks_deinit(&xray->stacks);
 	callfeed_deinit(&xray->feed);
@@ -351,11 +350,9 @@ static int xray_open(const struct ptd_sink_config *config, struct ptd_output *ou
 		return -ENOMEM;
 	xray->info = config->info;
 	xray->files = (struct xray_files){
-		.dir_fd = config->fd,
-		.room = config->room,
+		.out = { .dir_fd = config->fd, .room = config->room, .fd = -1 },
 		.version = (uint16_t)version,
 		.frequency = config->info->clock == PTD_CLOCK_NS ? NS_PER_S : 0,
-		.fd = -1,
 	};
 	r = callfeed_init(&xray->feed, config->info);
 	if (r < 0) {
@@ -407,7 +404,7 @@ static int xray_finish(void *state, const struct ptd_stats *stats, struct ptd_ou
 	if (r < 0)
 		return r;
 	functions = ptd_calls_functions(xray->feed.layer, &n);
-	return xray_map_write(xray->files.dir_fd, xray->files.room, functions, n);
+	return xray_map_write(xray->files.out.dir_fd, xray->files.out.room, functions, n);
 }
 
 static const char *xray_omission(void *state)

@@ -9,170 +9,14 @@
 #include <string.h>
 
 #include "ptd/record.h"
-#include "util/outdir.h"
 
-#define PART        ".part"
-#define COMM_MAX    64
-#define BUFFER_SIZE ((size_t)64 << 10) /* bytes that are written together, and moved together */
-#define NS_PER_S    INT64_C(1000000000)
-#define NS_PER_US   1000
+#define COMM_MAX  64
+#define NS_PER_S  INT64_C(1000000000)
+#define NS_PER_US 1000
 
 /* Offset of the record of extents, and of its data. */
 #define EXTENTS    FDR_HEADER_SIZE
 #define EXTENTS_AT (EXTENTS + 1)
-
-void xray_files_deinit(struct xray_files *files)
-{
-	files->fd = fd_close(files->fd);
-	files->open = NULL;
-}
-
-/* --- bytes in the file ------------------------------------------------------------------------ */
-
-static int name_part(const struct xray_file *file, char **ret_part)
-{
-	if (asprintf(ret_part, "%s" PART, file->name) >= 0)
-		return 0;
-	*ret_part = NULL;
-	return -ENOMEM;
-}
-
-/* Close the file that is open. Some file systems report only here that the disk is full. */
-static int close_open(struct xray_files *files)
-{
-	const int fd = files->fd;
-
-	files->fd = -1;
-	files->open = NULL;
-	return fd >= 0 && close(fd) < 0 ? -errno : 0;
-}
-
-/* Make sure that it is the file that is open. */
-static int use(struct xray_file *file)
-{
-	struct xray_files *files = file->files;
-	_cleanup_(freep) char *part = NULL;
-	int r;
-
-	if (files->open == file)
-		return 0;
-	r = close_open(files);
-	if (r == 0)
-		r = name_part(file, &part);
-	if (r == 0)
-		r = outdir_open(files->dir_fd, part, !file->is_there);
-	if (r < 0)
-		return r;
-	files->fd = r;
-	files->open = file;
-	file->is_there = true;
-	return 0;
-}
-
-static int write_at(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
-{
-	while (size > 0) {
-		const ssize_t n = pwrite(fd, bytes, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		bytes += n;
-		size -= (size_t)n;
-		offset += (size_t)n;
-	}
-	return 0;
-}
-
-static int read_at(int fd, uint8_t *bytes, size_t size, uint64_t offset)
-{
-	while (size > 0) {
-		const ssize_t n = pread(fd, bytes, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		bytes += n;
-		size -= (size_t)n;
-		offset += (size_t)n;
-	}
-	return 0;
-}
-
-int xray_file_flush(struct xray_file *file)
-{
-	uint64_t *room = file->files->room;
-	const size_t n = file->buffer.n;
-	int r;
-
-	if (n == 0)
-		return 0;
-	if (room && n > *room)
-		return -EFBIG;
-	r = use(file);
-	if (r == 0)
-		r = write_at(file->files->fd, file->buffer.items, n, file->n_written);
-	if (r < 0)
-		return r;
-	if (room)
-		*room -= n;
-	file->n_written += n;
-	file->buffer.n = 0;
-	return 0;
-}
-
-/* Move what is in the file from @offset on back by @n bytes, from the end on. */
-static int move_back(struct xray_file *file, uint64_t offset, size_t n)
-{
-	uint64_t end = file->n_written;
-	uint8_t *piece = malloc(BUFFER_SIZE);
-	int r = piece ? use(file) : -ENOMEM;
-
-	while (r == 0 && end > offset) {
-		const uint64_t left = end - offset;
-		const size_t size = left < BUFFER_SIZE ? (size_t)left : BUFFER_SIZE;
-
-		end -= size;
-		r = read_at(file->files->fd, piece, size, end);
-		if (r == 0)
-			r = write_at(file->files->fd, piece, size, end + n);
-	}
-	free(piece);
-	return r;
-}
-
-/* Insert @n bytes at @offset. */
-static int insert(struct xray_file *file, uint64_t offset, const uint8_t *bytes, size_t n)
-{
-	uint8_t *at;
-	int r;
-
-	if (offset < file->n_written) {
-		r = xray_file_flush(file);
-		if (r == 0 && file->files->room && n > *file->files->room)
-			r = -EFBIG;
-		if (r == 0)
-			r = move_back(file, offset, n);
-		if (r == 0)
-			r = write_at(file->files->fd, bytes, n, offset);
-		if (r < 0)
-			return r;
-		if (file->files->room)
-			*file->files->room -= n;
-		file->n_written += n;
-		return 0;
-	}
-	r = vec_reserve(&file->buffer, n);
-	if (r < 0)
-		return r;
-	at = file->buffer.items + (offset - file->n_written);
-	memmove(at + n, at, file->n_written + file->buffer.n - offset);
-	memcpy(at, bytes, n);
-	file->buffer.n += n;
-	return 0;
-}
 
 /* --- records ---------------------------------------------------------------------------------- */
 
@@ -194,22 +38,10 @@ static uint8_t *put64(uint8_t *p, uint64_t v)
 	return p + sizeof(v);
 }
 
-/* Return: room for @size bytes, which count as written; NULL: there is none. */
-static uint8_t *add(struct xray_file *file, size_t size)
-{
-	uint8_t *p;
-
-	if (file->buffer.n_capacity - file->buffer.n < size && vec_reserve(&file->buffer, size) < 0)
-		return NULL;
-	p = file->buffer.items + file->buffer.n;
-	file->buffer.n += size;
-	return p;
-}
-
 /* Return: where the data of a new metadata record, which are 0, are to be put; or NULL. */
 static uint8_t *add_metadata(struct xray_file *file, enum fdr_kind kind)
 {
-	uint8_t *p = add(file, FDR_METADATA_SIZE);
+	uint8_t *p = threadfile_add(&file->out, FDR_METADATA_SIZE);
 
 	if (!p)
 		return NULL;
@@ -261,11 +93,6 @@ static int go_to(struct xray_file *file, uint64_t t, uint32_t cpu, uint32_t *ret
 	return 0;
 }
 
-static int flush_if_full(struct xray_file *file)
-{
-	return file->buffer.n < BUFFER_SIZE ? 0 : xray_file_flush(file);
-}
-
 int xray_file_function(struct xray_file *file, uint64_t t, uint32_t cpu, enum fdr_action action,
 		       uint32_t function)
 {
@@ -278,11 +105,11 @@ int xray_file_function(struct xray_file *file, uint64_t t, uint32_t cpu, enum fd
 	r = go_to(file, t, cpu, &delta);
 	if (r < 0)
 		return r;
-	p = add(file, FDR_FUNCTION_SIZE);
+	p = threadfile_add(&file->out, FDR_FUNCTION_SIZE);
 	if (!p)
 		return -ENOMEM;
 	(void)put_function(p, action, function, delta);
-	return flush_if_full(file);
+	return threadfile_flush_if_full(&file->out);
 }
 
 int xray_file_event(struct xray_file *file, uint64_t t, uint32_t cpu, const char *text)
@@ -307,11 +134,11 @@ int xray_file_event(struct xray_file *file, uint64_t t, uint32_t cpu, const char
 		(void)put64(p, file->t + delta);
 	else
 		(void)put32(p, delta);
-	p = add(file, size);
+	p = threadfile_add(&file->out, size);
 	if (!p)
 		return -ENOMEM;
 	memcpy(p, text, size);
-	return flush_if_full(file);
+	return threadfile_flush_if_full(&file->out);
 }
 
 /* --- sections --------------------------------------------------------------------------------- */
@@ -331,7 +158,7 @@ static int end_section(struct xray_file *file)
 		return -ENOMEM;
 	for (size_t i = n; i-- > 0;)
 		p = put_function(p, FDR_ENTRY, file->below.items[i], 0);
-	r = insert(file, file->section, entries, n * FDR_FUNCTION_SIZE);
+	r = threadfile_insert(&file->out, file->section, entries, n * FDR_FUNCTION_SIZE);
 	free(entries);
 	vec_deinit(&file->below);
 	return r;
@@ -344,7 +171,7 @@ int xray_file_section(struct xray_file *file, uint64_t t, uint32_t cpu)
 	/* The entries need the time: they have no ticks of their own. */
 	if (r == 0 && (t > file->t || cpu != file->cpu))
 		r = add_cpu(file, t > file->t ? t : file->t, cpu);
-	file->section = file->n_written + file->buffer.n;
+	file->section = threadfile_size(&file->out);
 	file->has_section = true;
 	return r;
 }
@@ -372,16 +199,16 @@ static int make_name(struct xray_file *file, const struct xray_file_head *head)
 		comm[n++] = is_plain ? *p : '_';
 	}
 	comm[n] = '\0';
-	if (asprintf(&file->name, "xray-log.%s.%" PRIu32 ".%" PRIu32, n > 0 ? comm : "unknown",
+	if (asprintf(&file->out.name, "xray-log.%s.%" PRIu32 ".%" PRIu32, n > 0 ? comm : "unknown",
 		     head->tid, head->thread) >= 0)
 		return 0;
-	file->name = NULL;
+	file->out.name = NULL;
 	return -ENOMEM;
 }
 
 static int add_header(struct xray_file *file)
 {
-	uint8_t *p = add(file, FDR_HEADER_SIZE);
+	uint8_t *p = threadfile_add(&file->out, FDR_HEADER_SIZE);
 
 	if (!p)
 		return -ENOMEM;
@@ -427,7 +254,7 @@ int xray_file_begin(struct xray_file *file, struct xray_files *files,
 	const bool is_newest = files->version > 1;
 	int r;
 
-	*file = (struct xray_file){ .files = files };
+	*file = (struct xray_file){ .files = files, .out.files = &files->out };
 	r = make_name(file, head);
 	if (r == 0)
 		r = add_header(file);
@@ -447,44 +274,34 @@ int xray_file_begin(struct xray_file *file, struct xray_files *files,
 /* Write the sizes of the block, which are known now. */
 static int patch_sizes(struct xray_file *file)
 {
-	uint64_t size = file->n_written - FDR_HEADER_SIZE;
+	uint64_t size = threadfile_size(&file->out) - FDR_HEADER_SIZE;
 	uint8_t bytes[sizeof(size)];
 	int r;
 
 	(void)put64(bytes, size);
-	r = write_at(file->files->fd, bytes, sizeof(bytes), FDR_HEADER_DATA_SIZE);
+	r = threadfile_patch(&file->out, FDR_HEADER_DATA_SIZE, bytes, sizeof(bytes));
 	if (r < 0 || file->files->version == 1)
 		return r;
 	(void)put64(bytes, size - FDR_METADATA_SIZE);
-	return write_at(file->files->fd, bytes, sizeof(bytes), EXTENTS_AT);
+	return threadfile_patch(&file->out, EXTENTS_AT, bytes, sizeof(bytes));
 }
 
 int xray_file_finish(struct xray_file *file)
 {
-	_cleanup_(freep) char *part = NULL;
 	int r = end_section(file);
 
 	if (r == 0 && file->files->version == 1 && !add_metadata(file, FDR_END_OF_BUFFER))
 		r = -ENOMEM;
 	if (r == 0)
-		r = xray_file_flush(file);
-	if (r == 0)
-		r = use(file);
+		r = threadfile_flush(&file->out);
 	if (r == 0)
 		r = patch_sizes(file);
-	if (r == 0)
-		r = close_open(file->files);
-	if (r == 0)
-		r = name_part(file, &part);
-	return r < 0 ? r : outdir_rename(file->files->dir_fd, part, file->name);
+	return r < 0 ? r : threadfile_finish(&file->out);
 }
 
 void xray_file_deinit(struct xray_file *file)
 {
-	if (file->files && file->files->open == file)
-		xray_files_deinit(file->files);
-	free(file->name);
-	vec_deinit(&file->buffer);
+	threadfile_deinit(&file->out);
 	vec_deinit(&file->below);
 	*file = (struct xray_file){};
 }

@@ -4,7 +4,8 @@
 /*
  * XRay file
  *
- * The flight data recorder file of one thread (util/fdr.h): one block, in version 1 or 5.
+ * The flight data recorder file (util/fdr.h) of one thread (threadfile.h): one block, in version 1
+ * or 5.
  *
  * Time does not go back in a file: where the clocks of CPUs differ, a record has the latest time so
  * far.
@@ -13,9 +14,6 @@
  * returns to them. Their entries belong to the beginning of their section of the file, which is the
  * trace up to the first gap, or from one gap to the next. They are kept until the section ends, and
  * put there; what stands behind them is moved.
- *
- * There may be thousands of files, so one at a time is open; the others have what is to be written
- * in memory.
  */
 
 #include <stdbool.h>
@@ -23,26 +21,20 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/sink/export/threadfile.h"
 #include "util/fdr.h"
 #include "util/vec.h"
 
 /* What all files of a directory share. */
 struct xray_files {
-	int dir_fd;     /* the directory (util/outdir.h); borrowed */
-	uint64_t *room; /* bytes that may still be written; NULL: no limit; borrowed */
+	struct threadfiles out;
 	uint16_t version;
 	uint64_t frequency; /* ticks per second; 0: not known */
-
-	int fd;                 /* of the file that is open, or -1 */
-	struct xray_file *open; /* that; borrowed */
 };
 
 struct xray_file {
 	struct xray_files *files; /* borrowed; NULL until it is begun */
-	char *name;               /* without ".part" */
-	bool is_there;            /* it was created */
-	VEC(uint8_t) buffer;      /* what is to be written behind @n_written */
-	uint64_t n_written;
+	struct threadfile out;
 	uint64_t t;   /* of the last record that has a time */
 	uint32_t cpu; /* of the last record that has one */
 
@@ -52,9 +44,6 @@ struct xray_file {
 	below; /* ids of the functions whose entries are to be put there, the innermost
 				first */
 };
-
-/* Close what is open. */
-void xray_files_deinit(struct xray_files *files);
 
 /* Whose file it is, and when its first record is. */
 struct xray_file_head {
@@ -87,9 +76,6 @@ _must_check_ int xray_file_below(struct xray_file *file, uint32_t function);
 /* Write a custom event with the bytes of @text. */
 _must_check_ int xray_file_event(struct xray_file *file, uint64_t t, uint32_t cpu,
 				 const char *text);
-
-/* Write what is in memory, to make room there. */
-_must_check_ int xray_file_flush(struct xray_file *file);
 
 /* Write the end, and give the file its name. */
 _must_check_ int xray_file_finish(struct xray_file *file);
