@@ -5,9 +5,9 @@
  * Output directory
  *
  * The one directory in which an output has its files, directly or in directories there, which are
- * made when the first file in them is created. A process that is not confined opens them itself. A confined process has a socket in
- * the place of the directory's descriptor, and the process at the other end opens them for it
- * (decoder/cmd/creator.h).
+ * made when the first file in them is created. A process that is not confined opens them itself. A
+ * confined process has a socket in the place of the directory's descriptor, and the process at the
+ * other end opens them for it (decoder/cmd/creator.h).
  */
 
 #include <stdbool.h>

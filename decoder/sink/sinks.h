@@ -21,6 +21,7 @@ extern const struct ptd_sink_ops sink_functions;
 extern const struct ptd_sink_ops sink_fxt;
 extern const struct ptd_sink_ops sink_html;
 extern const struct ptd_sink_ops sink_latency;
+extern const struct ptd_sink_ops sink_ovni;
 extern const struct ptd_sink_ops sink_pprof;
 extern const struct ptd_sink_ops sink_sideband;
 extern const struct ptd_sink_ops sink_speedscope;
