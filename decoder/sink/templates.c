@@ -15,9 +15,14 @@ void templates_deinit(struct templates *templates)
 	templates->size = 0;
 }
 
+bool templates_exceed(const struct templates *templates)
+{
+	return templates->size > SIZE_MAX_KEPT;
+}
+
 void templates_limit(struct templates *templates)
 {
-	if (templates->size <= SIZE_MAX_KEPT)
+	if (!templates_exceed(templates))
 		return;
 	memset(templates->blocks.items, 0, templates->blocks.n * sizeof(*templates->blocks.items));
 	memset(templates->lately, 0, sizeof(templates->lately));

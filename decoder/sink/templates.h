@@ -9,6 +9,7 @@
  * member is struct template.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,9 @@ struct templates {
 };
 
 void templates_deinit(struct templates *templates);
+
+/* Return: whether there are too many templates. */
+bool templates_exceed(const struct templates *templates);
 
 /* If there are too many templates, forget all of them. Pointers to them are then void. */
 void templates_limit(struct templates *templates);

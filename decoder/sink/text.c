@@ -28,11 +28,14 @@
  *
  * Except for its first columns, a line depends only on the block and the address at which it is
  * mapped. The lines of a block are therefore made once, with the first columns of the slice, and
- * then copied. The time is put into the copies.
+ * then copied. The time is put into the copies. Each thread has lines of its own, because it
+ * changes their first columns; but what comes behind these it copies from lines that another thread
+ * has made, if there are any.
  */
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,6 +46,8 @@
 #include "decoder/sink/templates.h"
 #include "decoder/x86/text.h"
 #include "ptd/decode.h"
+#include "util/map.h"
+#include "util/mutex.h"
 #include "util/vec.h"
 
 #define NAME_MAX_SHOWN 1024 /* bytes of the name of a symbol or an object; longer names are cut */
@@ -59,10 +64,18 @@
 /* The lines of one block, mapped at one address, with first columns of any slice and time. */
 struct lines {
 	struct template template;
+	const struct ptd_block *block;
 	uint64_t slice_text; /* of their first columns: see struct memory */
 	size_t head_size;    /* bytes of the first columns of each line */
 	size_t n;
 	uint32_t starts[]; /* offsets of each line in the text, and of the end; then the text */
+};
+
+/* The lines of all threads: those of a block at an address that were made last. */
+struct all_lines {
+	pthread_mutex_t mutex; /* held while lines of another thread are read, or forgotten */
+	struct map map;        /* see key_of(): struct lines; another block may have the same key */
+	size_t n_threads;      /* that make lines; if it is one, none are kept here */
 };
 
 /* Which columns there are, and how times are written. */
@@ -71,6 +84,7 @@ struct text {
 	bool bytes, process;
 	struct ptd_decoder *decoder; /* borrowed; NULL unless positions are shown */
 	enum ptd_show_positions positions;
+	struct all_lines *all_lines; /* owned by the sink */
 };
 
 /* What one thread keeps between two batches. */
@@ -195,19 +209,15 @@ static int make_line(const struct text *columns, const struct ptd_batch *batch,
 	return (int)n;
 }
 
-static char *text_of(struct lines *lines)
+static char *text_of(const struct lines *lines)
 {
-	return (char *)&lines->starts[lines->n + 1];
+	return (char *)(uintptr_t)&lines->starts[lines->n + 1];
 }
 
-/* Add a line, with the first columns, to the scratch. Return: 0 or -ENOMEM. */
-static int push_line(struct memory *memory, const struct ptd_batch *batch,
-		     const struct ptd_run *run, size_t i)
+/* Add a line, of the bytes behind its first columns, to the scratch. Return: 0 or -ENOMEM. */
+static int push_line(struct memory *memory, const char *line, size_t size)
 {
-	char line[LINE_SIZE];
-	const int n = make_line(&memory->text, batch, run, i, line);
-	const size_t size = n < 0 ? 0 : (size_t)n;
-	const int r = n < 0 ? n : vec_reserve(&memory->scratch, memory->head_size + size);
+	const int r = vec_reserve(&memory->scratch, memory->head_size + size);
 
 	if (r < 0)
 		return r;
@@ -218,37 +228,128 @@ static int push_line(struct memory *memory, const struct ptd_batch *batch,
 	return 0;
 }
 
+/* Begin line @i in the scratch, which is the end of the template: the starts, and then the text. */
+static void begin_line(struct memory *memory, const struct ptd_block *block, size_t i)
+{
+	const size_t starts_size = (block->n_insns + (size_t)1) * sizeof(uint32_t);
+	const uint32_t start = (uint32_t)(memory->scratch.n - starts_size);
+
+	memcpy(memory->scratch.items + i * sizeof(start), &start, sizeof(start));
+}
+
+/* Make the lines of the block. Return: 0 or -ENOMEM. */
+static int push_made(struct memory *memory, const struct ptd_batch *batch,
+		     const struct ptd_run *run)
+{
+	for (size_t i = 0; i < run->block->n_insns; i++) {
+		char line[LINE_SIZE];
+		const int n = make_line(&memory->text, batch, run, i, line);
+
+		if (n < 0)
+			return n;
+		begin_line(memory, run->block, i);
+		if (push_line(memory, line, (size_t)n) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Copy the lines @from, with other first columns. Return: 0 or -ENOMEM. */
+static int push_copied(struct memory *memory, const struct lines *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		const size_t start = from->starts[i] + from->head_size;
+
+		begin_line(memory, from->block, i);
+		if (push_line(memory, text_of(from) + start, from->starts[i + 1] - start) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static uint64_t key_of(const struct ptd_block *block, uint64_t base)
+{
+	return base + ((uint64_t)block->id << 32);
+}
+
+/* Take the lines of another thread, if it has made them. */
+static int push_shared(struct memory *memory, const struct ptd_run *run, bool *ret_found)
+{
+	struct all_lines *all = memory->text.all_lines;
+	const struct lines *lines;
+	const uint64_t *known;
+	int r = 0;
+
+	*ret_found = false;
+	if (__atomic_load_n(&all->n_threads, __ATOMIC_RELAXED) < 2)
+		return 0;
+	(void)pthread_mutex_lock(&all->mutex);
+	known = map_get(&all->map, key_of(run->block, run->base));
+	lines = known ? (const struct lines *)(uintptr_t)*known : NULL;
+	if (lines && lines->block == run->block && lines->template.base == run->base) {
+		*ret_found = true;
+		r = push_copied(memory, lines);
+	}
+	(void)pthread_mutex_unlock(&all->mutex);
+	return r;
+}
+
+/* Let other threads take the lines. */
+static int share_lines(struct memory *memory, const struct lines *lines)
+{
+	struct all_lines *all = memory->text.all_lines;
+	int r;
+
+	if (__atomic_load_n(&all->n_threads, __ATOMIC_RELAXED) < 2)
+		return 0;
+	(void)pthread_mutex_lock(&all->mutex);
+	r = map_put(&all->map, key_of(lines->block, lines->template.base), (uintptr_t)lines);
+	(void)pthread_mutex_unlock(&all->mutex);
+	return r;
+}
+
+/* No thread may take lines that another one is going to forget. */
+static void unshare_lines(struct memory *memory)
+{
+	struct all_lines *all = memory->text.all_lines;
+
+	(void)pthread_mutex_lock(&all->mutex);
+	map_deinit(&all->map);
+	(void)pthread_mutex_unlock(&all->mutex);
+}
+
 static int make_lines(struct memory *memory, const struct ptd_batch *batch,
 		      const struct ptd_run *run, struct lines **ret_lines)
 {
 	const struct ptd_block *block = run->block;
 	const size_t starts_size = (block->n_insns + (size_t)1) * sizeof(uint32_t);
 	struct lines *lines;
+	bool is_found;
 	int r;
 
-	/* The scratch is the end of the template: the starts, and then the text. */
 	memory->scratch.n = 0;
 	r = vec_reserve(&memory->scratch, starts_size);
 	if (r < 0)
 		return r;
 	memory->scratch.n = starts_size;
-	for (size_t i = 0; i <= block->n_insns; i++) {
-		const uint32_t start = (uint32_t)(memory->scratch.n - starts_size);
-
-		memcpy(memory->scratch.items + i * sizeof(start), &start, sizeof(start));
-		if (i < block->n_insns && push_line(memory, batch, run, i) < 0)
-			return -ENOMEM;
-	}
+	r = push_shared(memory, run, &is_found);
+	if (r == 0 && !is_found)
+		r = push_made(memory, batch, run);
+	if (r < 0)
+		return r;
+	begin_line(memory, block, block->n_insns);
 
 	lines = templates_alloc(&memory->templates, sizeof(*lines) + memory->scratch.n);
 	if (!lines)
 		return -ENOMEM;
+	lines->block = block;
 	lines->slice_text = memory->slice_text;
 	lines->head_size = memory->head_size;
 	lines->n = block->n_insns;
 	memcpy(lines->starts, memory->scratch.items, memory->scratch.n);
 	*ret_lines = lines;
-	return templates_add(&memory->templates, block, run->base, &lines->template);
+	r = templates_add(&memory->templates, block, run->base, &lines->template);
+	return r == 0 && !is_found ? share_lines(memory, lines) : r;
 }
 
 /* Put the first columns of this slice, which have as many bytes with the time, into all lines. */
@@ -408,6 +509,8 @@ static int text_expand(const void *state, void *userdata, const struct ptd_batch
 	int r = 0;
 
 	(void)state;
+	if (templates_exceed(&memory->templates))
+		unshare_lines(memory);
 	templates_limit(&memory->templates);
 	head_set_slice(memory, batch->slice);
 	for (size_t i = 0; i <= batch->n_runs && r == 0; i++) {
@@ -432,6 +535,7 @@ static int text_remember(const void *state, void **ret_memory)
 		return -ENOMEM;
 	memory->text = *(const struct text *)state;
 	memory->times.clock = memory->text.clock;
+	(void)__atomic_add_fetch(&memory->text.all_lines->n_threads, 1, __ATOMIC_RELAXED);
 	*ret_memory = memory;
 	return 0;
 }
@@ -440,6 +544,7 @@ static void text_forget(void *userdata)
 {
 	struct memory *memory = userdata;
 
+	unshare_lines(memory);
 	templates_deinit(&memory->templates);
 	vec_deinit(&memory->scratch);
 	free(memory);
@@ -447,7 +552,12 @@ static void text_forget(void *userdata)
 
 static void text_free(void *state)
 {
-	free(state);
+	struct text *text = state;
+
+	map_deinit(&text->all_lines->map);
+	(void)pthread_mutex_destroy(&text->all_lines->mutex);
+	free(text->all_lines);
+	free(text);
 }
 
 static void put_title(const struct text *text, struct ptd_output *output,
@@ -466,6 +576,12 @@ static int text_open(const struct ptd_sink_config *config, struct ptd_output *ou
 
 	if (!text)
 		return -ENOMEM;
+	text->all_lines = calloc(1, sizeof(*text->all_lines));
+	if (!text->all_lines) {
+		free(text);
+		return -ENOMEM;
+	}
+	mutex_init_short(&text->all_lines->mutex);
 	output_fit(output);
 	is_wide = output->columns == 0 || output->columns >= COLUMNS_BYTES;
 	text->clock = config->info->clock;
