@@ -4,8 +4,8 @@
 # Memory while decoding grows with what is mapped, not with the length of the trace: from a trace that is
 # repeated 4 times to one that is repeated 20 times, PT and switches, the peak grows by 10 % and 6 MiB at the most; so it
 # does for a bare stream. (Once, tables that are too long for memory take some more: they are mapped.) In long
-# runs also from 64 MB of PT to 1 GB: 64 MiB more at the most, and 15 % of time for each MB; by the functions
-# and calls of a recording, too.
+# runs also from 64 MB of PT to 1 GB: 64 MiB more at the most, and 15 % of time for each MB, with one thread and with
+# eight; by the functions and calls of a recording, too. ONLY is a pattern of the long runs (*).
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64 "${CC:-cc}"
 [[ -z ${PTD_ASAN:-} ]] || skip "the sanitizers' own memory grows"
@@ -38,12 +38,12 @@ decode() {
 	rm "$T/in" "$T/addresses"
 }
 
-# long_run FORMAT WHAT BYTES MB: as many times as give so many MB, of BYTES each.
+# long_run FORMAT THREADS WHAT BYTES MB: as many times as give so many MB, of BYTES each.
 long_run() {
-	$2 $(($4 * 1000000 / $3))
-	measure -f "$1" -o /dev/null "${args[@]}"
-	per_mb=$((1000 * user / $4))
-	echo "$1 of $2, $4 MB: peak $peak KiB, $user ms of user CPU: $per_mb us for each MB"
+	$3 $(($5 * 1000000 / $4))
+	measure --threads "$2" -f "$1" -o /dev/null "${args[@]}"
+	per_mb=$((1000 * user / $5))
+	echo "$1 of $3, $2 threads, $5 MB: peak $peak KiB, $user ms of user CPU: $per_mb us for each MB"
 	rm "$T/in"
 }
 
@@ -68,8 +68,11 @@ for what in recording bare; do
 done
 
 [[ -n ${PTD_LONG:-} ]] || exit 0
-recording="recording $(stat -c %s "$T/it/data")"
-for what in "summary $recording" "summary bare $(stat -c %s "$T/pt")" "functions $recording" "calls $recording"; do
+recording="recording $(stat -c %s "$T/it/data")" bare="bare $(stat -c %s "$T/pt")"
+for what in "summary 1 $recording" "summary 8 $recording" "summary 1 $bare" "summary 8 $bare" "functions 1 $recording" \
+	"calls 1 $recording" "calls 8 $recording"; do
+	# shellcheck disable=SC2053 # it is a pattern
+	[[ $what == ${ONLY:-*} ]] || continue
 	long_run $what 64
 	peak1=$peak per_mb1=$per_mb
 	long_run $what 1024
