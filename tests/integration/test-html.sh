@@ -31,6 +31,15 @@ node tests/tools/report.mjs "$T/hostile.html" >"$T/said" || fail "the report of 
 grep -qF '</script><script>alert(1)</script>' "$T/said" || fail "the first name is missing"
 grep -qF '<!--<img src=x onerror=\"alert(1)\">&amp;\u0001' "$T/said" || fail "the second name is missing"
 
+if [[ -d $DATA/ovf01 ]]; then
+	echo "--- overflows, and no time"
+	for name in ovf01 hello; do
+		"$O/ptdecode" --raw-pt "$DATA/$name/pt.bin" --raw-pages "$DATA/$name/code.addr,$DATA/$name/code.bin" \
+			-f html -o "$T/raw.html" || fail "$name: status $?"
+		node tests/tools/report.mjs "$T/raw.html" >/dev/null || fail "the report of $name"
+	done
+fi
+
 echo "--- a part, to standard output"
 "$O/ptdecode" -f html --last 1000 "$T/hostile" >"$T/part.html" || fail "to standard output: status $?"
 node tests/tools/report.mjs "$T/part.html" >/dev/null || fail "the report of a part"

@@ -248,11 +248,11 @@ class Model {
 		return f ? f.name : `(one of ${formatCount(this.data.left_out.functions)} functions that are not listed)`;
 	}
 	threadName([pid, tid, comm]) {
-		return `${comm} ${pid ?? "?"}/${tid ?? "?"}`;
+		return `${comm || "?"} ${pid ?? "?"}/${tid ?? "?"}`;
 	}
 	trackName(track) {
 		const stack = track.stack === undefined ? "" : `, stack ${track.stack}`;
-		return stack ? `${track.comm} ${track.pid ?? "?"}${stack}` : this.threadName([track.pid, track.tid, track.comm]);
+		return stack ? `${track.comm || "?"} ${track.pid ?? "?"}${stack}` : this.threadName([track.pid, track.tid, track.comm]);
 	}
 	// What the span stands for, in words.
 	spanName(row, i) {

@@ -42,7 +42,7 @@ class Report {
 	}
 	putHead() {
 		const { model } = this, { data } = model;
-		const names = [...new Set(data.threads.map((thread) => thread[2]))];
+		const names = [...new Set(data.tracks.map((track) => track[2]).filter((name) => name !== ""))];
 		byId("title").textContent = names.length > 4 ? `${names.slice(0, 4).join(", ")}, …` : names.join(", ") || "nothing ran";
 		document.title = `${byId("title").textContent} – ptdecode`;
 		const facts = [["calls", data.calls], ["functions", data.n_functions], ["instructions", data.instructions],
@@ -68,7 +68,8 @@ class Report {
 		byId("version").textContent = data.version;
 		if (data.realtime_offset !== undefined && data.clock === "ns") {
 			const ms = Number(BigInt(data.base) / 1000000n) + data.realtime_offset;
-			byId("when").textContent = `It begins at ${model.exactTime(0)}, which is ${new Date(ms).toISOString()}.`;
+			byId("when").textContent = `It begins at ${model.exactTime(0)}, which is ${new Date(ms).toISOString()}. ` +
+				"A snapshot ends when it was taken.";
 		} else {
 			byId("when").textContent = model.hasTime ? `It begins at ${model.exactTime(0)}.`
 				: "It has no time: where the report shows a time, it is a number of instructions.";

@@ -131,13 +131,14 @@ class Timeline extends Chart {
 	}
 	drawPoints(context, row, y) {
 		const colours = this.report.colours, isSignal = row.kind === KIND.signal;
+		const size = isSignal ? 4 : 2.5;
 		let end = -Infinity;
 		this.visit(row, (i, x) => {
 			context.fillStyle = isSignal ? colours.signal : colours.muted;
 			context.beginPath();
 			context.moveTo(x, y + 8);
-			context.lineTo(x - 4, y);
-			context.lineTo(x + 4, y);
+			context.lineTo(x - size, y);
+			context.lineTo(x + size, y);
 			context.fill();
 			const text = this.labelOf(row, i);
 			if (isSignal && x > end) {
@@ -162,7 +163,7 @@ class Timeline extends Chart {
 		};
 		if (since)
 			mark(since, "all CPUs since here");
-		mark(this.model.end, "snapshot: the trace ends");
+		mark(this.model.end, "the trace ends");
 		if (!this.measured)
 			return;
 		const [from, to] = this.measured.map((t) => this.xOf(t));

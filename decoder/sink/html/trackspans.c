@@ -33,26 +33,23 @@ static int name_track(void *state, const struct viewtrack *track)
 
 /* --- functions -------------------------------------------------------------------------------- */
 
-/* Get the row of a function that begins. Return: 0 or -ENOMEM. */
-static int find_row(struct trackspans *ts, uint32_t track, enum ptd_call_how how, int32_t *ret_row)
+/* Get the row of the function that begins with @frame. Return: 0 or -ENOMEM. */
+static int find_row(struct trackspans *ts, uint32_t track, const struct open_frame *frame,
+		    int32_t *ret_row)
 {
 	struct trackspans_track *to = &ts->items.items[track];
-	const bool is_outer = how == PTD_CALL_BY_INFERENCE || how == PTD_CALL_BY_RESUMPTION;
 
-	*ret_row = 0;
-	if (to->open.n > 0) {
-		*ret_row = to->open.items[to->open.n - 1].row + 1;
-		return 0;
-	}
+	/* Depths count from the first function of a part; those of what was moved do not. */
+	*ret_row = to->open.n > 0 ? to->open.items[to->open.n - 1].row + 1 : frame->depth;
 	if (track >= SPANS_TRACKS)
 		return 0;
-	if (!is_outer || !to->has_part) {
+	if (to->open.n == 0 && (frame->how == PTD_CALL_BY_START || !to->has_part)) {
 		to->has_part = true;
-		to->next_outer = 0;
-		return spans_begin_part(&ts->spans, track);
+		if (spans_begin_part(&ts->spans, track) < 0)
+			return -ENOMEM;
 	}
-	*ret_row = --to->next_outer;
-	spans_see_row(&ts->spans, track, *ret_row);
+	if (*ret_row < 0)
+		spans_see_row(&ts->spans, track, *ret_row);
 	return 0;
 }
 
@@ -64,7 +61,7 @@ static int begin(void *state, const struct viewtrack *track, uint64_t t,
 
 	/* What comes from another stack was not seen as a whole on this one. */
 	open.frame.ambiguous |= t != frame->t;
-	if (find_row(ts, track->id, frame->how, &open.row) < 0)
+	if (find_row(ts, track->id, frame, &open.row) < 0)
 		return -ENOMEM;
 	return vec_push(&track_of(ts, track)->open, open);
 }

@@ -28,8 +28,7 @@ struct trackspans_open {
 
 struct trackspans_track {
 	VEC(struct trackspans_open) open; /* the innermost is the last */
-	bool has_part;                    /* a function began since the start: of its part, */
-	int32_t next_outer;               /* the row above an outer function that is found next */
+	bool has_part;                    /* a function began since the start */
 	struct ptd_mark gap;              /* that is open */
 	uint64_t t_gap;
 	bool has_gap;
