@@ -53,7 +53,8 @@ PACKAGES_BUILD = gcc binutils libc6-dev libipt-dev libzydis-dev libelf-dev libdw
 PACKAGES_DEMO  = qemu-user python3 $(if $(shell command -v node),,nodejs)
 PACKAGES_CHECK = libcmocka-dev unzip lz4 elfutils mandoc dwz xz-utils g++ libc6-dev-i386 lib32gcc-12-dev clang llvm libclang-rt-14-dev clang-format linux-perf python3 python3-prometheus-client binutils strace libglib2.0-bin pkg-config \
                  qemu-system-x86 busybox-static cpio systemd php-cli valgrind erlang-base
-PACKAGES_LONG  = libc6-dbg bolt-16 chromium rustc default-jre-headless ocaml-nox golang-go
+PACKAGES_DEB   = debhelper lintian
+PACKAGES_LONG  = $(PACKAGES_DEB) mmdebstrap libc6-dbg bolt-16 chromium rustc default-jre-headless ocaml-nox golang-go
 
 # What a target builds first is built on all CPUs, unless the user says on how many.
 ON_ALL_CPUS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -230,18 +231,18 @@ lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, mess
 format: ## let clang-format have the last word
 	clang-format -i $$(git ls-files '*.[ch]')
 
-packages-demo packages-check packages-long: packages-%:
-	@tests/packages.sh $(PACKAGES_BUILD) $(PACKAGES_DEMO) \
+packages-demo packages-check packages-long packages-deb: packages-%:
+	@tests/packages.sh $(PACKAGES_BUILD) $(if $(filter deb,$*),$(PACKAGES_DEB),$(PACKAGES_DEMO)) \
 		$(if $(filter check long,$*),$(PACKAGES_CHECK)) $(if $(filter long,$*),$(PACKAGES_LONG))
 
 # What is installed below the prefix: mode, file, place.
 COMPLETIONS = share/bash-completion/completions
 PAGES     = $(wildcard include/ptd/*.[1-8] daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8])
 INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd:sbin/ptd \
-            755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 644:$(O)/libptd-dlfilter.so:lib/libptd-dlfilter.so \
-            644:$(O)/libptdecode.a:lib/libptdecode.a \
-            644:$(O)/libptdecode.so.$(SO_VERSION):lib/libptdecode.so.$(SO_VERSION) \
-            644:decoder/ptdecode.pc:lib/pkgconfig/ptdecode.pc \
+            755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 644:$(O)/libptd-dlfilter.so:lib/perf-core/dlfilters/libptd-dlfilter.so \
+            644:$(O)/libptdecode.a:$(libdir)/libptdecode.a \
+            644:$(O)/libptdecode.so.$(SO_VERSION):$(libdir)/libptdecode.so.$(SO_VERSION) \
+            644:decoder/ptdecode.pc:$(libdir)/pkgconfig/ptdecode.pc \
             $(foreach e,$(wildcard examples/*),644:$e:share/doc/ptd/$e) \
             $(foreach h,$(wildcard include/ptd/*.h),644:$h:$h) \
             644:systemd/ptd.service:lib/systemd/system/ptd.service \
@@ -249,6 +250,7 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             644:systemd/ptd-metrics.socket:lib/systemd/system/ptd-metrics.socket \
             644:systemd/ptd-metrics@.service:lib/systemd/system/ptd-metrics@.service \
             644:systemd/ptd.catalog:lib/systemd/catalog/ptd.catalog \
+            644:systemd/ptd.preset:lib/systemd/system-preset/60-ptd.preset \
             644:systemd/ptd.sysusers:lib/sysusers.d/ptd.conf \
             644:systemd/ptd.tmpfiles:lib/tmpfiles.d/ptd.conf \
             644:systemd/ptd.sysctl:lib/sysctl.d/60-ptd.conf \
@@ -256,15 +258,16 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             $(foreach p,$(PAGES),644:$p:share/man/man$(subst .,,$(suffix $p))/$(notdir $p))
 
 prefix ?= /usr/local
-install: all ## programs, plugin, library, headers, manual pages, completions, units; DESTDIR= and prefix=
+libdir ?= lib
+install: all ## programs, plugin, library, headers, manual pages, completions, units; DESTDIR=, prefix= and libdir=
 	@for i in $(INSTALLED); do \
 		mode=$${i%%:*} to=$(DESTDIR)$(prefix)/$${i##*:} from=$${i#*:}; \
 		echo "install $$to"; \
 		install -D -m$$mode $${from%:*} $$to || exit 1; done
-	ln -sf libptdecode.so.$(SO_VERSION) $(DESTDIR)$(prefix)/lib/libptdecode.so.0
-	ln -sf libptdecode.so.0 $(DESTDIR)$(prefix)/lib/libptdecode.so
-	sed -i 's|@prefix@|$(prefix)|; s|@version@|$(SO_VERSION)|; s|@libs@|$(LIBS_DECODE)|' \
-		$(DESTDIR)$(prefix)/lib/pkgconfig/ptdecode.pc
+	ln -sf libptdecode.so.$(SO_VERSION) $(DESTDIR)$(prefix)/$(libdir)/libptdecode.so.0
+	ln -sf libptdecode.so.0 $(DESTDIR)$(prefix)/$(libdir)/libptdecode.so
+	sed -i 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@version@|$(SO_VERSION)|; s|@libs@|$(LIBS_DECODE)|' \
+		$(DESTDIR)$(prefix)/$(libdir)/pkgconfig/ptdecode.pc
 	sed -i 's|^\(Exec[A-Z][a-z]*\)=/usr/|\1=$(prefix)/|' \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-metrics@.service
@@ -275,13 +278,21 @@ uninstall: ## remove what install made, but changed settings and /var/lib/ptd; D
 	@for i in $(INSTALLED); do \
 		echo "remove $(DESTDIR)$(prefix)/$${i##*:}"; \
 		rm -f $(DESTDIR)$(prefix)/$${i##*:} || exit 1; done
-	rm -f $(DESTDIR)$(prefix)/lib/libptdecode.so.0 $(DESTDIR)$(prefix)/lib/libptdecode.so
+	rm -f $(DESTDIR)$(prefix)/$(libdir)/libptdecode.so.0 $(DESTDIR)$(prefix)/$(libdir)/libptdecode.so
 	[ ! -e $(DESTDIR)/etc/ptd/ptd.conf ] || ! cmp -s systemd/ptd.conf $(DESTDIR)/etc/ptd/ptd.conf || \
 		rm $(DESTDIR)/etc/ptd/ptd.conf
-	for d in $(prefix)/lib/ptd $(prefix)/lib/pkgconfig $(prefix)/include/ptd $(prefix)/share/doc/ptd/examples $(prefix)/share/doc/ptd /etc/ptd; do \
+	for d in $(prefix)/lib/ptd $(prefix)/lib/perf-core/dlfilters $(prefix)/lib/perf-core $(prefix)/$(libdir)/pkgconfig $(prefix)/include/ptd $(prefix)/share/doc/ptd/examples $(prefix)/share/doc/ptd /etc/ptd; do \
 		[ ! -d $(DESTDIR)$$d ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$d || exit 1; done
 # Directories that others may have made are left, but for those of a DESTDIR.
 	[ -z "$(DESTDIR)" ] || [ ! -d "$(DESTDIR)" ] || find "$(DESTDIR)" -mindepth 1 -depth -type d -empty -delete
+
+# In a copy, since dpkg-buildpackage writes into the tree that it builds, and above it; and with O of its own.
+deb: packages-deb ## Debian packages, into build/deb/
+	rm -rf $(O)/deb
+	mkdir -p $(O)/deb/ptd
+	git ls-files -z | xargs -0 cp --parents -t $(O)/deb/ptd
+	cd $(O)/deb/ptd && env -u O -u MAKEFLAGS dpkg-buildpackage --no-sign --build=binary -j$(shell nproc)
+	rm -rf $(O)/deb/ptd
 
 clean: ## remove what was built
 	rm -rf $(O)
@@ -290,6 +301,6 @@ help: ## this text
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 .PHONY: all tests demo check check-long check-asan check-clang bench lint format install uninstall clean help check-guest \
-        packages-demo packages-check packages-long FORCE
+        deb packages-demo packages-check packages-long packages-deb FORCE
 .PRECIOUS: $(O)/%.o
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
