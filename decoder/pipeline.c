@@ -15,6 +15,7 @@
 #include "base/base.h"
 #include "decoder/ahead.h"
 #include "decoder/calllog/fdrlog.h"
+#include "decoder/calllog/ovnilog.h"
 #include "decoder/codemap.h"
 #include "decoder/corestack.h"
 #include "decoder/extract.h"
@@ -275,7 +276,15 @@ static int make_source(struct ptd_decoder *d, const struct ptd_options *o,
 	if (fdrlog_is(o->input))
 		return fdrlog_new(o->input, o->instr_map, d->objects, d->resolver, &d->source,
 				  reterr_message);
-	return tracesource_new(o->input, d->objects, d->resolver, &d->source, reterr_message);
+	if (tracedir_is(o->input))
+		return tracesource_new(o->input, d->objects, d->resolver, &d->source,
+				       reterr_message);
+	return ovnilog_new(o->input, 0, d->objects, d->resolver, &d->source, reterr_message);
+}
+
+static bool has_batches(const char *input)
+{
+	return fdrlog_is(input) || tracedir_is(input) || ovnilog_is(input);
 }
 
 /* Something that has batches, which is a trace without queues. */
@@ -313,7 +322,7 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o,
 	const struct trace_facts *facts;
 	int r;
 
-	if (feed || (o->input && (fdrlog_is(o->input) || tracedir_is(o->input))))
+	if (feed || (o->input && has_batches(o->input)))
 		return open_batches(d, o, feed, reterr_message);
 	r = o->input ? open_recording(d, o, reterr_message) : open_bare(d, o, reterr_message);
 	if (r < 0)

@@ -11,104 +11,9 @@
 #include "ptd/record.h"
 #include "util/message.h"
 
-#define WINDOW_SIZE ((size_t)64 << 10)
-#define WORD        8 /* zeros between blocks are as many bytes, or a multiple of that */
+#define WORD 8 /* zeros between blocks are as many bytes, or a multiple of that */
 
-/* --- bytes of a file -------------------------------------------------------------------------- */
-
-void fdrwindow_init(struct fdrwindow *window)
-{
-	*window = (struct fdrwindow){ .fd = -1 };
-}
-
-void fdrwindow_deinit(struct fdrwindow *window)
-{
-	window->fd = fd_close(window->fd);
-	free(window->bytes);
-	fdrwindow_init(window);
-}
-
-static int cannot_read(const struct fdrfile *file, int r, char **reterr_message)
-{
-	return message_set(reterr_message, r, "%s: %s", file->path, strerror(-r));
-}
-
-static int is_stale(const struct fdrfile *file, char **reterr_message)
-{
-	return message_set(reterr_message, -ESTALE, "%s: was changed while it was read",
-			   file->path);
-}
-
-static int use(struct fdrwindow *window, const struct fdrfile *file, char **reterr_message)
-{
-	struct stat st;
-
-	if (window->file == file)
-		return 0;
-	window->fd = fd_close(window->fd);
-	window->file = NULL;
-	window->n = 0;
-	if (!window->bytes)
-		window->bytes = malloc(WINDOW_SIZE);
-	if (!window->bytes)
-		return -ENOMEM;
-	window->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (window->fd < 0 || fstat(window->fd, &st) < 0)
-		return cannot_read(file, -errno, reterr_message);
-	if (file->size > 0 && (st.st_dev != file->dev || st.st_ino != file->ino))
-		return is_stale(file, reterr_message);
-	window->file = file;
-	return 0;
-}
-
-/* Fill the window with @n bytes or more from @offset on, if the file had so many. */
-static int fill(struct fdrwindow *window, const struct fdrfile *file, uint64_t offset,
-		char **reterr_message)
-{
-	const uint64_t left = file->size - offset;
-	const size_t size = left < WINDOW_SIZE ? (size_t)left : WINDOW_SIZE;
-
-	window->offset = offset;
-	window->n = 0;
-	while (window->n < size) {
-		const ssize_t n = pread(window->fd, window->bytes + window->n, size - window->n,
-					(off_t)(offset + window->n));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return cannot_read(file, -errno, reterr_message);
-		if (n == 0)
-			return is_stale(file, reterr_message);
-		window->n += (size_t)n;
-	}
-	return 0;
-}
-
-/* Get a cursor over the bytes from @offset on, before @end: @n of them, if there are so many. */
-static int look(struct fdrwindow *window, const struct fdrfile *file, uint64_t offset, uint64_t end,
-		size_t n, struct cursor *ret_cursor, char **reterr_message)
-{
-	size_t at, left;
-	int r = use(window, file, reterr_message);
-
-	if (end > file->size)
-		end = file->size;
-	if (n > end - offset)
-		n = (size_t)(end - offset);
-	if (r == 0 && (offset < window->offset || offset + n > window->offset + window->n))
-		r = fill(window, file, offset, reterr_message);
-	if (r < 0)
-		return r;
-	at = (size_t)(offset - window->offset);
-	left = window->n - at;
-	if (left > end - offset)
-		left = (size_t)(end - offset);
-	*ret_cursor = cursor_from(window->bytes + at, left);
-	return 0;
-}
-
-int fdrwindow_get(struct fdrwindow *window, const struct fdrfile *file, uint64_t end,
+int fdrwindow_get(struct logwindow *window, const struct fdrfile *file, uint64_t end,
 		  uint64_t *offset, struct fdrrecord *ret_record, const char **reterr_fault,
 		  char **reterr_message)
 {
@@ -118,7 +23,7 @@ int fdrwindow_get(struct fdrwindow *window, const struct fdrfile *file, uint64_t
 	struct cursor c;
 	int r;
 
-	r = look(window, file, *offset, end, FDR_METADATA_SIZE, &c, reterr_message);
+	r = logwindow_look(window, &file->log, *offset, end, FDR_METADATA_SIZE, &c, reterr_message);
 	if (r < 0)
 		return r;
 	begin = c.pos;
@@ -129,7 +34,7 @@ int fdrwindow_get(struct fdrwindow *window, const struct fdrfile *file, uint64_t
 	if (!record.is_function &&
 	    (record.kind == FDR_CUSTOM_EVENT || record.kind == FDR_TYPED_EVENT))
 		size += record.size;
-	if (size > end - *offset || size > file->size - *offset)
+	if (size > end - *offset || size > file->log.size - *offset)
 		return -ENODATA;
 	*offset += size;
 	*ret_record = record;
@@ -153,39 +58,26 @@ bool fdrfile_is(const char *path)
 	return fdrheader_get(&c, &header) == 0;
 }
 
-int fdrfile_open(struct fdrfile *file, const char *path, struct fdrwindow *window,
+int fdrfile_open(struct fdrfile *file, const char *path, struct logwindow *window,
 		 char **reterr_message)
 {
 	struct cursor c;
-	struct stat st;
-	int r;
+	int r = logfile_open(&file->log, path, window, reterr_message);
 
-	*file = (struct fdrfile){ .path = strdup(path) };
-	if (!file->path)
-		return -ENOMEM;
-	r = use(window, file, reterr_message);
-	if (r < 0)
-		return r;
-	if (fstat(window->fd, &st) < 0)
-		return cannot_read(file, -errno, reterr_message);
-	if (!S_ISREG(st.st_mode))
-		return message_set(reterr_message, -EBADMSG, "%s: no regular file", file->path);
-	file->size = (uint64_t)st.st_size;
-	file->dev = st.st_dev;
-	file->ino = st.st_ino;
-	r = look(window, file, 0, file->size, FDR_HEADER_SIZE, &c, reterr_message);
+	if (r == 0)
+		r = logwindow_look(window, &file->log, 0, file->log.size, FDR_HEADER_SIZE, &c,
+				   reterr_message);
 	if (r == 0 && fdrheader_get(&c, &file->header) < 0)
 		r = message_set(reterr_message, -EBADMSG,
 				"%s: byte 0: expected the header of a flight data recorder file of "
 				"version 1 to %d",
-				file->path, FDR_VERSION_MAX);
+				file->log.path, FDR_VERSION_MAX);
 	return r;
 }
 
 void fdrfile_deinit(struct fdrfile *file)
 {
-	free(file->path);
-	file->path = NULL;
+	logfile_deinit(&file->log);
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
@@ -193,7 +85,7 @@ void fdrfile_deinit(struct fdrfile *file)
 /* A file that is gone through. */
 struct scan {
 	const struct fdrfile *file;
-	struct fdrwindow *window;
+	struct logwindow *window;
 	struct fdrscan *found;
 	char **reterr_message;
 
@@ -220,7 +112,7 @@ static int get(struct scan *s, struct fdrrecord *ret_record)
 				    s->reterr_message);
 
 	if (r == -ENODATA) {
-		s->block.is_cut = s->block.is_cut || s->end >= s->file->size;
+		s->block.is_cut = s->block.is_cut || s->end >= s->file->log.size;
 		return note_fault(s, s->block.is_cut ? "the file ends inside a record"
 						     : "the block ends inside a record");
 	}
@@ -338,7 +230,7 @@ static int scan_calls(struct scan *s, bool has_end)
 	int r = 0;
 
 	s->block.begin = s->block.end = s->offset;
-	while (r == 0 && s->offset < s->end && s->offset < s->file->size) {
+	while (r == 0 && s->offset < s->end && s->offset < s->file->log.size) {
 		if (!has_end)
 			r = begins_block(s, &is_next);
 		if (r == 0 && is_next)
@@ -352,7 +244,7 @@ static int scan_calls(struct scan *s, bool has_end)
 /* Add the block. @r is what became of it: 1 if the rest of it cannot be read. */
 static int add_block(struct scan *s, int r)
 {
-	const uint64_t end = s->end < s->file->size ? s->end : s->file->size;
+	const uint64_t end = s->end < s->file->log.size ? s->end : s->file->log.size;
 
 	if (r < 0)
 		return r;
@@ -362,7 +254,7 @@ static int add_block(struct scan *s, int r)
 		s->block.n_lost = end - s->block.end;
 	if (s->found->blocks.n == FDRFILE_BLOCKS_MAX)
 		return message_set(s->reterr_message, -EFBIG,
-				   "%s: byte %" PRIu64 ": more than %u blocks", s->file->path,
+				   "%s: byte %" PRIu64 ": more than %u blocks", s->file->log.path,
 				   s->begin, FDRFILE_BLOCKS_MAX);
 	return vec_push(&s->found->blocks, s->block);
 }
@@ -382,14 +274,15 @@ static int pass_zeros(struct scan *s)
 	struct cursor c;
 	int r;
 
-	for (; s->offset < s->file->size; s->offset += WORD) {
-		r = look(s->window, s->file, s->offset, s->file->size, WORD, &c, s->reterr_message);
+	for (; s->offset < s->file->log.size; s->offset += WORD) {
+		r = logwindow_look(s->window, &s->file->log, s->offset, s->file->log.size, WORD, &c,
+				   s->reterr_message);
 		if (r < 0)
 			return r;
 		if (memcmp(c.pos, zeros, cursor_left(&c) < WORD ? cursor_left(&c) : WORD) != 0)
 			return 0;
 	}
-	s->offset = s->file->size;
+	s->offset = s->file->log.size;
 	return 0;
 }
 
@@ -402,10 +295,10 @@ static int begins_oldest(struct scan *s, uint64_t offset, bool *ret_does)
 	int r;
 
 	*ret_does = false;
-	if (offset >= s->file->size)
+	if (offset >= s->file->log.size)
 		return 0;
-	r = look(s->window, s->file, offset, s->file->size, 2 * FDR_METADATA_SIZE, &c,
-		 s->reterr_message);
+	r = logwindow_look(s->window, &s->file->log, offset, s->file->log.size,
+			   2 * FDR_METADATA_SIZE, &c, s->reterr_message);
 	if (r < 0 || fdrrecord_get(&c, &s->file->header.format, &first, &fault) < 0 ||
 	    fdrrecord_get(&c, &s->file->header.format, &second, &fault) < 0)
 		return r;
@@ -440,12 +333,12 @@ static int pass_rest(struct scan *s)
 
 static int scan_oldest(struct scan *s)
 {
-	const uint64_t size = s->file->header.data_size, left = s->file->size - s->offset;
+	const uint64_t size = s->file->header.data_size, left = s->file->log.size - s->offset;
 	int r;
 
 	begin_block(s);
 	if (s->offset >= s->boundary)
-		s->boundary = size > 0 && size < left ? s->offset + size : s->file->size;
+		s->boundary = size > 0 && size < left ? s->offset + size : s->file->log.size;
 	s->end = s->boundary;
 	r = scan_head(s);
 	if (r == 0)
@@ -475,7 +368,7 @@ static int scan_extents(struct scan *s, bool *ret_has_extents)
 		return r;
 	*ret_has_extents = !record.is_function && record.kind == FDR_BUFFER_EXTENTS;
 	if (*ret_has_extents) {
-		s->block.is_cut = record.size > s->file->size - s->offset;
+		s->block.is_cut = record.size > s->file->log.size - s->offset;
 		if (!s->block.is_cut)
 			s->end = s->offset + record.size;
 		return 0;
@@ -493,7 +386,7 @@ static int scan_newer(struct scan *s)
 	int r;
 
 	begin_block(s);
-	s->end = s->file->size;
+	s->end = s->file->log.size;
 	r = scan_extents(s, &has_extents);
 	/* A thread may have claimed a buffer, and have had no call. */
 	if (r == 0 && has_extents && s->offset == s->end)
@@ -510,7 +403,7 @@ static int scan_newer(struct scan *s)
 	return r;
 }
 
-int fdrfile_scan(const struct fdrfile *file, struct fdrwindow *window, struct fdrscan *scan,
+int fdrfile_scan(const struct fdrfile *file, struct logwindow *window, struct fdrscan *scan,
 		 char **reterr_message)
 {
 	struct scan s = { .file = file,
@@ -521,10 +414,10 @@ int fdrfile_scan(const struct fdrfile *file, struct fdrwindow *window, struct fd
 	const bool is_oldest = file->header.format.version == 1;
 	int r = 0;
 
-	while (r == 0 && s.offset < file->size) {
+	while (r == 0 && s.offset < file->log.size) {
 		if (!is_oldest)
 			r = pass_zeros(&s);
-		if (r == 0 && s.offset < file->size)
+		if (r == 0 && s.offset < file->log.size)
 			r = is_oldest ? scan_oldest(&s) : scan_newer(&s);
 	}
 	return r;

@@ -8,18 +8,15 @@
  * them. The file is gone through once when it is opened, so that damage is known before anything is
  * shown. A block ends before the first record that is not as it should be, and the next one is
  * looked for where the file says that this one ends.
- *
- * A file is read through a window, a piece at a time, and one file at a time is open. One that
- * became shorter, or was replaced, since it was gone through is an error.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/base.h"
 #include "decoder/calllog/fdrrecord.h"
+#include "decoder/calllog/logfile.h"
 #include "util/vec.h"
 
 /* More blocks of one input are refused. */
@@ -36,20 +33,8 @@ struct fdrblock {
 };
 
 struct fdrfile {
-	char *path; /* owned */
+	struct logfile log;
 	struct fdrheader header;
-	uint64_t size;
-	dev_t dev;
-	ino_t ino;
-};
-
-/* Through which one file at a time is read. */
-struct fdrwindow {
-	const struct fdrfile *file; /* NULL: none */
-	int fd;
-	uint8_t *bytes;
-	uint64_t offset; /* of these in the file */
-	size_t n;
 };
 
 /* What is to be known of files, besides their blocks. */
@@ -65,9 +50,6 @@ struct fdrscan {
 	void *userdata;
 };
 
-void fdrwindow_init(struct fdrwindow *window);
-void fdrwindow_deinit(struct fdrwindow *window);
-
 /*
  * Get a record at @offset of @file, before @end.
  *
@@ -75,7 +57,7 @@ void fdrwindow_deinit(struct fdrwindow *window);
  *         and @reterr_fault; or -ESTALE or another negative errno and @reterr_message, if the file
  *         cannot be read.
  */
-_must_check_ int fdrwindow_get(struct fdrwindow *window, const struct fdrfile *file, uint64_t end,
+_must_check_ int fdrwindow_get(struct logwindow *window, const struct fdrfile *file, uint64_t end,
 			       uint64_t *offset, struct fdrrecord *ret_record,
 			       const char **reterr_fault, char **reterr_message);
 
@@ -87,7 +69,7 @@ bool fdrfile_is(const char *path);
  *
  * Return: 0; or negative errno and @reterr_message.
  */
-_must_check_ int fdrfile_open(struct fdrfile *file, const char *path, struct fdrwindow *window,
+_must_check_ int fdrfile_open(struct fdrfile *file, const char *path, struct logwindow *window,
 			      char **reterr_message);
 
 /*
@@ -95,7 +77,7 @@ _must_check_ int fdrfile_open(struct fdrfile *file, const char *path, struct fdr
  *
  * Return: 0; or negative errno and @reterr_message, which may be NULL.
  */
-_must_check_ int fdrfile_scan(const struct fdrfile *file, struct fdrwindow *window,
+_must_check_ int fdrfile_scan(const struct fdrfile *file, struct logwindow *window,
 			      struct fdrscan *scan, char **reterr_message);
 
 void fdrfile_deinit(struct fdrfile *file);

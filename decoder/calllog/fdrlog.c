@@ -43,7 +43,7 @@ struct fdrlog {
 	struct calllog log;        /* the first field */
 	struct resolver *resolver; /* borrowed */
 	VEC(struct fdrfile) files; /* in the order of their names */
-	struct fdrwindow window;
+	struct logwindow window;
 	struct fdrscan scan;
 	VEC(struct fdrlane) lanes;
 	bool is_in_ticks; /* the frequency of a file is not known */
@@ -112,7 +112,7 @@ static int add_file(struct fdrlog *log, const char *path, char **reterr_message)
 
 static int by_path(const void *a, const void *b)
 {
-	return strcmp(((const struct fdrfile *)a)->path, ((const struct fdrfile *)b)->path);
+	return strcmp(((const struct fdrfile *)a)->log.path, ((const struct fdrfile *)b)->log.path);
 }
 
 /* @path is no directory if @dir is NULL. */
@@ -162,7 +162,7 @@ static int note_fault(void *userdata, const struct fdrfile *file, uint64_t offse
 
 	if (log->n_complaints == COMPLAINTS_MAX)
 		return 0;
-	if (asprintf(&text, "%s: byte %" PRIu64 ": %s%s", file->path, offset, fault,
+	if (asprintf(&text, "%s: byte %" PRIu64 ": %s%s", file->log.path, offset, fault,
 		     is_last ? "; and more is wrong" : "") < 0)
 		return -ENOMEM;
 	copy = arena_strdup(&log->arena, text);
@@ -191,7 +191,7 @@ static int scan_files(struct fdrlog *log, const char *path, char **reterr_messag
 			log->is_in_ticks = true;
 		if (r == -EFBIG && !*reterr_message)
 			r = message_set(reterr_message, r, "%s: calls more than %u functions",
-					file->path, FDRLOG_FUNCTIONS_MAX);
+					file->log.path, FDRLOG_FUNCTIONS_MAX);
 	}
 	if (r < 0 || log->scan.n_calls > 0)
 		return r;
@@ -310,7 +310,8 @@ static int by_thread(const void *pa, const void *pb)
  */
 static int find_comm(struct fdrlog *log, const struct fdrfile *file, const char **ret_comm)
 {
-	const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
+	const char *slash = strrchr(file->log.path, '/'),
+		   *name = slash ? slash + 1 : file->log.path;
 	const char *end;
 	char *comm;
 
@@ -483,7 +484,7 @@ static int read_lane(struct calllog *calllog, struct calllane *calllane, struct 
 			r = take_record(log, lane, &record, file->header.format.version, piece);
 		if (r == -EBADMSG || r == -ENODATA || (r == -ESTALE && !*reterr_message))
 			r = message_set(reterr_message, -ESTALE,
-					"%s: was changed while it was read", file->path);
+					"%s: was changed while it was read", file->log.path);
 	}
 	return r < 0 ? r : 0;
 }
@@ -509,7 +510,7 @@ static void free_log(struct calllog *calllog)
 	map_deinit(&log->by_number);
 	symbol_list_deinit(&log->unnamed);
 	arena_deinit(&log->arena);
-	fdrwindow_deinit(&log->window);
+	logwindow_deinit(&log->window);
 	free(log);
 }
 
@@ -553,7 +554,7 @@ int fdrlog_new(const char *path, const char *map, struct objects *objects,
 		return -ENOMEM;
 	log->log.ops = &log_ops;
 	log->resolver = resolver;
-	fdrwindow_init(&log->window);
+	logwindow_init(&log->window);
 	symbol_list_init(&log->unnamed);
 	r = open_log(log, path, map, objects, reterr_message);
 	if (r == 0)

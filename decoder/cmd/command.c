@@ -32,7 +32,8 @@ static void usage(FILE *f)
 		"       ptdecode --check DIR\n"
 		"Decode a snapshot of ptd (a directory, an id, or latest), or any perf.data with\n"
 		"intel_pt (-: from standard input), into every instruction executed; or read a\n"
-		"drmemtrace directory, which has them; or a log of XRay, which has calls only.\n"
+		"drmemtrace directory, which has them; or a log of XRay or ovni, which has\n"
+		"calls only.\n"
 		"\n"
 		"  -f, --format NAME     what to write; may be given several times, each with "
 		"its -o:\n");

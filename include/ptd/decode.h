@@ -5,7 +5,7 @@
  * libptdecode
  *
  * Reads a snapshot, any perf.data with intel_pt, a bare PT stream, a drmemtrace directory, or a log
- * of XRay, and gives out batches. The caller owns the loop:
+ * of XRay or ovni, and gives out batches. The caller owns the loop:
  *
  *	while ((r = ptd_decoder_next(d, &batch)) == 0)
  *		…;
@@ -102,8 +102,9 @@ struct ptd_options {
 
 	/*
 	 * A snapshot directory, a perf.data file, a drmemtrace directory (ptd-drmemtrace(5)), or a
-	 * flight data recorder log of XRay, a file or a directory of such files; NULL: a bare PT
-	 * stream, see below. A log of XRay states calls (ptd_info.states_calls).
+	 * flight data recorder log of XRay, a file or a directory of such files; or the directory
+	 * of a trace of ovni; NULL: a bare PT stream, see below. The logs of XRay and ovni state
+	 * calls (ptd_info.states_calls).
 	 */
 	const char *input;
 	bool force; /* decode although the manifest's hashes differ */

@@ -232,9 +232,9 @@ enum ptd_stated_kind {
 };
 
 /*
- * A call that the input itself states. A program that recorded its own calls (XRay) left these, and
- * no instructions. The calls of a thread come in their order, and what is left was entered, unless
- * something was lost; the call layer (calls.h) takes them as they are.
+ * A call that the input itself states. A program that recorded its own calls (XRay, ovni) left
+ * these, and no instructions. The calls of a thread come in their order, and what is left was
+ * entered, unless something was lost; the call layer (calls.h) takes them as they are.
  */
 struct ptd_stated_call {
 	uint64_t t;

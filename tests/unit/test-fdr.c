@@ -11,13 +11,13 @@
 
 #include <cmocka.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "ptd/decode.h"
 #include "tests/lib/fdrmade.h"
+#include "tests/lib/statedread.h"
 #include "tests/lib/tempdir.h"
 
 struct row {
@@ -168,91 +168,6 @@ static const struct row rows[] = {
 	{ "h1 b7 c2@100 w3 >1 .", "!: byte 48: expected a WallClockTime record" },
 };
 
-/* --- what is read ----------------------------------------------------------------------------- */
-
-static void print_mark(FILE *f, const struct ptd_mark *mark)
-{
-	assert_int_equal(mark->kind, PTD_MARK_GAP);
-	fprintf(f, "[%s, %" PRIu64 "] ",
-		mark->reason == PTD_GAP_CUT ? "data cut off" : "bad packet", mark->n_bytes);
-}
-
-static void print_call(FILE *f, const struct ptd_batch *batch, const struct ptd_stated_call *call)
-{
-	assert_true(call->kind < _PTD_STATED_KINDS && call->symbol < batch->n_symbols);
-	fprintf(f, "%c%s@%" PRIu64 " ", "><~^"[call->kind], batch -> symbols[call->symbol] -> name,
-		call -> t);
-}
-
-static void print_id(FILE *f, uint32_t id, char end)
-{
-	if (id == PTD_ID_UNKNOWN)
-		fprintf(f, "?%c", end);
-	else
-		fprintf(f, "%" PRIu32 "%c", id, end);
-}
-
-static void print_batch(FILE *f, const struct ptd_batch *batch, uint64_t *slice)
-{
-	size_t m = 0;
-
-	assert_int_equal(batch->n_runs, 0);
-	if (batch->slice->id != *slice) {
-		const bool has_cpu = batch->n_stated > 0;
-
-		print_id(f, has_cpu ? batch->slice->cpu : PTD_ID_UNKNOWN, ' ');
-		print_id(f, batch->slice->pid, '/');
-		print_id(f, batch->slice->tid, ':');
-		fprintf(f, " ");
-	}
-	*slice = batch->slice->id;
-	for (size_t i = 0; i <= batch->n_stated; i++) {
-		while (m < batch->n_marks && batch->marks[m].run == i)
-			print_mark(f, &batch->marks[m++]);
-		if (i < batch->n_stated)
-			print_call(f, batch, &batch->stated[i]);
-	}
-	assert_int_equal(m, batch->n_marks);
-}
-
-/* Return: @message without the path. */
-static const char *without_path(const char *message, const char *path)
-{
-	return strncmp(message, path, strlen(path)) == 0 ? message + strlen(path) : message;
-}
-
-/* Read the file. Return: the text, which the caller frees. */
-static char *read_log(const char *path, const struct ptd_part *part)
-{
-	struct ptd_options options = { .size = sizeof(options), .input = path, .part = *part };
-	const struct ptd_info *info;
-	const struct ptd_batch *batch;
-	struct ptd_decoder *d = NULL;
-	uint64_t slice = UINT64_MAX;
-	char *text = NULL, *message = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
-	int r;
-
-	assert_non_null(f);
-	r = ptd_decoder_new(&options, &d, &message);
-	if (r < 0)
-		fprintf(f, "!%s", message ? without_path(message, path) : "no message");
-	info = r < 0 ? NULL : ptd_decoder_info(d);
-	if (info && info->clock == PTD_CLOCK_TSC)
-		fprintf(f, "ticks; ");
-	while (r == 0 && (r = ptd_decoder_next(d, &batch)) == 0)
-		print_batch(f, batch, &slice);
-	for (size_t i = 0; info && i < info->n_complaints; i++)
-		fprintf(f, ";%s", without_path(info->complaints[i], path) + 1);
-	if (d)
-		(void)ptd_decoder_stats(d);
-	ptd_decoder_free(d);
-	free(message);
-	assert_int_equal(fclose(f), 0);
-	return text;
-}
-
 static void put_file(const char *name, const char *made)
 {
 	static uint8_t bytes[FDRMADE_MAX];
@@ -271,7 +186,7 @@ static void files(void **state)
 		tempdir_make("fdr", dir);
 		(void)snprintf(path, sizeof(path), "%s/log", dir);
 		put_file("log", rows[i].file);
-		text = read_log(path, &(struct ptd_part){});
+		text = statedread(path, &(struct ptd_part){});
 		if (strcmp(text, rows[i].stream) != 0)
 			print_error("%s\n", rows[i].file);
 		assert_string_equal(text, rows[i].stream);
@@ -313,7 +228,7 @@ static void parts(void **state)
 	(void)snprintf(path, sizeof(path), "%s/log", dir);
 	put_file("log", THREADS);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
-		char *text = read_log(path, &asked[i].part);
+		char *text = statedread(path, &asked[i].part);
 
 		assert_string_equal(text, asked[i].stream);
 		free(text);
@@ -332,11 +247,11 @@ static void directory(void **state)
 	put_file("xray-log.b.1", "h1 b8 w3 c1@150 >3+1 <3+1 .");
 	put_file("xray-log.a.3", "h5 x b7 w3 p9 c0@100 >1+1");
 	tempdir_put_text(dir, "notes", "not a log");
-	text = read_log(dir, &(struct ptd_part){});
+	text = statedread(dir, &(struct ptd_part){});
 	assert_string_equal(text, "0 9/7: >#1@101 <#1@201 1 ?/8: >#3@151 <#3@152 ");
 	free(text);
 	tempdir_put_text(dir, "xray-log.c", "");
-	text = read_log(dir, &(struct ptd_part){});
+	text = statedread(dir, &(struct ptd_part){});
 	assert_string_equal(text, "!/xray-log.c: byte 0: expected the header of a flight data "
 				  "recorder file of version 1 to 5");
 	free(text);
@@ -364,7 +279,7 @@ static void changed(void **state)
 		while ((r = ptd_decoder_next(d, &batch)) == 0)
 			;
 		assert_int_equal(r, -ESTALE);
-		assert_string_equal(without_path(ptd_decoder_message(d), dir),
+		assert_string_equal(statedread_without_path(ptd_decoder_message(d), dir),
 				    "/xray-log.1: was changed while it was read");
 		ptd_decoder_free(d);
 		tempdir_remove(dir);

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/calllog/ovnilog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "decoder/calllog/callsource.h"
+#include "decoder/calllog/logfile.h"
+#include "decoder/calllog/ovnicalls.h"
+#include "decoder/calllog/ovnievent.h"
+#include "decoder/calllog/ovnimeta.h"
+#include "decoder/calllog/ovninames.h"
+#include "decoder/calllog/ovnitree.h"
+#include "decoder/image/objects.h"
+#include "decoder/symbol/resolver.h"
+#include "decoder/symbol/source.h"
+#include "util/arena.h"
+#include "util/message.h"
+
+#define COMPLAINTS_MAX 8
+#define EVENT_MAX      (OVNI_EVENT_SIZE + OVNI_PAYLOAD_MAX)
+#define DATA_MAX       (sizeof(uint32_t) + OVNINAMES_SIZE)
+
+struct ovniloom {
+	VEC(uint32_t) cpus; /* by index */
+};
+
+struct ovnilane {
+	struct calllane lane; /* the first field */
+	struct logfile file;
+	struct ovnicalls calls;
+	uint32_t loom;
+	bool is_reversed;
+	uint64_t begin, end; /* offsets of the events that can be read */
+	uint64_t n_lost;     /* bytes behind them */
+	bool is_cut;         /* bytes are missing behind them */
+	bool has_begun;      /* it has events; the first one says: */
+	uint32_t cpu_first;  /* on which CPU; UINT32_MAX: it does not */
+	uint64_t t_first;
+	uint64_t offset;
+};
+
+struct ovnilog {
+	struct calllog log;        /* the first field */
+	struct resolver *resolver; /* borrowed */
+	int64_t offset_ns;
+	struct ovnitree tree;
+	struct ovninames names;
+	struct logwindow window;
+	VEC(struct ovnilane) lanes;
+	VEC(struct ovniloom) looms;
+	struct map processes; /* hash of the loom and the pid → number */
+	struct map by_name;   /* hash of its name → number of the loom */
+	uint64_t n_calls;
+
+	struct symbol_list list;
+	VEC(uint32_t) symbols; /* by number of the name */
+	const struct ptd_object *object;
+	struct arena arena;
+
+	const char *complaints[COMPLAINTS_MAX];
+	size_t n_complaints;
+};
+
+static struct ovnilog *of(struct calllog *log)
+{
+	return (struct ovnilog *)log;
+}
+
+bool ovnilog_is(const char *path)
+{
+	return ovnitree_is(path);
+}
+
+/* --- complaints ------------------------------------------------------------------------------- */
+
+static int complain(struct ovnilog *log, const char *path, uint64_t offset, const char *fault)
+{
+	const bool is_last = log->n_complaints == COMPLAINTS_MAX - 1;
+	char *text;
+	const char *copy;
+
+	if (log->n_complaints == COMPLAINTS_MAX)
+		return 0;
+	if (asprintf(&text, "%s: byte %" PRIu64 ": %s%s", path, offset, fault,
+		     is_last ? "; and more is wrong" : "") < 0)
+		return -ENOMEM;
+	copy = arena_strdup(&log->arena, text);
+	free(text);
+	if (!copy)
+		return -ENOMEM;
+	log->complaints[log->n_complaints++] = copy;
+	return 0;
+}
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+/*
+ * Get the event at @offset, and the first bytes of a jumbo event's data in @ret_data, which is
+ * valid until the next call.
+ *
+ * Return: 0, and @offset is behind it; -ENODATA: the file ends in it; -EBADMSG and @reterr_fault;
+ *         or another negative errno and @reterr_message.
+ */
+static int get_event(struct ovnilog *log, const struct ovnilane *lane, uint64_t *offset,
+		     struct ovnievent *ret_event, struct cursor *ret_data,
+		     const char **reterr_fault, char **reterr_message)
+{
+	const uint64_t size = lane->file.size;
+	uint64_t at = *offset;
+	struct cursor c;
+	int r;
+
+	r = logwindow_look(&log->window, &lane->file, at, size, EVENT_MAX, &c, reterr_message);
+	if (r == 0)
+		r = ovnievent_get(&c, lane->is_reversed, ret_event, reterr_fault);
+	if (r < 0)
+		return r;
+	at += OVNI_EVENT_SIZE + (uint64_t)ret_event->size;
+	*ret_data = cursor_from(NULL, 0);
+	if (ret_event->is_jumbo) {
+		if (ret_event->n_data > size - at)
+			return -ENODATA;
+		r = logwindow_look(&log->window, &lane->file, at, at + ret_event->n_data, DATA_MAX,
+				   ret_data, reterr_message);
+		at += ret_event->n_data;
+	}
+	*offset = at;
+	return r;
+}
+
+static uint64_t time_of(const struct ovnilog *log, uint64_t clock)
+{
+	const uint64_t t = clock < INT64_MAX ? clock : INT64_MAX;
+	int64_t sum;
+
+	if (__builtin_add_overflow((int64_t)t, log->offset_ns, &sum))
+		return INT64_MAX;
+	return sum > 0 ? (uint64_t)sum : 0;
+}
+
+static uint32_t cpu_of(const struct ovnilog *log, const struct ovnilane *lane, int32_t index)
+{
+	const struct ovniloom *loom = &log->looms.items[lane->loom];
+
+	return index >= 0 && (size_t)index < loom->cpus.n ? loom->cpus.items[index] : UINT32_MAX;
+}
+
+/* --- going through ---------------------------------------------------------------------------- */
+
+/* Find the order of bytes and the header. Return: 0 or negative errno. */
+static int scan_head(struct ovnilog *log, struct ovnilane *lane, char **reterr_message)
+{
+	uint8_t bytes[OVNI_EVENT_SIZE];
+	uint32_t version;
+	uint64_t clock;
+	struct cursor c;
+	int r;
+
+	r = logwindow_look(&log->window, &lane->file, 0, lane->file.size, sizeof(bytes), &c,
+			   reterr_message);
+	if (r < 0)
+		return r;
+	lane->begin = 0;
+	if (cursor_left(&c) >= OVNI_HEADER_SIZE &&
+	    memcmp(c.pos, OVNI_MAGIC, OVNI_MAGIC_SIZE) == 0) {
+		memcpy(&version, c.pos + OVNI_MAGIC_SIZE, sizeof(version));
+		lane->is_reversed = version == __builtin_bswap32(OVNI_STREAM_VERSION);
+		if (version != OVNI_STREAM_VERSION && !lane->is_reversed)
+			return message_set(reterr_message, -EBADMSG,
+					   "%s: byte %d: expected version %u of streams",
+					   lane->file.path, OVNI_MAGIC_SIZE, OVNI_STREAM_VERSION);
+		lane->begin = OVNI_HEADER_SIZE;
+	} else if (cursor_get(&c, sizeof(bytes), bytes) == 0) {
+		/* No clock has run for centuries. */
+		memcpy(&clock, bytes + OVNI_EVENT_SIZE - sizeof(clock), sizeof(clock));
+		lane->is_reversed = __builtin_bswap64(clock) < clock;
+	}
+	return 0;
+}
+
+/* Note where the stream begins, and count what @event says. */
+static int scan_event(struct ovnilog *log, struct ovnilane *lane, const struct ovnievent *event,
+		      struct cursor data)
+{
+	struct ovnicall call;
+	const int r =
+	    ovnicalls_take(&lane->calls, &log->names, event, data.pos, cursor_left(&data), &call);
+
+	if (r < 0)
+		return r;
+	if (call.kind == OVNICALL_CPU && !lane->has_begun)
+		lane->cpu_first = cpu_of(log, lane, call.cpu);
+	lane->has_begun = true;
+	log->n_calls += call.kind != OVNICALL_NONE && call.kind != OVNICALL_CPU;
+	return 0;
+}
+
+/* The rest of the stream, from lane->end on, cannot be read. */
+static int lose_rest(struct ovnilog *log, struct ovnilane *lane, int r, const char *fault)
+{
+	lane->n_lost = lane->file.size - lane->end;
+	lane->is_cut = r == -ENODATA;
+	return complain(log, lane->file.path, lane->end,
+			lane->is_cut ? "the file ends inside an event" : fault);
+}
+
+static int scan_stream(struct ovnilog *log, struct ovnilane *lane, char **reterr_message)
+{
+	uint64_t last = 0, offset;
+	bool is_sorted = true;
+	int r = scan_head(log, lane, reterr_message);
+
+	lane->end = offset = lane->begin;
+	ovnicalls_begin(&lane->calls);
+	while (r == 0 && offset < lane->file.size) {
+		struct ovnievent event;
+		struct cursor data;
+		const char *fault;
+
+		r = get_event(log, lane, &offset, &event, &data, &fault, reterr_message);
+		if (r == -ENODATA || (r == -EBADMSG && !*reterr_message))
+			return lose_rest(log, lane, r, fault);
+		if (r < 0)
+			break;
+		if (lane->end == lane->begin)
+			lane->t_first = time_of(log, event.clock);
+		if (event.clock < last && is_sorted) {
+			is_sorted = false;
+			r = complain(log, lane->file.path, lane->end,
+				     "the clock goes back: time stands still until it is as late "
+				     "again");
+		}
+		last = event.clock > last ? event.clock : last;
+		lane->end = offset;
+		if (r == 0)
+			r = scan_event(log, lane, &event, data);
+		if (r == -EFBIG)
+			r = message_set(reterr_message, r,
+					"%s: byte %" PRIu64 ": more than %u names or %u tasks",
+					lane->file.path, offset, OVNINAMES_MAX,
+					OVNINAMES_TASKS_MAX);
+	}
+	return r;
+}
+
+/* --- streams ---------------------------------------------------------------------------------- */
+
+/* Get the number of what @text names in @map, and whether it is new. Return: 0 or -ENOMEM. */
+static int get_number(struct map *map, const char *text, uint32_t *ret_number, bool *ret_new)
+{
+	const uint64_t key = map_hash(text, strlen(text)), *known = map_get(map, key);
+
+	*ret_new = !known;
+	*ret_number = known ? (uint32_t)*known : (uint32_t)map->n_used;
+	return known ? 0 : map_put(map, key, *ret_number);
+}
+
+static int find_loom(struct ovnilog *log, struct ovnilane *lane, const char *name,
+		     struct ovnimeta *meta)
+{
+	char text[OVNIMETA_NAME_MAX + 32];
+	struct ovniloom *loom;
+	bool is_new;
+	int r = get_number(&log->by_name, name, &lane->loom, &is_new);
+
+	if (r == 0 && is_new)
+		r = vec_push(&log->looms, {});
+	if (r < 0)
+		return r;
+	loom = &log->looms.items[lane->loom];
+	for (size_t i = 0; i < meta->cpus.n && r == 0; i++) {
+		while (r == 0 && loom->cpus.n <= i)
+			r = vec_push(&loom->cpus, UINT32_MAX);
+		if (r == 0 && meta->cpus.items[i] != UINT32_MAX)
+			loom->cpus.items[i] = meta->cpus.items[i];
+	}
+	if (r < 0)
+		return r;
+	(void)snprintf(text, sizeof(text), "%.250s/%" PRIu32, name, lane->lane.pid);
+	return get_number(&log->processes, text, &lane->calls.process, &is_new);
+}
+
+static uint32_t id_of(int64_t id)
+{
+	return id > 0 && id < UINT32_MAX ? (uint32_t)id : PTD_ID_UNKNOWN;
+}
+
+static int add_stream(struct ovnilog *log, const struct ovnistream *stream, struct ovnimeta *meta,
+		      char **reterr_message)
+{
+	const bool is_old = stream->is_old;
+	struct ovnilane lane = { .cpu_first = UINT32_MAX };
+	int r;
+
+	lane.lane.pid = is_old ? stream->pid : id_of(meta->pid);
+	lane.lane.tid = is_old ? stream->tid : id_of(meta->tid);
+	if (meta->comm[0]) {
+		lane.lane.comm = arena_strdup(&log->arena, meta->comm);
+		if (!lane.lane.comm)
+			return -ENOMEM;
+	}
+	r = find_loom(log, &lane, is_old ? stream->loom : meta->loom, meta);
+	if (r == 0 && !is_old && !meta->is_finished)
+		r = complain(log, stream->metadata, 0,
+			     "the program did not end its stream: events may be missing");
+	if (r == 0)
+		r = logfile_open(&lane.file, stream->path, &log->window, reterr_message);
+	log->window.file = NULL;
+	if (r == 0)
+		r = vec_push(&log->lanes, lane);
+	if (r < 0)
+		logfile_deinit(&lane.file);
+	return r;
+}
+
+static int read_stream(struct ovnilog *log, const struct ovnistream *stream, char **reterr_message)
+{
+	struct ovnimeta meta;
+	int r = ovnimeta_read(&meta, stream->metadata, &log->window, &log->names, reterr_message);
+
+	if (r < 0)
+		return r;
+	if (meta.version != (stream->is_old ? 1 : 3))
+		r = message_set(reterr_message, -EBADMSG,
+				"%s: expected the metadata of version %s of a trace of ovni",
+				stream->metadata, stream->is_old ? "1" : "3");
+	/* Streams of other parts, such as of CPUs, are not of threads. */
+	if (r == 0 && (stream->is_old || meta.is_thread))
+		r = add_stream(log, stream, &meta, reterr_message);
+	ovnimeta_deinit(&meta);
+	return r;
+}
+
+static int read_streams(struct ovnilog *log, const char *path, char **reterr_message)
+{
+	int r = ovnitree_find(&log->tree, path, OVNILOG_STREAMS_MAX, reterr_message);
+
+	for (size_t i = 0; i < log->tree.streams.n && r == 0; i++)
+		r = read_stream(log, &log->tree.streams.items[i], reterr_message);
+	for (size_t i = 0; i < log->lanes.n && r == 0; i++)
+		r = scan_stream(log, &log->lanes.items[i], reterr_message);
+	if (r < 0 || log->n_calls > 0)
+		return r;
+	if (log->n_complaints > 0)
+		return message_set(reterr_message, -EBADMSG, "%s", log->complaints[0]);
+	return message_set(reterr_message, -EBADMSG, "%s: has no events but of threads' lives",
+			   path);
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+static int make_symbols(struct ovnilog *log, struct objects *objects)
+{
+	struct object *object;
+	int r;
+
+	r = objects_add_synthetic(objects, "[ovni]", &object);
+	if (r < 0)
+		return r;
+	object->symbols = &log->list.source;
+	log->object = &object->id;
+	for (size_t i = 0; i < log->names.all.n && r == 0; i++) {
+		const char *name = log->names.all.items[i];
+
+		r = symbol_list_add(&log->list, i + 1, 1, name, (uint16_t)strlen(name), NULL);
+	}
+	for (size_t i = 0; i < log->names.all.n && r == 0; i++) {
+		uint32_t symbol;
+		uint64_t end;
+
+		r = resolver_find(log->resolver, object->symbols, i + 1, &symbol, &end);
+		if (r == 0)
+			r = vec_push(&log->symbols, symbol);
+	}
+	return r;
+}
+
+static const struct ptd_symbol *const *find_symbols(const struct calllog *calllog, size_t *ret_n)
+{
+	return resolver_symbols(((const struct ovnilog *)calllog)->resolver, ret_n);
+}
+
+/* --- the calls -------------------------------------------------------------------------------- */
+
+static int begin_lane(struct calllog *calllog, struct calllane *calllane, char **reterr_message)
+{
+	struct ovnilane *lane = (struct ovnilane *)calllane;
+
+	(void)calllog;
+	(void)reterr_message;
+	lane->offset = lane->begin;
+	lane->lane.ended = lane->begin == lane->end && lane->n_lost == 0;
+	lane->lane.cpu = lane->cpu_first;
+	lane->lane.t = lane->t_first;
+	ovnicalls_begin(&lane->calls);
+	return 0;
+}
+
+static int add_call(const struct ovnilog *log, const struct ovnilane *lane,
+		    const struct ovnicall *call, struct callpiece *piece)
+{
+	struct ptd_stated_call stated = { .t = lane->lane.t,
+					  .object = log->object,
+					  .kind = call->kind == OVNICALL_LEAVE ? PTD_STATED_LEAVE
+									       : PTD_STATED_ENTER };
+	int r;
+
+	/* The file was changed since it was gone through. */
+	if (call->name >= log->symbols.n)
+		return -ESTALE;
+	stated.symbol = log->symbols.items[call->name];
+	r = vec_push(&piece->calls, stated);
+	if (r < 0 || call->kind != OVNICALL_POINT)
+		return r;
+	stated.kind = PTD_STATED_LEAVE;
+	return vec_push(&piece->calls, stated);
+}
+
+/* Take an event. Return: 0; 1: the lane is on another CPU now; or negative errno. */
+static int take_event(struct ovnilog *log, struct ovnilane *lane, const struct ovnievent *event,
+		      struct cursor data, struct callpiece *piece)
+{
+	const uint64_t t = time_of(log, event->clock);
+	const uint32_t cpu = lane->lane.cpu;
+	struct ovnicall call;
+	int r;
+
+	r = ovnicalls_take(&lane->calls, &log->names, event, data.pos, cursor_left(&data), &call);
+	if (r < 0)
+		return r;
+	if (t > lane->lane.t)
+		lane->lane.t = t;
+	if (call.kind == OVNICALL_CPU)
+		lane->lane.cpu = cpu_of(log, lane, call.cpu);
+	else if (call.kind != OVNICALL_NONE)
+		r = add_call(log, lane, &call, piece);
+	return r < 0 ? r : lane->lane.cpu != cpu;
+}
+
+/* The stream has been read: mark what is lost. */
+static int end_lane(struct ovnilane *lane, struct callpiece *piece)
+{
+	lane->lane.ended = true;
+	if (lane->n_lost == 0)
+		return 0;
+	return vec_push(&piece->marks, { .kind = PTD_MARK_GAP,
+					 .reason = lane->is_cut ? PTD_GAP_CUT : PTD_GAP_BAD_PACKET,
+					 .run = piece->calls.n,
+					 .t = lane->lane.t,
+					 .offset = lane->end,
+					 .n_bytes = lane->n_lost });
+}
+
+static int read_lane(struct calllog *calllog, struct calllane *calllane, struct callpiece *piece,
+		     char **reterr_message)
+{
+	struct ovnilane *lane = (struct ovnilane *)calllane;
+	struct ovnilog *log = of(calllog);
+	int r = 0;
+
+	while (r == 0 && !callpiece_is_full(piece)) {
+		struct ovnievent event;
+		struct cursor data;
+		const char *fault;
+
+		if (lane->offset >= lane->end)
+			return end_lane(lane, piece);
+		r = get_event(log, lane, &lane->offset, &event, &data, &fault, reterr_message);
+		if (r == 0)
+			r = take_event(log, lane, &event, data, piece);
+		if (r == -EBADMSG || r == -ENODATA || r == -EFBIG ||
+		    (r == -ESTALE && !*reterr_message))
+			r = message_set(reterr_message, -ESTALE,
+					"%s: was changed while it was read", lane->file.path);
+	}
+	return r < 0 ? r : 0;
+}
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+static void free_log(struct calllog *calllog)
+{
+	struct ovnilog *log = of(calllog);
+
+	for (size_t i = 0; i < log->lanes.n; i++) {
+		logfile_deinit(&log->lanes.items[i].file);
+		ovnicalls_deinit(&log->lanes.items[i].calls);
+	}
+	for (size_t i = 0; i < log->looms.n; i++)
+		vec_deinit(&log->looms.items[i].cpus);
+	vec_deinit(&log->lanes);
+	vec_deinit(&log->looms);
+	vec_deinit(&log->log.lanes);
+	vec_deinit(&log->symbols);
+	map_deinit(&log->processes);
+	map_deinit(&log->by_name);
+	ovnitree_deinit(&log->tree);
+	ovninames_deinit(&log->names);
+	symbol_list_deinit(&log->list);
+	arena_deinit(&log->arena);
+	logwindow_deinit(&log->window);
+	free(log);
+}
+
+static const struct calllog_ops log_ops = {
+	.begin = begin_lane,
+	.read = read_lane,
+	.symbols = find_symbols,
+	.free = free_log,
+};
+
+int ovnilog_new(const char *path, int64_t offset_ns, struct objects *objects,
+		struct resolver *resolver, struct batchsource **ret_source, char **reterr_message)
+{
+	struct ovnilog *log = calloc(1, sizeof(*log));
+	int r;
+
+	if (!log)
+		return -ENOMEM;
+	log->log.ops = &log_ops;
+	log->resolver = resolver;
+	log->offset_ns = offset_ns;
+	logwindow_init(&log->window);
+	symbol_list_init(&log->list);
+	r = read_streams(log, path, reterr_message);
+	if (r == 0)
+		r = make_symbols(log, objects);
+	for (size_t i = 0; i < log->lanes.n && r == 0; i++)
+		r = vec_push(&log->log.lanes, &log->lanes.items[i].lane);
+	if (r == 0)
+		r = callsource_new(&log->log, ret_source);
+	if (r < 0) {
+		free_log(&log->log);
+		return r;
+	}
+	(*ret_source)->clock = PTD_CLOCK_NS;
+	(*ret_source)->complaints = log->complaints;
+	(*ret_source)->n_complaints = log->n_complaints;
+	return 0;
+}
