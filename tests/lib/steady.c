@@ -73,6 +73,14 @@ int steady_batch(struct steady *steady, const struct ptd_batch *batch)
 	return r;
 }
 
+/* Padding may differ. */
+static bool is_same(const struct ptd_block *a, const struct ptd_block *b)
+{
+	return a->id == b->id && a->n_insns == b->n_insns && a->size == b->size &&
+	       a->mode == b->mode && a->object == b->object && a->address == b->address &&
+	       a->bytes == b->bytes && a->insns == b->insns && a->target == b->target;
+}
+
 size_t steady_n_changed(const struct steady *steady)
 {
 	size_t n = 0;
@@ -86,8 +94,7 @@ size_t steady_n_changed(const struct steady *steady)
 	for (size_t i = 0; i < steady->blocks.n; i++) {
 		const struct steady_block *b = &steady->blocks.items[i];
 
-		n += b->block && (memcmp(b->block, &b->was, sizeof(b->was)) != 0 ||
-				  hash_code(b->block) != b->code ||
+		n += b->block && (!is_same(b->block, &b->was) || hash_code(b->block) != b->code ||
 				  hash_text(b->block->object->name) != b->name);
 	}
 	return n;
