@@ -5,20 +5,26 @@
 #include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-#include "util/window.h"
+#include <unistd.h>
 
 #define SECTIONS_MAX 4096u
 #define HEADERS_MAX  1024u
 #define SYMBOLS_MAX  2000000u
+#define PIECE_SIZE   65536u
+
+/* Some bytes of the file. */
+struct piece {
+	uint64_t start; /* offset of the first one */
+	size_t n;
+	uint8_t bytes[PIECE_SIZE];
+};
 
 /* A file in which functions are looked for. */
 struct search {
-	struct filepart part;
-	struct fileparts file;
-	struct window table, names; /* two places of the file that are read side by side */
+	int fd;
+	struct piece *table, *names; /* two places of the file that are read side by side */
 	bool is_64;
 	uint64_t sections, headers; /* offsets */
 	uint32_t n_sections, n_headers;
@@ -36,16 +42,58 @@ struct section {
 	uint64_t offset, size;
 };
 
+/* Fill @piece from @offset on. Return: 0, also if the file ends; or negative errno. */
+static int fill(const struct search *s, struct piece *piece, uint64_t offset)
+{
+	piece->start = offset;
+	piece->n = 0;
+	while (piece->n < PIECE_SIZE && offset + piece->n <= INT64_MAX) {
+		const ssize_t n = pread(s->fd, piece->bytes + piece->n, PIECE_SIZE - piece->n,
+					(off_t)(offset + piece->n));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		piece->n += (size_t)n;
+	}
+	return 0;
+}
+
+/*
+ * Get the bytes at @offset: at least @least of them, or all up to the end of the file.
+ *
+ * Return: 0 and @ret_bytes, of which there are @ret_n; or negative errno.
+ */
+static int look(const struct search *s, struct piece *piece, uint64_t offset, size_t least,
+		const uint8_t **ret_bytes, size_t *ret_n)
+{
+	int r = 0;
+
+	if (offset < piece->start || offset - piece->start > piece->n ||
+	    piece->n - (offset - piece->start) < least)
+		r = fill(s, piece, offset);
+	if (r < 0)
+		return r;
+	*ret_bytes = piece->bytes + (offset - piece->start);
+	*ret_n = piece->n - (size_t)(offset - piece->start);
+	return 0;
+}
+
 /* Get @size bytes. Return: 0; -EBADMSG if the file ends before; or another negative errno. */
-static int get(struct window *window, uint64_t offset, size_t size, void *ret_bytes)
+static int get(const struct search *s, struct piece *piece, uint64_t offset, size_t size,
+	       void *ret_bytes)
 {
 	const uint8_t *bytes;
 	size_t n;
+	int r;
 
-	bytes = window_at(window, offset, size, &n);
-	if (window->error < 0)
-		return window->error;
-	if (!bytes || n < size)
+	r = look(s, piece, offset, size, &bytes, &n);
+	if (r < 0)
+		return r;
+	if (n < size)
 		return -EBADMSG;
 	memcpy(ret_bytes, bytes, size);
 	return 0;
@@ -59,20 +107,20 @@ static int read_header(struct search *s)
 	Elf32_Ehdr h32;
 	int r;
 
-	r = get(&s->table, 0, sizeof(ident), ident);
+	r = get(s, s->table, 0, sizeof(ident), ident);
 	if (r < 0)
 		return r;
 	if (memcmp(ident, ELFMAG, SELFMAG) != 0 || ident[EI_DATA] != order)
 		return -EBADMSG;
 	s->is_64 = ident[EI_CLASS] == ELFCLASS64;
 	if (s->is_64) {
-		r = get(&s->table, 0, sizeof(h64), &h64);
+		r = get(s, s->table, 0, sizeof(h64), &h64);
 		s->sections = h64.e_shoff;
 		s->headers = h64.e_phoff;
 		s->n_sections = h64.e_shnum;
 		s->n_headers = h64.e_phnum;
 	} else {
-		r = get(&s->table, 0, sizeof(h32), &h32);
+		r = get(s, s->table, 0, sizeof(h32), &h32);
 		s->sections = h32.e_shoff;
 		s->headers = h32.e_phoff;
 		s->n_sections = h32.e_shnum;
@@ -90,14 +138,14 @@ static int get_section(struct search *s, uint32_t i, struct section *ret_section
 	int r;
 
 	if (s->is_64) {
-		r = get(&s->table, s->sections + i * sizeof(h64), sizeof(h64), &h64);
+		r = get(s, s->table, s->sections + i * sizeof(h64), sizeof(h64), &h64);
 		*ret_section = (struct section){ .type = h64.sh_type,
 						 .link = h64.sh_link,
 						 .offset = h64.sh_offset,
 						 .size = h64.sh_size };
 		return r;
 	}
-	r = get(&s->table, s->sections + i * sizeof(h32), sizeof(h32), &h32);
+	r = get(s, s->table, s->sections + i * sizeof(h32), sizeof(h32), &h32);
 	*ret_section = (struct section){ .type = h32.sh_type,
 					 .link = h32.sh_link,
 					 .offset = h32.sh_offset,
@@ -116,9 +164,9 @@ static int find_offset(struct search *s, uint64_t address, uint64_t *ret_offset)
 		Elf32_Phdr p32;
 
 		if (s->is_64) {
-			r = get(&s->names, s->headers + i * sizeof(p), sizeof(p), &p);
+			r = get(s, s->names, s->headers + i * sizeof(p), sizeof(p), &p);
 		} else {
-			r = get(&s->names, s->headers + i * sizeof(p32), sizeof(p32), &p32);
+			r = get(s, s->names, s->headers + i * sizeof(p32), sizeof(p32), &p32);
 			p = (Elf64_Phdr){ .p_type = p32.p_type,
 					  .p_flags = p32.p_flags,
 					  .p_offset = p32.p_offset,
@@ -153,21 +201,20 @@ static int add_function(struct search *s, uint32_t name, uint64_t address)
 /* Compare the name at @offset of the file with those that are wanted. */
 static int judge_symbol(struct search *s, uint64_t name, uint64_t end, uint64_t address)
 {
-	const char *text;
+	const uint8_t *text;
 	size_t n;
+	int r;
 
 	if (name >= end)
 		return 0;
-	text = (const char *)window_at(&s->names, name, 1, &n);
-	/* A name may go on behind what the window has. */
-	if (text && !memchr(text, 0, n))
-		text = (const char *)window_at(&s->names, name, FUNCTION_NAME_MAX, &n);
-	if (s->names.error < 0)
-		return s->names.error;
-	if (!text || !memchr(text, 0, n))
-		return 0;
+	r = look(s, s->names, name, 1, &text, &n);
+	/* A name may go on behind what the piece has. */
+	if (r == 0 && !memchr(text, 0, n))
+		r = look(s, s->names, name, FUNCTION_NAME_MAX, &text, &n);
+	if (r < 0 || !memchr(text, 0, n))
+		return r;
 	for (uint32_t i = 0; i < s->n_wanted; i++)
-		if (strcmp(text, s->wanted[i]) == 0)
+		if (strcmp((const char *)text, s->wanted[i]) == 0)
 			return add_function(s, i, address);
 	return 0;
 }
@@ -186,9 +233,9 @@ static int search_table(struct search *s, const struct section *table, const str
 
 		s->n_symbols--;
 		if (s->is_64) {
-			r = get(&s->table, table->offset + at, size, &symbol);
+			r = get(s, s->table, table->offset + at, size, &symbol);
 		} else {
-			r = get(&s->table, table->offset + at, size, &s32);
+			r = get(s, s->table, table->offset + at, size, &s32);
 			symbol = (Elf64_Sym){ .st_name = s32.st_name,
 					      .st_info = s32.st_info,
 					      .st_shndx = s32.st_shndx,
@@ -221,24 +268,21 @@ static int search_sections(struct search *s)
 int function_find(int fd, const char *const *names, size_t n_names, struct function *ret_functions,
 		  size_t max)
 {
-	struct search s = { .part = { .fd = fd },
+	struct search s = { .fd = fd,
+			    .table = calloc(1, sizeof(*s.table)),
+			    .names = calloc(1, sizeof(*s.names)),
 			    .n_symbols = SYMBOLS_MAX,
 			    .wanted = names,
 			    .n_wanted = n_names,
 			    .found = ret_functions,
 			    .n_max = max };
-	struct stat st;
-	int r;
+	int r = -ENOMEM;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	s.file = (struct fileparts){ .size = (uint64_t)st.st_size, .parts = &s.part, .n = 1 };
-	window_init(&s.table, &s.file, WINDOW_SIZE);
-	window_init(&s.names, &s.file, WINDOW_SIZE);
-	r = read_header(&s);
+	if (s.table && s.names)
+		r = read_header(&s);
 	if (r == 0)
 		r = search_sections(&s);
-	window_deinit(&s.table);
-	window_deinit(&s.names);
+	free(s.table);
+	free(s.names);
 	return r < 0 ? r : (int)s.n_found;
 }

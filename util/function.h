@@ -7,7 +7,7 @@
  * Where functions of an ELF file begin, by their names in its symbol tables.
  *
  * The file may come from anybody, so the search is bounded: at most 4,096 sections, 1,024 program
- * headers and 2 million symbols are looked at, through windows of 64 KiB.
+ * headers and 2 million symbols are looked at, through pieces of 64 KiB.
  *
  * Source: elf(5).
  */
