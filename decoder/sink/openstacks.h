@@ -28,9 +28,10 @@ struct open_frame {
 	bool is_printed;
 	union {
 		uint64_t n_left_out; /* calls below it that were left out of the output */
-		uint64_t chain; /* number of the function that was called, if jumps led on from it
+		uint64_t chain;   /* number of the function that was called, if jumps led on from it
 				 * to this one; 0: none did */
-		uint32_t task;  /* what stands for the call in the output */
+		uint32_t task;    /* what stands for the call in the output */
+		const void *file; /* of several, the one in which it begins; borrowed */
 	};
 };
 

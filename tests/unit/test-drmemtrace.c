@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "decoder/sink/memtrace/calls.h"
 #include "decoder/sink/memtrace/file.h"
 #include "decoder/sink/memtrace/frames.h"
 #include "decoder/sink/memtrace/record.h"
@@ -1195,6 +1196,41 @@ static void functions(void **state)
 	}
 }
 
+/* DynamoRIO's func_view looks at each thread alone, and warns of a return without an entry. */
+static void stack_in_another_thread(void **state)
+{
+	static const struct ptd_function f = { .name = "f", .object = &objects[0] };
+	static const struct ptd_call found[] = {
+		{ .kind = PTD_CALL_ENTER, .function = &f, .run = 0 },
+		{ .kind = PTD_CALL_ENTER, .function = &f, .run = 0 },
+		{ .kind = PTD_CALL_LEAVE, .function = &f, .run = 1 },
+		{ .kind = PTD_CALL_LEAVE, .function = &f, .run = 2 },
+		{ .kind = PTD_CALL_ENTER, .function = &f, .run = 3 },
+	};
+	static const struct ptd_batch batch;
+	const struct ptd_call_batch calls_found = { .batch = &batch,
+						    .calls = found,
+						    .n_calls = ARRAY_LEN(found) };
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+	struct memtrace_call_list first = {}, second = {};
+	struct memtrace_calls calls;
+	size_t next;
+
+	(void)state;
+	assert_int_equal(memtrace_calls_init(&calls, &info, NULL, false), 0);
+	calls.found = &calls_found;
+	assert_int_equal(memtrace_calls_take(&calls, 0, &first, &next), 0);
+	assert_int_equal(first.items.n, 2);
+	assert_int_equal(memtrace_calls_take(&calls, 1, &second, &next), 0);
+	assert_int_equal(second.items.n, 0);
+	assert_int_equal(memtrace_calls_take(&calls, 2, &first, &next), 0);
+	assert_int_equal(first.items.n, 3);
+	assert_int_equal(next, 3);
+	vec_deinit(&first.items);
+	vec_deinit(&second.items);
+	memtrace_calls_deinit(&calls);
+}
+
 /* Write a file with three runs of four instructions, whose first chunk has @end of these. Return:
  * its text. */
 static char *write_chunks(enum memtrace_container container, uint64_t end)
@@ -1556,6 +1592,7 @@ int main(void)
 		cmocka_unit_test(long_stays),
 		cmocka_unit_test(symbols_change),
 		cmocka_unit_test(functions),
+		cmocka_unit_test(stack_in_another_thread),
 		cmocka_unit_test(core_sharded),
 		cmocka_unit_test(ended),
 		cmocka_unit_test(with_kernel),

@@ -97,6 +97,7 @@ static int enter(struct memtrace_calls *calls, const struct ptd_call *call,
 	if (r < 0 || !marked)
 		return r;
 	open_stack_top(stack)->is_printed = true;
+	open_stack_top(stack)->file = list;
 	return vec_push(&list->items, { .function = call->function->id, .is_enter = true });
 }
 
@@ -111,7 +112,8 @@ static int leave(struct memtrace_calls *calls, const struct ptd_call *call,
 		return -ENOMEM;
 	if (!frame)
 		return 0;
-	marked = frame->is_printed;
+	/* A stack may go on in another thread, whose file does not have the marker of the entry. */
+	marked = frame->is_printed && frame->file == list;
 	open_stack_pop(stack);
 	return marked ? vec_push(&list->items, { .function = call->function->id }) : 0;
 }
