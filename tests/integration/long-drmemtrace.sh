@@ -52,6 +52,28 @@ whole_system() {
 	echo
 }
 
+# record_filter NAME: what record_filter writes is read, and it is everything. From an archive it drops the bytes of
+# an instruction that stand at an address for the second time in a chunk, also where they have changed (its
+# process_chunk_encodings()), so that more is compared only of files that are not compressed.
+record_filter() {
+	local name=$1 how n
+	n=$("$O/ptdecode" -f summary "$T/$name.mem" | sed -n 's/^Instructions: *//p')
+	[[ ! -d $T/$name ]] || "$O/ptdecode" --force -f drmemtrace:compress=none -o "$T/$name.plain" "$T/$name" ||
+		fail "$name: plain"
+	for how in mem plain; do
+		[[ -d $T/$name.$how ]] || continue
+		rm -rf "$T/filtered"
+		mkdir "$T/filtered"
+		run "$name" record_filter "$tools/record_filter_launcher" -trace_dir "$T/$name.$how/trace" \
+			-output_dir "$T/filtered"
+		"$O/ptdecode" -f summary "$T/filtered" >"$T/summary"
+		[[ $? == @(0|3) ]] || fail "$name: what record_filter wrote is not read"
+		[[ $how == mem || $(sed -n 's/^Instructions: *//p' "$T/summary") == "$n" ]] ||
+			fail "$name: record_filter lost instructions"
+	done
+	rm -rf "$T/$name.plain"
+}
+
 # all_tools NAME [mix]: all tools take NAME.mem. Those that read it in the same way do so at once.
 all_tools() {
 	[[ -n $tools ]] || return 0
@@ -64,12 +86,7 @@ all_tools() {
 		'view -exit_after_records 2000'; do
 		launch "$name" "$tool"
 	done
-	rm -rf "$T/filtered"
-	mkdir "$T/filtered"
-	run "$name" record_filter "$tools/record_filter_launcher" -trace_dir "$T/$name.mem/trace" -output_dir "$T/filtered"
-	# It drops bytes at addresses that a new program of the process uses again: no more is compared.
-	"$O/ptdecode" -f summary "$T/filtered" >/dev/null
-	[[ $? == @(0|3) ]] || fail "$name: what record_filter wrote is not read"
+	record_filter "$name"
 	run "$name" scheduler_launcher "$tools/scheduler_launcher" -trace_dir "$T/$name.mem/trace"
 	echo
 	[[ ${2:-} == mix ]] || return 0
@@ -148,7 +165,11 @@ if wanted node && installed node; then
 	record_jit node env -u NODE_EXTRA_CA_CERTS -C "$T/dumps" node --perf-prof "$T/script.js"
 	write_memtrace node
 	symbols_of_jit node
-	all_tools node
+	# The tools would take long for all of it.
+	"$O/ptdecode" --force --last 15000000 -f drmemtrace -o "$T/nodeend.mem" "$T/node" || fail "node: the end"
+	"$O/ptdecode" --check "$T/nodeend.mem" || fail "node: its end is not valid"
+	all_tools nodeend
+	drop nodeend
 	drop node
 fi
 
@@ -191,9 +212,6 @@ if wanted guest && command -v qemu-system-x86_64 busybox cpio >/dev/null && test
 	all_tools guest
 	"$O/ptdecode" -f drmemtrace:whole-system -o "$T/kernel.mem" "$T/guest" || fail "whole-system"
 	"$O/ptdecode" --check "$T/kernel.mem" >"$T/checked" || { head "$T/checked"; fail "whole-system: not valid"; }
-	# DynamoRIO's tools would take hours for all of it.
-	rm -rf "$T/kernel.mem"
-	"$O/ptdecode" --last 300000 -f drmemtrace:whole-system -o "$T/kernel.mem" "$T/guest"
 	whole_system kernel
 	drop guest
 fi

@@ -6,6 +6,8 @@
 # and zip files that are at most 1.05 times as large as zlib's level 1 makes the same records.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64 python3 unzip
+python=/usr/bin/python3 # the interpreter itself: what PATH has may be a script that seeks it
+[[ -x $python ]] || skip "$python is not installed"
 
 # write NAME HOW ARG...: decode into $T/NAME.mem, and check the peak.
 write() {
@@ -20,7 +22,7 @@ write() {
 }
 
 start_ptd Cpus=1 AuxSize=1G PT=psb_period=1
-"$O/ptctl" record -o "$T/python" -- python3 -I -S -c 'print(sum(i * i % 7 for i in range(260000)))' >/dev/null ||
+"$O/ptctl" record -o "$T/python" -- "$python" -I -S -c 'print(sum(i * i % 7 for i in range(260000)))' >/dev/null ||
 	fail "record"
 "$O/tools/reshape" repeat=3 "$T/python/data" "$T/in" || fail "reshape"
 n=$("$O/ptdecode" --buildid-dir "$T/python/objects" -f summary "$T/in" | awk '/^Instructions:/ { print $2 }')
@@ -53,7 +55,8 @@ echo "zip has $size bytes, zlib -1 $least"
 rm -rf "$T"/python*
 
 start_ptd Cpus=2
-"$O/ptctl" record -o "$T/processes" -- sh -c 'for i in $(seq 60); do python3 -I -S -c pass; done' || fail "record processes"
+"$O/ptctl" record -o "$T/processes" -- sh -c "for i in \$(seq 60); do $python -I -S -c pass; done" ||
+	fail "record processes"
 for how in none lz4 zip; do
 	write processes $how "$T/processes"
 done
