@@ -22,6 +22,7 @@
 #include "base/base.h"
 #include "decoder/sink/memtrace/calls.h"
 #include "decoder/sink/memtrace/code.h"
+#include "decoder/sink/memtrace/copy.h"
 #include "decoder/sink/memtrace/expansion.h"
 #include "decoder/sink/memtrace/out.h"
 #include "decoder/sink/memtrace/schedule.h"

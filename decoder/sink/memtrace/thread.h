@@ -163,17 +163,6 @@ _must_check_ int memtrace_thread_mark(struct memtrace_thread *thread, const stru
 _must_check_ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_batch *batch,
 				     const struct ptd_run *run);
 
-/*
- * Write runs of @batch, from run @i on and before run @end, by copying their records from
- * @expansion: those that follow the run before, for as long as nothing else has to be written but
- * the calls that stand before run @i. @known is of this batch and of thread->file. @ret_n is their
- * number, which may be 0.
- */
-_must_check_ int memtrace_thread_copy(struct memtrace_thread *thread, const struct ptd_batch *batch,
-				      const struct memtrace_expansion *expansion,
-				      struct memtrace_known *known, size_t i, size_t end,
-				      size_t *ret_n);
-
 /* The next instructions are not written: the file has a hole in their place. */
 void memtrace_thread_skip(struct memtrace_thread *thread);
 
