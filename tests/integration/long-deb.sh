@@ -27,13 +27,13 @@ rm "$T"/a/deb/*-dbgsym*
 depends=$(for deb in "$T"/a/deb/*.deb; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' |
 	sed -E 's/\|.*//; s/\(.*//; s/ //g; /^libptdecode/d' | sort -u | paste -sd,)
 root=$T/root
-mmdebstrap --quiet --variant=minbase --include="$depends,qemu-user,gcc,libc6-dev,pkg-config" bookworm "$root" >"$T/debootstrap" 2>&1 ||
+mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --include="$depends,qemu-user,gcc,libc6-dev,pkg-config" bookworm "$root" >"$T/debootstrap" 2>&1 ||
 	skip "no Debian to install them in: $(tail -n 1 "$T/debootstrap")"
 inside() { unshare --mount --pid --fork --kill-child sh -c 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"' "$root" "$@"; }
 # What is there: files, their owners, modes and links, and users; but for what dpkg itself keeps.
 list() {
-	(cd "$root" && find . -xdev \( -path ./proc -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./var/cache \) -prune \
-		-o -printf '%p %u %g %m %l\n' | grep -vE '^\./(etc|run|tmp) |^\./etc/(passwd|group|shadow|gshadow)-|^\./etc/\.pwd' | sort)
+	(cd "$root" && find . -xdev \( -path ./proc -o -path ./run -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./var/cache \) -prune \
+		-o -printf '%p %u %g %m %l\n' | grep -vE '^\./(etc|tmp) |^\./etc/(passwd|group|shadow|gshadow)-|^\./etc/\.pwd' | sort)
 	cat "$root"/etc/{passwd,group}
 }
 list >"$T/before"
