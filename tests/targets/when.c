@@ -3,7 +3,7 @@
 /*
  * What conditions wait for, in a thread that says who it is: when MODE
  *
- *	enter	the third of four threads enters wanted(), once
+ *	enter	the third of four threads enters wanted() and on_third(), once
  *	often	a thread enters wanted() a thousand times
  *	usr1	a thread takes SIGUSR1, whose handler returns
  *	segv	a thread takes SIGSEGV, which ends the process
@@ -26,9 +26,16 @@ static volatile int sum;
 static pthread_barrier_t barrier;
 
 NOINLINE void wanted(int n);
+NOINLINE void on_third(int n);
 NOINLINE void wanted(int n)
 {
 	sum += n;
+}
+
+/* Not in the mode "often". */
+NOINLINE void on_third(int n)
+{
+	sum -= n;
 }
 
 static NOINLINE void work(void)
@@ -55,6 +62,7 @@ static void *run_thread(void *number)
 	if (*(int *)number == 2) {
 		say_self();
 		wanted(1);
+		on_third(1);
 	}
 	work();
 	return NULL;
