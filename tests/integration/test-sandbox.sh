@@ -61,7 +61,7 @@ refused "Operation not permitted" "create beside the output" "empty by open" "ty
 # Threads are started by clone, whose flags a filter sees.
 refused "Function not implemented" clone3
 refused "Bad file descriptor" inherited
-refused "Invalid argument" "ask for '../new'" "ask for 'a/b/c'"
+refused "Invalid argument" "ask for '../new'" "ask for 'a/../../new'"
 # Six times the snapshot, 16 GiB for what lies elsewhere, 16 GiB for temporary files, 1 GiB for the second thread.
 size=$(find "$T/in/snapshot" -type f -printf '%s\n' | awk '{ n += $1 } END { printf "%.0f\n", n }')
 refused $((6 * size + (33 << 30))) "limit of memory"

@@ -275,7 +275,8 @@ static void show_limits(void)
 /* Sockets that it has: names that lead out of the directory are asked for on each. */
 static void try_sockets(void)
 {
-	static const char *const names[] = { "../new", "/tmp/new", "..", "", ".new", "a/b/c" };
+	static const char *const names[] = { "../new", "/tmp/new",    "..",           "",
+					     ".new",   "a/../../new", "a/b/c/d/e/f/g" };
 
 	for (int fd = 3; fd < 256; fd++) {
 		struct stat st;
