@@ -272,7 +272,7 @@ static int add_condition(struct trigger_wish *trigger, const char *text)
 		log_error("record: more than %d conditions", CONDITIONS_MAX);
 		return -EINVAL;
 	}
-	if (condition_parse(text, &condition) < 0 || strchr(text, CONDITION_SEPARATOR)) {
+	if (strchr(text, CONDITION_SEPARATOR) || condition_parse(text, &condition) < 0) {
 		log_error("record: \"%s\" is no condition: enter:FUNCTION[@OBJECT], signal:NAME, "
 			  "exit:STATUS and exit:failure are",
 			  text);
