@@ -3,7 +3,6 @@
 #include "daemon/pt/pmu.h"
 
 #include <cpuid.h>
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,94 +11,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TEXT_SIZE 64u
+#include "daemon/proc/sysfile.h"
 
 #define DEFAULT_MTC_PERIOD 3u
 #define DEFAULT_PSB_PERIOD 1u /* 4 KiB: an idle CPU's ring has one soon */
 
 /* --- sysfs ----------------------------------------------------------------------------------- */
 
-/* A whole small file, without white space at its end. Return: 0, or negative errno. */
-static int read_text(int dir, const char *name, char ret_text[TEXT_SIZE])
-{
-	_cleanup_(fd_closep) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, ret_text, TEXT_SIZE - 1);
-	if (n < 0)
-		return -errno;
-	while (n > 0 && isspace((unsigned char)ret_text[n - 1]))
-		n--;
-	ret_text[n] = 0;
-	return 0;
-}
-
-/* A number of @base at @text. Return: what follows it, or NULL if there is none that fits. */
-static const char *scan_number(const char *text, int base, uint32_t *ret_number)
-{
-	unsigned long n;
-	char *end;
-
-	if (!isxdigit((unsigned char)text[0]))
-		return NULL;
-	errno = 0;
-	n = strtoul(text, &end, base);
-	if (errno || end == text || n > UINT32_MAX)
-		return NULL;
-	*ret_number = (uint32_t)n;
-	return end;
-}
-
-static int read_number(int dir, const char *name, int base, uint32_t *ret_number)
-{
-	char text[TEXT_SIZE];
-	const char *end;
-	uint32_t n;
-	int r;
-
-	r = read_text(dir, name, text);
-	if (r < 0)
-		return r;
-	end = scan_number(text, base, &n);
-	if (!end || *end)
-		return -EBADMSG;
-	*ret_number = n;
-	return 0;
-}
-
-/* "config:14-17" or "config:0". */
-static int parse_format(const char *text, uint64_t *ret_mask)
-{
-	static const char prefix[] = "config:";
-	uint32_t first, last;
-	const char *p;
-
-	if (strncmp(text, prefix, sizeof(prefix) - 1) != 0)
-		return -EBADMSG;
-	p = scan_number(text + sizeof(prefix) - 1, 10, &first);
-	last = first;
-	if (p && *p == '-')
-		p = scan_number(p + 1, 10, &last);
-	if (!p || *p || first > last || last > 63)
-		return -EBADMSG;
-	*ret_mask = (UINT64_MAX >> (63 - (last - first))) << first;
-	return 0;
-}
-
 static int read_formats(int dir, struct pmu *pmu, const char **reterr_file)
 {
 	for (unsigned i = 0; i < _PTTERMS; i++) {
-		char name[TEXT_SIZE], text[TEXT_SIZE];
+		char name[SYSFILE_TEXT_SIZE];
 		int r;
 
 		(void)snprintf(name, sizeof(name), "format/%s", ptterms_name(i));
-		r = read_text(dir, name, text);
+		r = sysfile_mask(dir, name, &pmu->masks[i]);
 		if (r == -ENOENT) /* older kernels have fewer */
 			continue;
-		if (r == 0)
-			r = parse_format(text, &pmu->masks[i]);
 		if (r < 0) {
 			*reterr_file = ptterms_name(i);
 			return r;
@@ -116,7 +44,7 @@ static uint32_t read_cap(int dir, const char *name)
 {
 	uint32_t n;
 
-	return read_number(dir, name, 16, &n) == 0 ? n : 0;
+	return sysfile_number(dir, name, 16, &n) == 0 ? n : 0;
 }
 
 static void read_caps(int dir, struct pmu *pmu)
@@ -136,14 +64,14 @@ static void read_caps(int dir, struct pmu *pmu)
 static void read_timing(int dir, struct pmu *pmu)
 {
 	uint32_t n, d, ecx, edx;
-	char text[TEXT_SIZE];
+	char text[SYSFILE_TEXT_SIZE];
 	const char *p;
 
-	if (read_number(dir, "max_nonturbo_ratio", 10, &n) == 0)
+	if (sysfile_number(dir, "max_nonturbo_ratio", 10, &n) == 0)
 		pmu->max_nonturbo_ratio = n;
-	if (read_text(dir, "tsc_art_ratio", text) == 0) {
-		p = scan_number(text, 10, &n);
-		if (p && *p == ':' && (p = scan_number(p + 1, 10, &d)) && !*p) {
+	if (sysfile_text(dir, "tsc_art_ratio", text) == 0) {
+		p = sysfile_scan(text, 10, &n);
+		if (p && *p == ':' && (p = sysfile_scan(p + 1, 10, &d)) && !*p) {
 			pmu->tsc_ctc_numerator = n;
 			pmu->tsc_ctc_denominator = d;
 			return;
@@ -165,7 +93,7 @@ int pmu_read(const char *path, struct pmu *ret_pmu, const char **reterr_file)
 	if (dir < 0)
 		return -errno;
 	*reterr_file = "type";
-	r = read_number(dir, "type", 10, &pmu.type);
+	r = sysfile_number(dir, "type", 10, &pmu.type);
 	if (r == 0)
 		r = read_formats(dir, &pmu, reterr_file);
 	if (r < 0)

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/proc/sysfile.h"
 #include "daemon/source/ring.h"
 #include "daemon/source/source.h"
 #include "util/function.h"
@@ -44,62 +45,16 @@ struct sample {
 	uint64_t time;
 };
 
-/* --- sysfs and tracefs ------------------------------------------------------------------------ */
-
-/* Read a small file. Return: 0, or negative errno. */
-static int read_text(const char *path, char ret_text[static 32])
-{
-	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, ret_text, 31);
-	if (n < 0)
-		return -errno;
-	ret_text[n] = '\0';
-	return 0;
-}
-
-static int read_number(const char *path, uint64_t *ret_number)
-{
-	char text[32], *end;
-	int r;
-
-	r = read_text(path, text);
-	if (r < 0)
-		return r;
-	errno = 0;
-	*ret_number = strtoull(text, &end, 10);
-	return errno || end == text ? -EBADMSG : 0;
-}
-
-/* Read which bit of the configuration makes an event one of returns: "config:0". */
-static int read_return_bit(uint64_t *ret_bit)
-{
-	char text[32];
-	unsigned bit;
-	int r;
-
-	r = read_text(UPROBE "/format/retprobe", text);
-	if (r < 0)
-		return r;
-	if (sscanf(text, "config:%u", &bit) != 1 || bit > 63)
-		return -EBADMSG;
-	*ret_bit = UINT64_C(1) << bit;
-	return 0;
-}
-
 /* --- attributes ------------------------------------------------------------------------------- */
 
 static int use_tracepoint(const char *name, struct perf_event_attr *attr, char **reterr_message)
 {
 	char path[128];
-	uint64_t id;
+	uint32_t id;
 	int r;
 
 	(void)snprintf(path, sizeof(path), TRACEPOINTS "/%s/id", name);
-	r = read_number(path, &id);
+	r = sysfile_number(AT_FDCWD, path, 10, &id);
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: cannot read the tracepoint: %s", path,
 				   strerror(-r));
@@ -150,17 +105,18 @@ static int open_function(const struct condition *condition, int *ret_fd, uint64_
 static int use_uprobe(const struct condition *condition, uint64_t offset, const char *path,
 		      struct perf_event_attr *attr, char **reterr_message)
 {
-	uint64_t type, bit = 0;
+	uint64_t returns = 0; /* the bit that makes an event one of returns */
+	uint32_t type;
 	int r;
 
-	r = read_number(UPROBE "/type", &type);
+	r = sysfile_number(AT_FDCWD, UPROBE "/type", 10, &type);
 	if (r == 0 && condition->kind == CONDITION_RETURN)
-		r = read_return_bit(&bit);
+		r = sysfile_mask(AT_FDCWD, UPROBE "/format/retprobe", &returns);
 	if (r < 0)
 		return message_set(reterr_message, r, UPROBE ": cannot use uprobes: %s",
 				   strerror(-r));
-	attr->type = (uint32_t)type;
-	attr->config = bit;
+	attr->type = type;
+	attr->config = returns;
 	attr->uprobe_path = (uintptr_t)path;
 	attr->probe_offset = offset;
 	return 0;
