@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "ctl/program.h"
+#include "util/qemuoption.h"
 
 /* Number of the pool's descriptor until the plugin has moved it: one that no program expects for
  * its own descriptors. */
@@ -17,19 +18,14 @@
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 
-/* Make "PLUGIN,pool=FD[,timing=1]OPTIONS". QEMU expects commas in a path to be doubled. */
+/* Make "PLUGIN,pool=FD[,timing=1]OPTIONS". */
 static char *plugin_argument(const struct run *run, int fd)
 {
-	char *text = malloc(2 * strlen(run->plugin) + strlen(run->options) + 48), *to = text;
+	char *text = malloc(qemuoption_size(run->plugin) + strlen(run->options) + 48);
 
-	if (!text)
-		return NULL;
-	for (const char *c = run->plugin; *c; c++) {
-		*to++ = *c;
-		if (*c == ',')
-			*to++ = ',';
-	}
-	(void)sprintf(to, ",pool=%d%s%s", fd, run->timing ? ",timing=1" : "", run->options);
+	if (text)
+		(void)sprintf(qemuoption_put(text, run->plugin), ",pool=%d%s%s", fd,
+			      run->timing ? ",timing=1" : "", run->options);
 	return text;
 }
 

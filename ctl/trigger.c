@@ -17,6 +17,7 @@
 #include "ctl/copyout.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
+#include "util/qemuoption.h"
 
 #define BACKLOG 128
 
@@ -151,17 +152,6 @@ static int open_socket(struct trigger *trigger, char ret_name[static 108])
 	return 0;
 }
 
-/* QEMU expects commas to be doubled. */
-static char *add_escaped(char *to, const char *text)
-{
-	for (; *text; text++) {
-		*to++ = *text;
-		if (*text == ',')
-			*to++ = ',';
-	}
-	return to;
-}
-
 static int make_options(struct trigger *trigger, const char *name)
 {
 	const struct trigger_wish *wish = trigger->wish;
@@ -169,7 +159,7 @@ static int make_options(struct trigger *trigger, const char *name)
 	char *to;
 
 	for (uint32_t i = 0; i < wish->n_conditions; i++)
-		size += 2 * strlen(wish->conditions[i]) + 1;
+		size += qemuoption_size(wish->conditions[i]) + 1;
 	trigger->options = to = malloc(size);
 	if (!to)
 		return -ENOMEM;
@@ -177,7 +167,7 @@ static int make_options(struct trigger *trigger, const char *name)
 	for (uint32_t i = 0; i < wish->n_conditions; i++) {
 		if (i > 0)
 			*to++ = CONDITION_SEPARATOR;
-		to = add_escaped(to, wish->conditions[i]);
+		to = qemuoption_put(to, wish->conditions[i]);
 	}
 	to = stpcpy(to, ",trigger=");
 	(void)stpcpy(to, name);

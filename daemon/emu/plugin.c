@@ -34,6 +34,7 @@
 #include "daemon/emu/machine.h"
 #include "daemon/emu/qemu.h"
 #include "daemon/emu/syscall.h"
+#include "util/qemuoption.h"
 
 #define EXPORT __attribute__((__visibility__("default")))
 
@@ -136,19 +137,13 @@ static void on_vcpu(uint64_t id, unsigned vcpu)
 
 /* --- programs that the program executes ------------------------------------------------------- */
 
-/* Double each comma, as QEMU expects it in the value of an option. */
+/* Return: the text as the value of an option of QEMU, which the caller frees; or NULL. */
 static char *escape_option(const char *text)
 {
-	char *escaped = malloc(2 * strlen(text) + 1), *to = escaped;
+	char *escaped = malloc(qemuoption_size(text) + 1);
 
-	if (!escaped)
-		return NULL;
-	for (; *text; text++) {
-		*to++ = *text;
-		if (*text == ',')
-			*to++ = ',';
-	}
-	*to = '\0';
+	if (escaped)
+		(void)qemuoption_put(escaped, text);
 	return escaped;
 }
 
