@@ -20,6 +20,7 @@
 #include "ctl/show.h"
 #include "ctl/trigger.h"
 #include "ctl/verb.h"
+#include "util/number.h"
 
 /* What the command line asks for. */
 struct wish {
@@ -290,12 +291,9 @@ static int add_condition(struct trigger_wish *trigger, const char *text)
 
 static int parse_count(const char *text, uint32_t *ret_count)
 {
-	unsigned long count;
-	char *end;
+	uint64_t count;
 
-	errno = 0;
-	count = strtoul(text, &end, 10);
-	if (errno || *end || text[0] < '0' || text[0] > '9' || count == 0 || count > UINT32_MAX) {
+	if (number_parse(text, UINT32_MAX, &count) < 0 || count == 0) {
 		log_error("record: \"%s\" is no number of snapshots", text);
 		return -EINVAL;
 	}

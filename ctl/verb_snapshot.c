@@ -16,15 +16,13 @@
 #include "ctl/copyout.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
+#include "util/number.h"
 
 static int parse_pid(const char *text, uint32_t *ret_pid)
 {
-	unsigned long pid;
-	char *end;
+	uint64_t pid;
 
-	errno = 0;
-	pid = strtoul(text, &end, 10);
-	if (errno || *end || text[0] < '0' || text[0] > '9' || pid == 0 || pid > INT32_MAX) {
+	if (number_parse(text, INT32_MAX, &pid) < 0 || pid == 0) {
 		log_error("snapshot: \"%s\" is no process ID", text);
 		return -EINVAL;
 	}

@@ -13,6 +13,7 @@
 #include "ctl/client.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
+#include "util/number.h"
 
 /* What the command line asks for. Times are in ns. */
 struct wish {
@@ -25,12 +26,9 @@ struct wish {
 
 static int parse_number(const char *text, uint32_t *ret_number)
 {
-	unsigned long n;
-	char *end;
+	uint64_t n;
 
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	if (errno || *end || text[0] < '0' || text[0] > '9' || n == 0 || n > UINT32_MAX) {
+	if (number_parse(text, UINT32_MAX, &n) < 0 || n == 0) {
 		log_error("trigger: \"%s\" is no number from 1 on", text);
 		return -EINVAL;
 	}

@@ -6,25 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parse a decimal number up to @max. Return: 0 or -EINVAL. */
-static int parse_number(const char *text, uint32_t max, uint32_t *ret_number)
-{
-	unsigned long n;
-	char *end;
-
-	if (text[0] < '0' || text[0] > '9')
-		return -EINVAL;
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	if (errno || *end || n > max)
-		return -EINVAL;
-	*ret_number = (uint32_t)n;
-	return 0;
-}
+#include "util/number.h"
 
 static int parse_signal(const char *text, uint32_t *ret_signal)
 {
 	const char *name = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
+	uint64_t n;
 
 	for (int i = 1; i < NSIG; i++) {
 		const char *known = sigabbrev_np(i);
@@ -34,18 +21,20 @@ static int parse_signal(const char *text, uint32_t *ret_signal)
 			return 0;
 		}
 	}
-	if (parse_number(text, NSIG - 1, ret_signal) < 0 || *ret_signal == 0)
+	if (number_parse(text, NSIG - 1, &n) < 0 || n == 0)
 		return -EINVAL;
+	*ret_signal = (uint32_t)n;
 	return 0;
 }
 
 static int parse_status(const char *text, uint32_t *ret_status)
 {
-	if (strcmp(text, "failure") == 0) {
-		*ret_status = CONDITION_ANY_STATUS;
-		return 0;
-	}
-	return parse_number(text, UINT8_MAX, ret_status);
+	uint64_t n = CONDITION_ANY_STATUS;
+
+	if (strcmp(text, "failure") != 0 && number_parse(text, UINT8_MAX, &n) < 0)
+		return -EINVAL;
+	*ret_status = (uint32_t)n;
+	return 0;
 }
 
 static int parse_function(const char *text, struct condition *condition)

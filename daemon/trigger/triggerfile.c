@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "util/number.h"
 #include "util/regular.h"
 
 /* More than the longest line has. */
@@ -28,13 +29,8 @@ static char *next_field(char **rest)
 static bool read_number(char **rest, uint64_t max, uint64_t *ret_number)
 {
 	const char *field = next_field(rest);
-	char *end;
 
-	if (!field || field[0] < '0' || field[0] > '9')
-		return false;
-	errno = 0;
-	*ret_number = strtoull(field, &end, 10);
-	return !errno && !*end && *ret_number <= max;
+	return field && number_parse(field, max, ret_number) == 0;
 }
 
 static bool read_string(const char *field, char *ret_text, size_t size)

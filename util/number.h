@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Number
+ *
+ * A decimal number that is a whole text: digits alone, without sign or space.
+ */
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+
+/* Parse @text. Return: 0; or -EINVAL if it is no such number, or more than @max. */
+_must_check_ static inline int number_parse(const char *text, uint64_t max, uint64_t *ret_number)
+{
+	unsigned long long n;
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9')
+		return -EINVAL;
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || *end || n > max)
+		return -EINVAL;
+	*ret_number = n;
+	return 0;
+}
