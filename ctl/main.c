@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "ctl/remote.h"
 #include "ctl/verb.h"
 #include "ptd/control.h"
 
@@ -88,6 +89,7 @@ static const struct option_help {
 	  { "metrics" } },
 	{ NULL, "--release", NULL, "let the snapshots be removed again", { "keep" } },
 	{ NULL, "--cpu", "LIST", "limit the snapshot to these CPUs: 0-3,8", { "snapshot" } },
+	{ "-H", "--host", "HOST", "run the verb on [USER@]HOST[:PORT], through ssh", {} },
 	{ NULL,
 	  "--socket",
 	  "PATH",
@@ -110,7 +112,7 @@ static void print_option(const struct option_help *o)
 
 static void print_usage(void)
 {
-	puts("Usage: ptctl [--socket PATH] [--json] VERB ...\n");
+	puts("Usage: ptctl [-H HOST] [--socket PATH] [--json] VERB ...\n");
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
 		printf("  %s%s%s\n      %s\n", verbs[i].name, verbs[i].arguments[0] ? " " : "",
 		       verbs[i].arguments, verbs[i].help);
@@ -137,7 +139,7 @@ static void print_verb(const struct verb *verb)
 {
 	bool first = true;
 
-	printf("Usage: ptctl [--socket PATH] %s%s%s%s\n\n%s\n",
+	printf("Usage: ptctl [-H HOST] [--socket PATH] %s%s%s%s\n\n%s\n",
 	       verb->json || verb->command ? "[--json] " : "", verb->name,
 	       verb->arguments[0] ? " " : "", verb->arguments, verb->help);
 	for (size_t i = 0; i < ARRAY_LEN(options_help); i++) {
@@ -204,10 +206,18 @@ static bool asks_help(const struct verb *verb, int argc, char **argv)
 	return false;
 }
 
-static int parse_options(int argc, char **argv, struct context *context, bool *ret_done)
+/* What stands before the verb. */
+struct request {
+	const char *host; /* NULL: this machine */
+	char *socket;     /* NULL: not named */
+	bool json;
+};
+
+static int parse_options(int argc, char **argv, struct request *ret_request, bool *ret_done)
 {
 	enum { SOCKET = 256, JSON, VERSION };
 	static const struct option options[] = {
+		{ "host", required_argument, NULL, 'H' },
 		{ "socket", required_argument, NULL, SOCKET },
 		{ "json", no_argument, NULL, JSON },
 		{ "help", no_argument, NULL, 'h' },
@@ -216,13 +226,16 @@ static int parse_options(int argc, char **argv, struct context *context, bool *r
 	};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+h", options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, "+H:h", options, NULL)) >= 0) {
 		switch (option) {
+		case 'H':
+			ret_request->host = optarg;
+			break;
 		case SOCKET:
-			context->socket = optarg;
+			ret_request->socket = optarg;
 			break;
 		case JSON:
-			context->json = true;
+			ret_request->json = true;
 			break;
 		case 'h':
 			print_usage();
@@ -254,21 +267,13 @@ static int take_json(int argc, char **argv, struct context *context)
 	return n;
 }
 
-static int run_verb(struct context *context, int argc, char **argv)
+static int run_verb(const struct verb *verb, struct context *context, int argc, char **argv)
 {
-	const struct verb *verb = find_verb(argv[0]);
 	int r;
 
-	if (!verb)
-		return EXIT_USAGE;
-	if (asks_help(verb, argc, argv)) {
-		print_verb(verb);
-		r = EXIT_OK;
-	} else {
-		if (verb->json)
-			argc = take_json(argc, argv, context);
-		r = verb->run(context, argc, argv);
-	}
+	if (verb->json)
+		argc = take_json(argc, argv, context);
+	r = verb->run(context, argc, argv);
 	if (fflush(stdout) != 0 && r == EXIT_OK) {
 		log_error("cannot write the output: %m");
 		r = EXIT_FAILED;
@@ -276,26 +281,65 @@ static int run_verb(struct context *context, int argc, char **argv)
 	return r;
 }
 
-int main(int argc, char **argv)
+/* The other machine has a control socket of its own, unless the user names one. */
+static int run_on_host(const struct request *request, int argc, char **argv)
 {
+	static char socket[] = "--socket", json[] = "--json";
+	_cleanup_(freep) char **all = calloc((size_t)argc + 4, sizeof(char *));
+	size_t n = 0;
+
+	if (!all) {
+		log_error("%s: %m", argv[0]);
+		return EXIT_FAILED;
+	}
+	if (request->socket) {
+		all[n++] = socket;
+		all[n++] = request->socket;
+	}
+	if (request->json)
+		all[n++] = json;
+	memcpy(all + n, argv, (size_t)argc * sizeof(char *));
+	return remote_run(request->host, argv[0], all);
+}
+
+static int run(const struct request *request, int argc, char **argv)
+{
+	const struct verb *verb = find_verb(argv[0]);
 	const char *from_env = getenv("PTD_SOCKET");
 	struct context context = {
-		.socket = from_env && from_env[0] ? from_env : PTD_CONTROL_SOCKET_DEFAULT,
+		.socket = request->socket         ? request->socket
+			  : from_env && *from_env ? from_env
+						  : PTD_CONTROL_SOCKET_DEFAULT,
+		.json = request->json,
 	};
-	bool done = false;
-	int first, r;
 
-	r = parse_options(argc, argv, &context, &done);
+	if (!verb)
+		return EXIT_USAGE;
+	if (asks_help(verb, argc, argv)) {
+		print_verb(verb);
+		return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+	}
+	if (request->host && verb->run != verb_help)
+		return run_on_host(request, argc, argv);
+	return run_verb(verb, &context, argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+	struct request request = {};
+	bool done = false;
+	int r;
+
+	r = parse_options(argc, argv, &request, &done);
 	if (r != EXIT_OK) {
 		fputs("Try: ptctl --help\n", stderr);
 		return r;
 	}
 	if (done)
 		return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
-	first = optind;
-	if (first >= argc) {
+	if (optind >= argc) {
 		log_error("a verb is missing. Try: ptctl --help");
 		return EXIT_USAGE;
 	}
-	return run_verb(&context, argc - first, argv + first);
+	return run(&request, argc - optind, argv + optind);
 }

@@ -24,11 +24,14 @@ _ptctl_command() {
 _ptctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verbs='status metrics record snapshot trigger pause resume list info rm keep reload help'
-	local verb= socket=() words= i
+	local verb= host=() socket=() words= i
 
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
+		-H | --host)
+			((++i < COMP_CWORD)) && host=(-H "${COMP_WORDS[i]}")
+			;;
 		--socket)
 			((++i < COMP_CWORD)) && socket=(--socket "${COMP_WORDS[i]}")
 			;;
@@ -57,6 +60,10 @@ _ptctl() {
 	fi
 
 	case $verb:$prev in
+	:-H | :--host)
+		declare -F _known_hosts_real >/dev/null && _known_hosts_real -a -- "$cur"
+		return
+		;;
 	:--socket)
 		_ptctl_files -f -- "$cur"
 		return
@@ -70,7 +77,7 @@ _ptctl() {
 	record:--when) words='enter: signal: exit: exit:failure' ;;
 	*)
 		case $verb in
-		'') words="$verbs --socket --json -h --help --version" ;;
+		'') words="$verbs -H --host --socket --json -h --help --version" ;;
 		status | list) words='--json -h --help' ;;
 		metrics) words='--http -h --help' ;;
 		record) words='-o --output --timing --when --count -h --help --' ;;
@@ -89,7 +96,7 @@ _ptctl() {
 			;;
 		trigger:*) words='enter: return: signal: exit: exit:failure oom' ;;
 		info:* | rm:* | keep:*)
-			words="latest $("${COMP_WORDS[0]}" "${socket[@]}" list 2>/dev/null | awk 'NR > 1 { print $1 }')"
+			words="latest $("${COMP_WORDS[0]}" "${host[@]}" "${socket[@]}" list 2>/dev/null | awk 'NR > 1 { print $1 }')"
 			;;
 		*) words= ;;
 		esac

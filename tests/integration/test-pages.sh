@@ -16,7 +16,7 @@ echo "$n pages without a warning, with examples"
 
 # in_help PROGRAM: its options, as --help lists them.
 in_help() {
-	"$O/$1" --help | sed -nE 's/^ +(-[a-z], )?(--[a-z0-9-]+).*/\1 \2/p' | tr -s ', ' '\n' | grep . | sort -u
+	"$O/$1" --help | sed -nE 's/^ +(-[a-zA-Z], )?(--[a-z0-9-]+).*/\1 \2/p' | tr -s ', ' '\n' | grep . | sort -u
 }
 
 # in_page PAGE: its options. A flag follows "Fl", or a comma, in the items of a list.
