@@ -14,6 +14,7 @@
 #include "ctl/show.h"
 #include "ctl/verb.h"
 #include "util/number.h"
+#include "util/timespan.h"
 
 /* What the command line asks for. Times are in ns. */
 struct wish {
@@ -36,30 +37,13 @@ static int parse_number(const char *text, uint32_t *ret_number)
 	return 0;
 }
 
-/* Parse a time such as "1.5s". */
 static int parse_time(const char *text, uint64_t *ret_ns)
 {
-	static const struct {
-		const char *name;
-		double ns;
-	} units[] = {
-		{ "us", 1e3 }, { "ms", 1e6 },   { "s", 1e9 },
-		{ "", 1e9 },   { "min", 60e9 }, { "h", 3600e9 },
-	};
-	char *end;
-	double n;
+	const int r = timespan_parse(text, ret_ns);
 
-	errno = 0;
-	n = strtod(text, &end);
-	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-		if (errno || end == text || strcmp(end, units[i].name) != 0 || !(n >= 0) ||
-		    n * units[i].ns > 1e18)
-			continue;
-		*ret_ns = (uint64_t)(n * units[i].ns);
-		return 0;
-	}
-	log_error("trigger: \"%s\" is no time: 500ms, 2s, 10min and 1h are", text);
-	return -EINVAL;
+	if (r < 0)
+		log_error("trigger: \"%s\" is no time: 500ms, 2s, 10min and 1h are", text);
+	return r;
 }
 
 /* Return: index of the first argument that is no option, or -EINVAL. */

@@ -34,10 +34,13 @@
 #include "util/dirs.h"
 
 #define TICK_US UINT64_C(1000000)
+/* How often to look for snapshots that have become too old. */
+#define EXPIRE_US (600 * TICK_US)
 
 struct manager {
 	sd_event *event;
 	sd_event_source *tick_timer;
+	sd_event_source *expire_timer;
 
 	struct config config; /* in use */
 	int (*load_config)(struct config *ret_config, void *userdata);
@@ -152,6 +155,18 @@ static void enforce_limits(struct manager *m)
 		errno = -r;
 		log_warning("cannot remove old snapshots, ignoring: %m");
 	}
+}
+
+static int on_expire(sd_event_source *timer, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+
+	(void)usec;
+	/* On an error, enforce_limits() says what it is. */
+	if (retention_has_expired(&m->retention) != 0)
+		enforce_limits(m);
+	(void)sd_event_source_set_time_relative(timer, EXPIRE_US);
+	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
 static void finish_job(struct job *job, void *userdata)
@@ -437,6 +452,9 @@ static int start_ticking(struct manager *m)
 
 	r = sd_event_add_time_relative(m->event, &m->tick_timer, CLOCK_MONOTONIC, TICK_US,
 				       TICK_US / 10, on_tick, m);
+	if (r >= 0)
+		r = sd_event_add_time_relative(m->event, &m->expire_timer, CLOCK_MONOTONIC, TICK_US,
+					       TICK_US, on_expire, m);
 	return r < 0 ? r : 0;
 }
 
@@ -514,6 +532,7 @@ struct manager *manager_free(struct manager *manager)
 	if (manager->source)
 		(void)manager->source->ops->free(manager->source);
 	sd_event_source_disable_unref(manager->tick_timer);
+	sd_event_source_disable_unref(manager->expire_timer);
 	(void)sd_event_unref(manager->event);
 	free(manager);
 	return NULL;

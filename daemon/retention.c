@@ -4,12 +4,16 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/journal.h"
 #include "ptd/control.h"
 #include "util/map.h"
+#include "util/snapid.h"
+
+#define NS_PER_S UINT64_C(1000000000)
 
 /* How often to measure snapshots again if one was removed meanwhile. */
 #define TRIES 3u
@@ -38,6 +42,7 @@ int retention_set_limits(struct retention *retention, const struct config *confi
 	if (r < 0)
 		return r;
 	keep_free = limit_bytes(&config->keep_free, capacity.bytes);
+	retention->max_age_ns = config->max_age_ns;
 	retention->limits = (struct spool_limits){
 		.max_use = limit_bytes(&config->max_use, capacity.bytes),
 		.keep_free = keep_free,
@@ -51,7 +56,7 @@ int retention_set_limits(struct retention *retention, const struct config *confi
 /* The snapshots, and how much removing each would free. */
 struct stock {
 	struct spool_entry *entries;
-	size_t n; /* oldest first; the newest one is never removed */
+	size_t n; /* oldest first; the newest one is removed only because of its age */
 	struct diskuse *use;
 };
 
@@ -235,6 +240,54 @@ static int measure_excess(const struct retention *retention, struct stock *stock
 	return r < 0 ? r : find_excess(retention, stock->use, ret_excess);
 }
 
+/* An id that does not say when its snapshot was taken is of no age. */
+static bool is_expired(const struct retention *retention, const struct spool_entry *entry)
+{
+	const int64_t taken = snapid_time(entry->id);
+	const int64_t now = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_S);
+
+	return retention->max_age_ns > 0 && taken >= 0 && now > taken &&
+	       (uint64_t)(now - taken) > retention->max_age_ns / NS_PER_S;
+}
+
+int retention_has_expired(const struct retention *retention)
+{
+	_cleanup_(freep) struct spool_entry *entries = NULL;
+	size_t n;
+	int r;
+
+	if (retention->max_age_ns == 0)
+		return false;
+	r = spool_list(retention->spool, &entries, &n);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		if (!entries[i].kept && is_expired(retention, &entries[i]))
+			return true;
+	return false;
+}
+
+static int remove_expired(const struct retention *retention)
+{
+	_cleanup_(stock_deinit) struct stock stock = {};
+	struct diskuse_amount freed;
+	bool removed = false;
+	int r;
+
+	r = retention_has_expired(retention);
+	if (r > 0)
+		r = take_stock(retention, &stock);
+	for (size_t i = 0; r >= 0 && i < stock.n; i++) {
+		if (!is_expired(retention, &stock.entries[i]))
+			continue;
+		r = remove_one(retention, &stock, i, "it is older than MaxAge=", &freed);
+		removed = removed || r > 0;
+	}
+	if (r >= 0 && removed)
+		r = objectstore_sweep(retention->store);
+	return r < 0 ? r : 0;
+}
+
 int retention_enforce(const struct retention *retention, retention_evict_fn evict, void *userdata)
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
@@ -243,6 +296,8 @@ int retention_enforce(const struct retention *retention, retention_evict_fn evic
 	int r, swept;
 
 	r = objectstore_sweep(retention->store);
+	if (r == 0)
+		r = remove_expired(retention);
 	if (r == 0)
 		r = measure_excess(retention, &stock, &excess);
 	if (r == 0 && excess.bytes > 0 && evict(excess.bytes, 0, userdata) > 0)

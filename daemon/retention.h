@@ -11,6 +11,9 @@
  *   - the oldest snapshots, with the copies that no other snapshot has.
  * The newest snapshot is never removed, nor is one that a user asked to keep.
  *
+ * Snapshots may also be removed because they are old, whatever the disk has; then the newest one is
+ * no exception.
+ *
  * Before a snapshot is written, only as much is removed as the snapshot needs to fit on the disk,
  * and only if it is known to fit then. The limits are enforced afterwards: an older snapshot may be
  * the only good one if the new one cannot be written.
@@ -29,12 +32,16 @@ struct retention {
 	struct spool *spool;       /* borrowed */
 	struct objectstore *store; /* borrowed */
 	struct spool_limits limits;
+	uint64_t max_age_ns;         /* of a snapshot; 0: no limit */
 	_Atomic uint64_t *n_removed; /* counts the removed snapshots; borrowed */
 };
 
 /* Remove copies to which no snapshot links, of programs that have ended, until @bytes are free; if
  * less than @least would become free, remove nothing. Return: how many bytes became free. */
 typedef uint64_t (*retention_evict_fn)(uint64_t bytes, uint64_t least, void *userdata);
+
+/* Return: whether a snapshot is older than the limit, and may be removed; or negative errno. */
+_must_check_ int retention_has_expired(const struct retention *retention);
 
 /* Set the limits to those of @config, in which a share means a share of the spool's file system.
  * Return: 0; or negative errno, and the limits stay as they were. */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
@@ -23,6 +24,14 @@ uint64_t snapid_sequence(const char *id)
 	const char *dash = strrchr(id, '-');
 
 	return dash ? strtoull(dash + 1, NULL, 10) : 0;
+}
+
+int64_t snapid_time(const char *id)
+{
+	struct tm tm = {};
+	const char *end = strptime(id, "%Y%m%dT%H%M%S", &tm);
+
+	return end && *end == '.' ? timegm(&tm) : -EINVAL;
 }
 
 int snapid_compare(const char *a, const char *b)

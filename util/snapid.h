@@ -30,6 +30,10 @@ bool snapid_valid(const char *id);
  */
 uint64_t snapid_sequence(const char *id);
 
+/* Return: when the snapshot with that id was taken, by the wall clock, in seconds since 1970; or
+ * -EINVAL if the id does not say so. */
+_must_check_ int64_t snapid_time(const char *id);
+
 /* Return: less than, equal to or greater than 0, as @a is older than, the same as, or newer than
  * @b. */
 int snapid_compare(const char *a, const char *b);

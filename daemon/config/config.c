@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "util/mapfile.h"
+#include "util/timespan.h"
 
 #define FILE_MAX    ((size_t)1 << 20)
 #define LINE_MAX_   1024u
@@ -163,6 +164,15 @@ static int set_limit(const struct where *where, const char *value, void *field)
 	return 0;
 }
 
+static int set_span(const struct where *where, const char *value, void *field)
+{
+	if (timespan_parse(value, field) < 0) {
+		complain(where, "\"%s\" is not a time such as 12h or 30d, ignoring", value);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int set_cpus(const struct where *where, const char *value, void *field)
 {
 	const char *rest;
@@ -263,6 +273,7 @@ static const struct key {
 	KEY("MemMax", set_size, mem_max, true),
 	KEY("MaxUse", set_limit, max_use, true),
 	KEY("KeepFree", set_limit, keep_free, true),
+	KEY("MaxAge", set_span, max_age_ns, true),
 #undef KEY
 };
 

@@ -53,6 +53,7 @@ struct config {
 	uint64_t mem_max; /* bytes of anonymous code in one snapshot */
 	struct config_limit max_use;
 	struct config_limit keep_free;
+	uint64_t max_age_ns; /* of a snapshot; 0: no limit */
 };
 
 /* Called for each line that was not understood. @file is what the caller gave to the parser. */

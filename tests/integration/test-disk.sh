@@ -127,6 +127,24 @@ for dir in "$state/$id" "$T/copy"; do
 	[[ $(du -k "$file" | cut -f1) -lt 1000 ]] || fail "the copy has no holes: $(du -k "$file")"
 done
 
+echo "--- what is too old"
+disk size=64m
+start_ptd AuxSize=1M Cpus=1
+take record -- /bin/true; first=$id
+take record -- /bin/true; second=$id
+"$ptctl" keep "$second" || fail "keep"
+sleep 2
+echo MaxAge=1s >>"$T/ptd.conf"
+take record -- /bin/true; third=$id
+has "$first" "$second" "$third"
+"$ptctl" reload || fail "reload"
+said "removed snapshot $first, .* MiB: it is older than MaxAge="
+has "$second" "$third"
+sleep 2
+start_ptd AuxSize=1M Cpus=1 MaxAge=1s
+for _ in {1..100}; do grep -q "removed snapshot $third" "$T/ptd.log" && break; sleep 0.1; done
+has "$second"
+
 echo "--- inodes are room"
 disk size=64m,nr_inodes=400
 start_ptd AuxSize=1M Cpus=1 MaxUse=1T KeepFree=50%

@@ -38,7 +38,8 @@ static void all_settings(void **state)
 	parse(&c, "# comment\n; another\n\n[Recorder]\n"
 		  "Source=emu\r\n AuxSize = 1M \nSwitchSize=64K\nTaskSize=1048576\nCpus=3\n"
 		  "LongTNT=Yes\n"
-		  "SidebandMax=2G\nMaxUse=1T\nKeepFree=0\nPT=noretcomp=1,psb_period=0, mtc=0,cyc\n"
+		  "SidebandMax=2G\nMaxUse=1T\nKeepFree=0\nMaxAge=30d\nPT=noretcomp=1,psb_period=0, "
+		  "mtc=0,cyc\n"
 		  "Trace=all\n");
 	assert_string_equal(warnings, "");
 	assert_int_equal(c.source, CONFIG_SOURCE_EMU);
@@ -50,6 +51,7 @@ static void all_settings(void **state)
 	assert_int_equal(c.sideband_max, UINT64_C(2) << 30);
 	assert_int_equal(c.max_use.bytes, UINT64_C(1) << 40);
 	assert_int_equal(c.max_use.percent, 0);
+	assert_int_equal(c.max_age_ns, UINT64_C(2592000000000000));
 	assert_int_equal(c.keep_free.bytes, 0);
 	assert_int_equal(c.keep_free.percent, 0);
 	assert_int_equal(c.trace, CONFIG_TRACE_ALL);
@@ -74,6 +76,7 @@ static void assert_same(const struct config *a, const struct config *b)
 	assert_int_equal(a->sideband_max, b->sideband_max);
 	assert_int_equal(a->jit_max, b->jit_max);
 	assert_int_equal(a->mem_max, b->mem_max);
+	assert_int_equal(a->max_age_ns, b->max_age_ns);
 	assert_memory_equal(&a->max_use, &b->max_use, sizeof(a->max_use));
 	assert_memory_equal(&a->keep_free, &b->keep_free, sizeof(a->keep_free));
 }
@@ -109,6 +112,8 @@ static void wrong_lines(void **state)
 		{ "KeepFree=10%%", "\"10%%\"" NO_LIMIT },
 		{ "KeepFree=1K%", "\"1K%\"" NO_LIMIT },
 		{ "KeepFree=1.5%", "\"1.5%\"" NO_LIMIT },
+		{ "MaxAge=never", "\"never\" is not a time such as 12h or 30d, ignoring" },
+		{ "MaxAge=-1d", "\"-1d\" is not a time such as 12h or 30d, ignoring" },
 		{ "Cpus=0", "\"0\" is not a number from 1 to 128, ignoring" },
 		{ "Cpus=129", "\"129\" is not a number from 1 to 128, ignoring" },
 		{ "Cpus=2x", "\"2x\" is not a number from 1 to 128, ignoring" },
@@ -230,12 +235,13 @@ static void update(void **state)
 	assert_string_equal(changes, "");
 
 	parse(&wanted, "[Recorder]\nCpus=3\nAuxSize=4K\nPT=cyc\nSource=emu\nSwitchSize=4K\n"
-		       "TaskSize=4K\nMemMax=2\nSidebandMax=3\nKeepFree=4\nJitMax=1M\n");
+		       "TaskSize=4K\nMemMax=2\nSidebandMax=3\nKeepFree=4\nMaxAge=5\nJitMax=1M\n");
 	config_update(&c, &wanted, changed);
 	assert_string_equal(changes, "Source! PT! Cpus! AuxSize! SwitchSize! TaskSize! SidebandMax "
-				     "MemMax MaxUse KeepFree ");
+				     "MemMax MaxUse KeepFree MaxAge ");
 	before.mem_max = 2;
 	before.sideband_max = 3;
+	before.max_age_ns = UINT64_C(5000000000);
 	before.keep_free = (struct config_limit){ .bytes = 4 };
 	before.max_use = (struct config_limit){ .percent = 10 }; /* not set any more */
 	assert_same(&c, &before);

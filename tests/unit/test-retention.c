@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <time.h>
 
 #include "daemon/config/config.h"
 #include "daemon/objects/objectstore.h"
@@ -302,6 +303,47 @@ static void the_store_is_swept(void **state)
 	assert_false(exists(f, "store/shared"));
 }
 
+/* Those that are too old go, the newest too, but for what is kept and what has no age. */
+static void age(void **state)
+{
+	static const struct {
+		uint64_t max_age_days;
+		const char *kept;
+		const char *left;
+	} rows[] = {
+		{ 0, NULL, "ABCD" }, { 40, NULL, "ABCD" }, { 20, NULL, "BCD" },
+		{ 5, NULL, "CD" },   { 5, "20", "ACD" },   { 1, NULL, "D" },
+	};
+	static const int days[] = { 30, 10, 2 };
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char ids[4][SNAPID_SIZE] = { "", "", "", "D-4" }, left[5] = "";
+
+		for (size_t k = 0; k < ARRAY_LEN(ids); k++) {
+			const time_t taken = time(NULL) - (k < 3 ? days[k] : 0) * 86400;
+			struct tm tm;
+
+			if (k < 3)
+				assert_true(strftime(ids[k], sizeof(ids[k]),
+						     "%Y%m%dT%H%M%S.000000Z-1",
+						     gmtime_r(&taken, &tm)) > 0);
+			put_snapshot(f, ids[k], 0, NULL);
+		}
+		if (rows[i].kept)
+			assert_int_equal(spool_keep(f->retention.spool, ids[0], true), 0);
+		f->retention.max_age_ns = rows[i].max_age_days * 86400 * 1000000000;
+		assert_int_equal(retention_has_expired(&f->retention), strlen(rows[i].left) < 4);
+		assert_int_equal(retention_enforce(&f->retention, evict, f), 0);
+		assert_int_equal(retention_has_expired(&f->retention), false);
+		(void)!spool_keep(f->retention.spool, ids[0], false);
+		for (size_t k = 0; k < ARRAY_LEN(ids); k++)
+			if (spool_remove(f->retention.spool, ids[k]) == 0)
+				left[strlen(left)] = (char)('A' + (int)k);
+		assert_string_equal(left, rows[i].left);
+	}
+}
+
 static int keep_to_limits(void *userdata)
 {
 	struct fixture *f = userdata;
@@ -347,6 +389,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(room_for_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_are_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_swept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(age, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failing, set_up, tear_down),
 	};
 

@@ -54,6 +54,25 @@ static void ages(void **state)
 	assert_int_equal(snapid_sequence("A"), 0);
 }
 
+static void times(void **state)
+{
+	static const struct {
+		const char *id;
+		int64_t time;
+	} rows[] = {
+		{ "20261121T083000.123456Z-1", 1795249800 },
+		{ "19700101T000001.000000Z-9", 1 },
+		{ "20261121T083000Z-1", -EINVAL },
+		{ "20261321T083000.123456Z-1", -EINVAL },
+		{ "A-1", -EINVAL },
+		{ "", -EINVAL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(snapid_time(rows[i].id), rows[i].time);
+}
+
 static void latest(void **state)
 {
 	char dir[TEMPDIR_SIZE], id[SNAPID_SIZE] = "as it was";
@@ -86,6 +105,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ids),
 		cmocka_unit_test(ages),
+		cmocka_unit_test(times),
 		cmocka_unit_test(latest),
 	};
 
