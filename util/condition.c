@@ -62,6 +62,9 @@ int condition_parse(const char *text, struct condition *ret_condition)
 	if (strcmp(text, "oom") == 0) {
 		condition.kind = CONDITION_OOM;
 		r = 0;
+	} else if (strcmp(text, "core") == 0) {
+		condition.kind = CONDITION_CORE;
+		r = 0;
 	} else if (n == strlen("enter") && strncmp(text, "enter", n) == 0) {
 		condition.kind = CONDITION_ENTER;
 		r = parse_function(colon + 1, &condition);

@@ -15,6 +15,8 @@
  *				process follows. NAME as SEGV, SIGSEGV or 11
  *	exit:STATUS		a process ends by exit() with that status; exit:failure is any
  *				status but 0
+ *	core			a process is killed by a signal of those for which the kernel dumps
+ *				core, whether or not a limit keeps it from being written
  *	oom			the kernel ends a process because there is no memory left
  *
  * ptctl record passes the conditions, as text, to the plugin of QEMU. When one holds, the thread
@@ -38,6 +40,7 @@ enum condition_kind {
 	CONDITION_SIGNAL,
 	CONDITION_EXIT,
 	CONDITION_RETURN,
+	CONDITION_CORE,
 	CONDITION_OOM,
 };
 

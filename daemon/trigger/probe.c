@@ -26,7 +26,12 @@
 #define TRACEPOINTS "/sys/kernel/tracing/events"
 #define UPROBE      "/sys/bus/event_source/devices/uprobe"
 #define RING_SIZE   4096u
-#define FILTER_SIZE 128
+#define FILTER_SIZE 256
+
+/* Signals for which the kernel dumps core, if they have no handler: signal(7). */
+#define IS_CORE_SIGNAL                                                                           \
+	"(sig == 3 || sig == 4 || sig == 5 || sig == 6 || sig == 7 || sig == 8 || sig == 11 || " \
+	"sig == 24 || sig == 25 || sig == 31)"
 
 struct event {
 	int fd;
@@ -126,10 +131,12 @@ static int use_uprobe(const struct condition *condition, uint64_t offset, const 
 static void make_filter(const struct condition *condition, const char *comm,
 			char ret_text[static FILTER_SIZE])
 {
-	char what[64] = "";
+	char what[192] = "";
 
 	if (condition->kind == CONDITION_SIGNAL)
 		(void)snprintf(what, sizeof(what), "sig == %" PRIu32, condition->number);
+	else if (condition->kind == CONDITION_CORE)
+		(void)snprintf(what, sizeof(what), "sa_handler == 0 && " IS_CORE_SIGNAL);
 	else if (condition->kind == CONDITION_EXIT && condition->number == CONDITION_ANY_STATUS)
 		(void)snprintf(what, sizeof(what), "error_code & 255");
 	else if (condition->kind == CONDITION_EXIT)
@@ -186,6 +193,7 @@ static int choose_event(const struct condition *condition, struct perf_event_att
 
 	switch (condition->kind) {
 	case CONDITION_SIGNAL:
+	case CONDITION_CORE:
 		return use_tracepoint("signal/signal_deliver", attr, reterr_message);
 	case CONDITION_EXIT:
 		return use_tracepoint("syscalls/sys_enter_exit_group", attr, reterr_message);

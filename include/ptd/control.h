@@ -40,7 +40,8 @@
  *		-> (u id)			whatever thread of the machine:
  *						"enter:FUNCTION@PATH",
  *						"return:FUNCTION@PATH", "signal:NAME",
- *						"exit:STATUS", "exit:failure", "oom". Options:
+ *						"exit:STATUS", "exit:failure", "core",
+ *						"oom". Options:
  *						"comm" s, only in threads of that name; "count" u,
  *						of snapshots; "interval" t, ns from one hit to the
  *						next that counts; "delay" t, ns from the hit to the

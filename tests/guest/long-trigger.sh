@@ -25,6 +25,7 @@ one() { # NAME CONDITION MODE
 	ptctl trigger | grep -q armed && fail "\$1: is waited for still"
 }
 one segv signal:SEGV segv
+one core core segv
 one usr1 signal:USR1 usr1
 one exit exit:3 exit
 one enter enter:on_third@$program enter
@@ -46,6 +47,7 @@ held() {
 	echo "$1: $2 is $after instructions before the end of the thread's $(grep -vc '^#' "$T/$1.txt")"
 }
 held segv ' main+'
+held core ' main+'
 held usr1 ' on_signal+'
 held exit ' \(_exit\|__GI__exit\|exit\)'
 # The first instruction is a breakpoint by now, and the kernel has what stood there executed elsewhere.

@@ -4,6 +4,11 @@
 # Triggers: the recorder takes a snapshot when a condition holds in whatever process of the machine, once or as
 # often as was asked for, and says in which thread; not when it does not hold; and it still waits after a restart.
 # The programs are not recorded here, since that takes hardware: what is asserted is the moment and the thread.
+
+# Tracepoints have their numbers in a file system that not every machine mounts.
+if [[ ! -e /sys/kernel/tracing/events && -z ${PTD_TRACEFS:-} ]]; then
+	PTD_TRACEFS=1 exec unshare --mount sh -c 'mount -t tracefs none /sys/kernel/tracing; exec "$0"' "$0"
+fi
 . "$(dirname "$0")/common.sh"
 need gdbus
 ptctl=$O/ptctl
@@ -52,6 +57,7 @@ check() { # CONDITION MODE
 	# What is like it, but is not it.
 	"$T/other" usr1 >/dev/null
 	"$T/when" often >/dev/null
+	[[ $1 != core ]] || "$T/handles/when" -e '$SIG{SEGV} = sub {}; kill SEGV => $$' || fail "the signal is not handled"
 	tid=$("$T/when" "$2" 2>/dev/null)
 	got=$(wait_hits 1)
 	[[ $got == "$1 $tid" ]] || { cat "$T/ptd.log"; fail "$1: \"$got\", not thread \"$tid\""; }
@@ -60,6 +66,9 @@ check() { # CONDITION MODE
 	echo "$1: thread $tid"
 }
 check "signal:SEGV" segv
+mkdir "$T/handles"
+cp "$(command -v perl)" "$T/handles/when"
+check "core" segv
 check "exit:3" exit
 check "exit:failure" exit
 mv "$T/other" "$T/often"

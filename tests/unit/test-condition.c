@@ -40,6 +40,7 @@ static void parses(void **state)
 		{ "exit:255", CONDITION_EXIT, 255, NULL, NULL },
 		{ "exit:failure", CONDITION_EXIT, CONDITION_ANY_STATUS, NULL, NULL },
 		{ "return:f@/usr/bin/x", CONDITION_RETURN, 0, "f", "/usr/bin/x" },
+		{ "core", CONDITION_CORE, 0, NULL, NULL },
 		{ "oom", CONDITION_OOM, 0, NULL, NULL },
 	};
 	struct condition c;
