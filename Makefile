@@ -250,6 +250,7 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             644:systemd/ptd.socket:lib/systemd/system/ptd.socket \
             644:systemd/ptd-metrics.socket:lib/systemd/system/ptd-metrics.socket \
             644:systemd/ptd-metrics@.service:lib/systemd/system/ptd-metrics@.service \
+            644:systemd/ptd-snapshot@.service:lib/systemd/system/ptd-snapshot@.service \
             644:systemd/ptd.catalog:lib/systemd/catalog/ptd.catalog \
             644:systemd/ptd.preset:lib/systemd/system-preset/60-ptd.preset \
             644:systemd/ptd.sysusers:lib/sysusers.d/ptd.conf \
@@ -271,7 +272,8 @@ install: all ## programs, plugin, library, headers, manual pages, completions, u
 		$(DESTDIR)$(prefix)/$(libdir)/pkgconfig/ptdecode.pc
 	sed -i 's|^\(Exec[A-Z][a-z]*\)=/usr/|\1=$(prefix)/|' \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service \
-		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-metrics@.service
+		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-metrics@.service \
+		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-snapshot@.service
 	[ -e $(DESTDIR)/etc/ptd/ptd.conf ] || \
 		install -D -m644 -t $(DESTDIR)/etc/ptd systemd/ptd.conf
 

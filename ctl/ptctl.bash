@@ -73,7 +73,7 @@ _ptctl() {
 		return
 		;;
 	snapshot:--pid) words=$(cd /proc && printf '%s ' [0-9]*) ;;
-	snapshot:--cpu | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay) return ;;
+	snapshot:--cpu | snapshot:--trigger | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay) return ;;
 	record:--when) words='enter: signal: exit: exit:failure' ;;
 	*)
 		case $verb in
@@ -81,7 +81,7 @@ _ptctl() {
 		status | list) words='--json -h --help' ;;
 		metrics) words='--http -h --help' ;;
 		record) words='-o --output --timing --when --count -h --help --' ;;
-		snapshot) words='-o --output --pid --cpu --json -h --help' ;;
+		snapshot) words='-o --output --pid --cpu --trigger --json -h --help' ;;
 		trigger) words='--comm --count --interval --delay --remove --json -h --help' ;;
 		info) words='--json -h --help' ;;
 		keep) words='--release -h --help' ;;

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -27,6 +28,21 @@ static int parse_pid(const char *text, uint32_t *ret_pid)
 		return -EINVAL;
 	}
 	*ret_pid = (uint32_t)pid;
+	return 0;
+}
+
+/* Take over the condition for which the snapshot is taken. */
+static int take_trigger(const char *text, struct client_scope *scope)
+{
+	const size_t n = strlen(text);
+
+	if (n >= sizeof(scope->trigger)) {
+		log_error("snapshot: --trigger: more than %zu characters",
+			  sizeof(scope->trigger) - 1);
+		return -EINVAL;
+	}
+	memcpy(scope->trigger, text, n + 1);
+	printable_clean(scope->trigger, n);
 	return 0;
 }
 
@@ -55,6 +71,7 @@ static int parse_snapshot(int argc, char **argv, struct client_scope *scope, con
 		{ "output", required_argument, NULL, 'o' },
 		{ "pid", required_argument, NULL, 'p' },
 		{ "cpu", required_argument, NULL, 'C' },
+		{ "trigger", required_argument, NULL, 'T' },
 		{},
 	};
 	int option;
@@ -71,6 +88,10 @@ static int parse_snapshot(int argc, char **argv, struct client_scope *scope, con
 			break;
 		case 'C':
 			scope->cpus = optarg;
+			break;
+		case 'T':
+			if (take_trigger(optarg, scope) < 0)
+				return -EINVAL;
 			break;
 		default:
 			log_error("snapshot: see ptctl snapshot --help");

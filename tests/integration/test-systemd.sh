@@ -71,6 +71,10 @@ said() {
 	journal | grep -qF -- "$1"
 }
 
+third() {
+	[[ $(inside ls /var/lib/ptd/snapshots | wc -l) == 3 ]]
+}
+
 is_booted() {
 	[[ $(inside systemctl is-system-running) == running ]]
 }
@@ -195,6 +199,18 @@ fi
 inside chmod 660 /run/ptd/control
 [[ $(inside ls /var/lib/ptd/snapshots | wc -l) == 2 ]] || failed "not two snapshots"
 
+echo "--- a unit that fails has a snapshot taken"
+systemd-analyze security --offline=true --threshold=10 "$(dirname "$unit")/ptd-snapshot@.service" >"$T/security" 2>&1 ||
+	fail "$(tail -1 "$T/security")"
+tail -1 "$T/security"
+printf '%s\n' '[Unit]' OnFailure=ptd-snapshot@%n.service '[Service]' Type=oneshot ExecStart=/bin/false \
+	>"$etc/systemd/system/fails.service"
+inside systemctl daemon-reload
+expect 1 "" inside systemctl start fails.service
+until_ 20 "there is a third snapshot" third
+inside ptctl info latest | grep -q '^ *trigger: unit:fails.service$' || failed "$(inside ptctl info latest)"
+expect 0 "" inside ptctl rm latest
+
 echo "--- metrics"
 expect 0 "" inside systemd-analyze verify --man=no ptd-metrics.socket
 systemd-analyze security --offline=true --threshold=10 "$(dirname "$unit")/ptd-metrics@.service" >"$T/security" 2>&1 ||
@@ -204,7 +220,7 @@ inside ip link set lo up 2>/dev/null
 expect 0 "" inside systemctl start ptd-metrics.socket
 inside python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9921/metrics", timeout=20).read().decode())' \
 	>"$T/metrics" 2>&1 || failed "no metrics: $(tail -1 "$T/metrics") $(inside journalctl -u 'ptd-metrics@*' -o cat --no-pager | tail -5)"
-grep -qx 'ptd_snapshots_taken_total 2' "$T/metrics" || failed "other metrics: $(cat "$T/metrics")"
+grep -qx 'ptd_snapshots_taken_total 3' "$T/metrics" || failed "other metrics: $(cat "$T/metrics")"
 expect 0 "" inside systemctl stop ptd-metrics.socket
 
 echo "--- what another user runs is recorded, from where only he can read"
