@@ -30,7 +30,7 @@
 #include "decoder/memtrace/tracesource.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/errata.h"
-#include "decoder/pt/psbs.h"
+#include "decoder/pt/walk.h"
 #include "decoder/sideband/filtered.h"
 #include "decoder/sideband/sidebandrecord.h"
 #include "decoder/sideband/timeline.h"
@@ -449,19 +449,20 @@ static int make_views(struct ptd_decoder *d)
 
 /* Find out when the PT of @queue ends; 0: that is not known. Return: 0, or -errno of reading. */
 static int end_of_queue(const struct ptd_decoder *d, const struct trace_queue *queue,
-			const struct tsc *tsc, uint64_t *ret_end)
+			struct walk_config config, uint64_t *ret_end)
 {
 	const struct tsc_conv *clock = &d->trace->facts.clock;
 	uint64_t end = 0;
 	int r = 0;
 
 	for (size_t i = queue->n_spans; i > 0 && end == 0 && r == 0; i--) {
-		struct psbs psbs;
+		struct walk walk;
 
-		psbs_init(&psbs, &queue->spans[i - 1].pt);
-		end = psbs_last_time(&psbs, tsc);
-		r = psbs_error(&psbs);
-		psbs_deinit(&psbs);
+		config.pt = queue->spans[i - 1].pt;
+		walk_init(&walk, &config);
+		end = walk_last_time(&walk);
+		r = walk_read_error(&walk);
+		walk_deinit(&walk);
 	}
 	*ret_end = end && clock->valid ? tsc_to_ns(clock, end) : end;
 	return r;
@@ -470,17 +471,18 @@ static int end_of_queue(const struct ptd_decoder *d, const struct trace_queue *q
 static int end_of_pt(struct ptd_decoder *d, const struct ptd_options *o, uint64_t *ret_end)
 {
 	const struct engine_config config = engine_config_of(d, o);
-	const struct tsc tsc = { .mtc_freq = config.mtc_freq,
-				 .nom_freq = config.nom_freq,
-				 .eax = config.cpuid_15_eax,
-				 .ebx = config.cpuid_15_ebx };
+	const struct walk_config walk_config = { .window = WALK_WINDOW_PSBS,
+						 .mtc_freq = config.mtc_freq,
+						 .nom_freq = config.nom_freq,
+						 .cpuid_15_eax = config.cpuid_15_eax,
+						 .cpuid_15_ebx = config.cpuid_15_ebx };
 	uint64_t end = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < d->trace->n_queues && r == 0; i++) {
 		uint64_t t;
 
-		r = end_of_queue(d, &d->trace->queues[i], &tsc, &t);
+		r = end_of_queue(d, &d->trace->queues[i], walk_config, &t);
 		end = t > end ? t : end;
 	}
 	*ret_end = end;

@@ -891,27 +891,63 @@ static void forget_waiting(struct walk *w)
 	w->reader = (struct packet_reader){};
 }
 
+/* Forget all, and begin at the PSB at @offset. Return: whether its PSB+ makes sense. */
+static bool begin_at(struct walk *w, uint64_t offset)
+{
+	forget_waiting(w);
+	tsc_forget(&w->tsc);
+	w->state = (struct walk_state){};
+	w->enabled = w->is_timed = w->leads = false;
+	w->offset = offset;
+	return read_packet(w) == 0 && take_psb(w) == 0;
+}
+
 bool walk_sync(struct walk *w, uint64_t from, uint64_t *ret_offset, bool *ret_has_ip)
 {
 	/* A packet before it that makes no sense may have taken its first bytes for its own. */
 	from -= from < PSB_SIZE - 1 ? from : PSB_SIZE - 1;
-	for (;; from = w->offset + 1) {
-		forget_waiting(w);
-		tsc_forget(&w->tsc);
-		w->state = (struct walk_state){};
-		w->enabled = w->is_timed = w->leads = false;
-		w->offset = psb_find(&w->window, from);
-		if (w->offset == w->size) {
-			*ret_offset = w->size;
-			return false;
-		}
-		*ret_offset = w->offset;
-		if (read_packet(w) == 0 && take_psb(w) == 0)
+	for (;; from = *ret_offset + 1) {
+		*ret_offset = walk_find_psb(w, from);
+		if (begin_at(w, *ret_offset))
 			break;
+		if (*ret_offset == w->size)
+			return false;
 	}
 	*ret_has_ip = w->psb_has_ip;
 	set_quick(w);
 	return true;
+}
+
+uint64_t walk_find_psb(struct walk *w, uint64_t from)
+{
+	return psb_find(&w->window, from);
+}
+
+uint64_t walk_psb_time(struct walk *w, uint64_t offset)
+{
+	(void)begin_at(w, offset);
+	return w->tsc.header_tsc;
+}
+
+/* How far from the end of a span its last PSB is looked for first. */
+#define LAST_SIZE (UINT64_C(1) << 15)
+
+uint64_t walk_last_time(struct walk *w)
+{
+	uint64_t last = w->size;
+
+	for (uint64_t back = LAST_SIZE; last == w->size; back *= 2) {
+		const uint64_t from = back < w->size ? w->size - back : 0;
+
+		for (uint64_t at = walk_find_psb(w, from); at < w->size;
+		     at = walk_find_psb(w, at + 1))
+			last = at;
+		if (from == 0)
+			break;
+	}
+	(void)begin_at(w, last);
+	pass_timing(w, w->size);
+	return now(w);
 }
 
 /* Let the next events be those of a PSB+ at @ip. */

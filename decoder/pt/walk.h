@@ -208,6 +208,21 @@ _must_check_ bool walk_sync(struct walk *walk, uint64_t from, uint64_t *ret_offs
 			    bool *ret_has_ip);
 
 /*
+ * The PSBs of the span, and the times around them: found by reading a few bytes at the places that
+ * are asked about, through a window of WALK_WINDOW_PSBS. Afterwards the walk stands anywhere.
+ */
+#define WALK_WINDOW_PSBS ((size_t)1 << 13)
+
+/* Return: the offset of the first PSB at or after @from; the size of the span if there is none. */
+uint64_t walk_find_psb(struct walk *walk, uint64_t from);
+
+/* Return: the TSC that the PSB+ at @offset states; 0: none. */
+uint64_t walk_psb_time(struct walk *walk, uint64_t offset);
+
+/* Return: the last TSC of the span that can be found; 0: none. */
+uint64_t walk_last_time(struct walk *walk);
+
+/*
  * Find the next packet from here on, before the next PSB, that says where execution is, without
  * code; for behind an error. What a PSB+ there would say becomes the next events.
  *

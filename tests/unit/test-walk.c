@@ -362,12 +362,80 @@ static void recovers(void **state)
 	assert_true(offset == walk.size);
 }
 
+static const struct psb_row {
+	struct row row;
+	uint64_t first, time, second, last_time; /* offsets of the first two PSBs; times */
+} psb_rows[] = {
+	{ { "nothing", .lines = {} }, .first = 0 },
+	{ { "no PSB", .lines = { "pad", "tsc 5", "tnt 1" } }, .first = 10, .second = 10 },
+	{ { "one", .lines = { "psb", "tsc 5", "psbend", "tnt 1" } },
+	  .second = 27,
+	  .time = 5,
+	  .last_time = 5 },
+	{ { "behind something", .lines = { "tnt 1", "tnt 1", "psb", "pad", "tsc 5", "psbend" } },
+	  .first = 2,
+	  .second = 29,
+	  .time = 5,
+	  .last_time = 5 },
+	{ { "two", .lines = { "psb", "tsc 5", "psbend", "tnt 1", "psb", "tsc 9", "psbend" } },
+	  .second = 27,
+	  .time = 5,
+	  .last_time = 9 },
+	{ { "without time", .lines = { "psb", "psbend", "tsc 7", "psb", "ovf", "tsc 8" } },
+	  .second = 26,
+	  .last_time = 8 },
+	{ { "no time at all", .lines = { "psb", "psbend", "tnt 1" } }, .second = 19 },
+	{ { "cut off", .lines = { "psb", "bytes 19 01 00" } }, .second = 19 },
+	{ { "later packets of time",
+	    .lines = { "psb", "tsc 5", "tma 3 0", "psbend", "tnt 1", "mtc 4", "mtc 6", "tnt 1" } },
+	  .second = 39,
+	  .time = 5,
+	  .last_time = 5 + 3 * 7 },
+	{ { "bad bytes", .lines = { "psb", "tsc 5", "psbend", "bytes 02 ff", "tsc 9" } },
+	  .second = 36,
+	  .time = 5,
+	  .last_time = 5 },
+	{ { "a PSB+ that makes no sense", .lines = { "psb", "tsc 5", "stop", "psbend", "tsc 9" } },
+	  .second = 36,
+	  .time = 5,
+	  .last_time = 9 },
+};
+
+/* PSBs and times are found without decoding. */
+static void finds_psbs(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(psb_rows); i++) {
+		const struct psb_row *row = &psb_rows[i];
+		uint8_t bytes[512];
+		const size_t size = write_row(&row->row, bytes);
+		uint64_t first, second, time, last;
+		struct walk walk;
+
+		/* An MTC each 1 tick of a crystal that has 7 ticks of the TSC. */
+		walk_init(&walk, &(struct walk_config){ .pt = fileparts_in_memory(bytes, size),
+							.window = WALK_WINDOW_PSBS,
+							.cpuid_15_eax = 1,
+							.cpuid_15_ebx = 7 });
+		first = walk_find_psb(&walk, 0);
+		time = first < size ? walk_psb_time(&walk, first) : 0;
+		second = walk_find_psb(&walk, first + 1);
+		last = walk_last_time(&walk);
+		assert_int_equal(walk_read_error(&walk), 0);
+		walk_deinit(&walk);
+		if (first != row->first || time != row->time || second != row->second ||
+		    last != row->last_time)
+			fail_msg("%s: %ju at %ju, %ju, last %ju", row->row.name, (uintmax_t)first,
+				 (uintmax_t)time, (uintmax_t)second, (uintmax_t)last);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row),        cmocka_unit_test(quickly),
 		cmocka_unit_test(in_small_windows), cmocka_unit_test(cut_while_read),
-		cmocka_unit_test(recovers),
+		cmocka_unit_test(recovers),         cmocka_unit_test(finds_psbs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
