@@ -533,7 +533,7 @@ static void touch_pages(struct making *m, uint64_t ip, size_t size)
 
 static bool is_far(const struct ptd_run *run)
 {
-	const struct ptd_insn *last = &run->block->insns[run->n - 1];
+	const struct ptd_insn *last = run_last(run);
 	struct insn insn;
 
 	return insn_decode(run->block->mode, run->block->bytes + last->offset, last->size, &insn) ==
@@ -550,7 +550,7 @@ static void add_call(struct making *m, uint64_t ip)
 static bool take_run(struct making *m, const struct ptd_run *run, uint64_t *ip)
 {
 	const struct ptd_block *block = run->block;
-	const struct ptd_insn *last = &block->insns[run->n - 1];
+	const struct ptd_insn *last = run_last(run);
 	const uint64_t next = wrap_ip(block->mode, run->base + last->offset + last->size);
 	const uint64_t target = wrap_ip(block->mode, run->base + (uint64_t)block->target);
 

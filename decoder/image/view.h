@@ -87,27 +87,19 @@ static inline void seg_set_link(struct seg **link, struct seg *to)
 	__atomic_store_n(link, to, __ATOMIC_RELEASE);
 }
 
-/* Return: instruction @i of @seg, and where it is. */
-static inline const struct ptd_insn *seg_insn(const struct seg *seg, size_t i, uint64_t *ret_ip,
-					      const uint8_t **ret_bytes)
+static inline const struct ptd_insn *run_last(const struct ptd_run *run)
+{
+	return &run->block->insns[run->first + run->n - 1];
+}
+
+/* Return: the address of instruction @i of @seg. */
+static inline uint64_t seg_ip(const struct seg *seg, size_t i)
 {
 	const struct ptd_run *run = seg->runs;
-	const struct ptd_insn *insn;
 
 	for (; i >= run->n; run++)
 		i -= run->n;
-	insn = &run->block->insns[i];
-	*ret_ip = run->base + insn->offset;
-	*ret_bytes = run->block->bytes + insn->offset;
-	return insn;
-}
-
-/* Return: the address of the last instruction of @seg, which has one. */
-static inline uint64_t seg_last_ip(const struct seg *seg)
-{
-	const struct ptd_run *last = &seg->runs[seg->n_runs - 1];
-
-	return last->base + last->block->insns[last->n - 1].offset;
+	return ptd_run_ip(run, i);
 }
 
 enum {

@@ -11,6 +11,9 @@
 #include "decoder/pt/errata.h"
 #include "util/psb.h"
 
+/* How much of the PT an engine reads at once that begins in its midst: it may not go far. */
+#define FROM_WINDOW ((size_t)1 << 14)
+
 static const struct engine_ops *const engines[] = { &engine_flow, &engine_insn };
 
 const struct engine_ops *engine_find(const char *name)
@@ -25,7 +28,7 @@ const struct engine_ops *engine_find(const char *name)
 
 bool engine_can_join(const struct engine_ops *ops)
 {
-	return ops->join_at;
+	return ops->get_joint;
 }
 
 int engine_new(const struct engine_ops *ops, const struct engine_config *config,
@@ -44,7 +47,19 @@ int engine_new(const struct engine_ops *ops, const struct engine_config *config,
 		.pause = UINT64_MAX,
 		.ended = config->pt.size == 0,
 	};
-	r = ops->init(e);
+	walk_init(&e->walk, &(struct walk_config){
+				.pt = config->pt,
+				.window = config->from ? FROM_WINDOW : 0,
+				.errata = e->errata,
+				.mtc_freq = config->mtc_freq,
+				.nom_freq = config->nom_freq,
+				.cpuid_15_eax = config->cpuid_15_eax,
+				.cpuid_15_ebx = config->cpuid_15_ebx,
+				.has_events = config->has_events,
+			    });
+	if (config->from)
+		e->walk.join = config->from;
+	r = ops->init ? ops->init(e) : 0;
 	if (r < 0) {
 		(void)engine_free(e);
 		return r;
@@ -58,20 +73,11 @@ struct engine *engine_free(struct engine *engine)
 	if (!engine)
 		return NULL;
 	view_put(engine->view);
-	engine->ops->deinit(engine);
+	if (engine->ops->deinit)
+		engine->ops->deinit(engine);
+	walk_deinit(&engine->walk);
 	free(engine);
 	return NULL;
-}
-
-struct walk_config engine_walk_config(const struct engine *e)
-{
-	return (struct walk_config){ .pt = e->config.pt,
-				     .errata = e->errata,
-				     .mtc_freq = e->config.mtc_freq,
-				     .nom_freq = e->config.nom_freq,
-				     .cpuid_15_eax = e->config.cpuid_15_eax,
-				     .cpuid_15_ebx = e->config.cpuid_15_ebx,
-				     .has_events = e->config.has_events };
 }
 
 int engine_set_space(struct engine *e, const struct space *space, size_t generation, size_t until)
@@ -200,13 +206,13 @@ bool engine_report(struct engine *e, const struct walk_event *event, struct engi
 
 /* Find a packet before the next PSB that says where execution is. One that leads to where there is
  * no code is of use only if that may be another thread's. */
-static bool recover(struct engine *e, struct walk *walk, uint64_t *ret_offset)
+static bool recover(struct engine *e, uint64_t *ret_offset)
 {
-	const struct walk_state *state = &walk->state;
+	const struct walk_state *state = &e->walk.state;
 	struct walk_point point;
 	bool asks = false;
 
-	while (walk_recover(walk, &point)) {
+	while (walk_recover(&e->walk, &point)) {
 		asks = asks || point.asks ||
 		       (state->has_cr3 && is_other_table(e, state->cr3, state->non_root));
 		if (!asks && !(e->view && view_has_code(e->view, point.ip)))
@@ -219,12 +225,12 @@ static bool recover(struct engine *e, struct walk *walk, uint64_t *ret_offset)
 }
 
 /* Go to the next PSB. Return: its offset; the size of all if there is none. */
-static uint64_t sync_forward(struct engine *e, struct walk *walk, uint64_t from)
+static uint64_t sync_forward(struct engine *e, uint64_t from)
 {
 	uint64_t offset;
 	bool has_ip;
 
-	for (; walk_sync(walk, from, &offset, &has_ip); from = offset + PSB_SIZE)
+	for (; walk_sync(&e->walk, from, &offset, &has_ip); from = offset + PSB_SIZE)
 		if (e->ops->sync_at(e, offset, has_ip))
 			return offset;
 	e->ended = true;
@@ -236,16 +242,14 @@ static uint64_t sync_forward(struct engine *e, struct walk *walk, uint64_t from)
 static void resync(struct engine *e, enum ptd_gap_reason reason, uint64_t ip, uint64_t lost_from,
 		   struct engine_step *ret_step)
 {
-	struct walk *walk;
-
 	*ret_step = (struct engine_step){ .reason = reason, .offset = lost_from };
 	engine_stop(e, ENGINE_GAP, ip, ret_step);
 	e->spin_insns = e->n_direct = 0;
 	e->bounds = (struct when_bounds){};
 	e->ops->forget(e);
-	walk = e->ops->follow(e, lost_from);
-	if (!e->started || !recover(e, walk, &e->from))
-		e->from = sync_forward(e, walk, lost_from);
+	e->ops->follow(e, lost_from);
+	if (!e->started || !recover(e, &e->from))
+		e->from = sync_forward(e, lost_from);
 	e->ask = !e->ended;
 	e->started = true;
 	/* What was there before may have been taken for a part of something else. */
@@ -303,16 +307,14 @@ static void tell_bounds(const struct engine *e, struct engine_step *ret_step)
 	ret_step->is_user = holds && e->is_user;
 }
 
-static int make_step(struct engine *e, struct runlist *out, struct engine_step *ret_step)
+static void make_step(struct engine *e, struct runlist *out, struct engine_step *ret_step)
 {
-	int r = 0;
-
 	if (!e->ended && !e->started) {
 		resync(e, PTD_GAP_NO_SYNC, 0, e->config.from, ret_step);
 		if (e->ended)
 			ret_step->reason = PTD_GAP_EMPTY;
 		if (ret_step->n_bytes > 0)
-			return 0;
+			return;
 	}
 	if (e->ended) {
 		engine_stop(e, ENGINE_END, 0, ret_step);
@@ -320,7 +322,7 @@ static int make_step(struct engine *e, struct runlist *out, struct engine_step *
 		e->ask = false;
 		engine_stop(e, ENGINE_ASK, 0, ret_step);
 	} else {
-		r = e->ops->go(e, out, ret_step);
+		e->ops->go(e, out, ret_step);
 	}
 	/* At a joint, nothing behind it has been looked at. */
 	if (e->ops->look_ahead && !e->ended && ret_step->stop != ENGINE_JOIN)
@@ -330,21 +332,19 @@ static int make_step(struct engine *e, struct runlist *out, struct engine_step *
 		ret_step->offset = engine_used(e);
 	if (ret_step->stop == ENGINE_ASK)
 		tell_bounds(e, ret_step);
-	return r;
 }
 
 int engine_next(struct engine *e, struct ptd_run *runs, size_t n_runs_max,
 		struct engine_step *ret_step)
 {
 	struct runlist out = { .runs = runs, .n_max = n_runs_max };
-	int r;
 
 	assert(n_runs_max >= ENGINE_STEP_RUNS_MAX);
 	*ret_step = (struct engine_step){};
-	r = make_step(e, &out, ret_step);
+	make_step(e, &out, ret_step);
 	ret_step->n_runs = out.n;
 	/* What seems to be the end of the PT may be where it cannot be read. */
-	return r < 0 ? r : e->ops->error(e);
+	return e->error ?: walk_read_error(&e->walk);
 }
 
 uint64_t engine_decoded(const struct engine *e)
@@ -361,14 +361,15 @@ void engine_pause_at(struct engine *e, uint64_t offset)
 {
 	e->pause = offset;
 	e->passed = false;
-	if (e->ops->pause_at)
-		e->ops->pause_at(e, offset);
+	e->walk.quick_max = offset;
+	if (e->walk.quick > offset)
+		e->walk.quick = offset;
 }
 
 void engine_join_at(struct engine *e, uint64_t offset)
 {
-	if (e->ops->join_at)
-		e->ops->join_at(e, offset);
+	if (engine_can_join(e->ops))
+		e->walk.join = offset;
 }
 
 void engine_get_joint(const struct engine *e, struct engine_joint *ret_joint)

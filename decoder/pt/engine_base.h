@@ -16,7 +16,6 @@
 
 #include "decoder/image/view.h"
 #include "decoder/pt/engine.h"
-#include "decoder/pt/runlist.h"
 #include "decoder/pt/walk.h"
 #include "decoder/pt/when.h"
 
@@ -26,16 +25,23 @@
  */
 #define ENGINE_SPIN_MAX (UINT64_C(1) << 20)
 
+/* The runs that a step of an engine fills in. */
+struct runlist {
+	struct ptd_run *runs; /* borrowed */
+	size_t n, n_max;
+	uint64_t n_insns; /* of all runs */
+};
+
 struct engine_ops {
 	const char *name;
 	size_t size; /* of the engine, whose first member is a struct engine */
 
-	/* Init returns 0 or -ENOMEM; also then it is deinitialized. */
+	/* Init returns 0 or -ENOMEM; also then it is deinitialized. May be NULL. */
 	int (*init)(struct engine *engine);
 	void (*deinit)(struct engine *engine);
 
-	/* Go on until something stops it. Return: 0 or negative errno. */
-	int (*go)(struct engine *engine, struct runlist *out, struct engine_step *ret_step);
+	/* Go on until something stops it, or engine->error is set. */
+	void (*go)(struct engine *engine, struct runlist *out, struct engine_step *ret_step);
 
 	/* Go on to the event that comes next, if nothing lies before it. May be NULL. */
 	void (*look_ahead)(struct engine *engine);
@@ -43,23 +49,18 @@ struct engine_ops {
 	/* Return: the offset up to which packets have been used up. */
 	uint64_t (*used)(const struct engine *engine);
 
-	/* Return: negative errno if the span could not be read, or there is no memory; else 0. */
-	int (*error)(const struct engine *engine);
-
 	/* Forget what was known of the code, behind an error. */
 	void (*forget)(struct engine *engine);
 
-	/* Return: the walk that finds where to go on behind the error at @offset. */
-	struct walk *(*follow)(struct engine *engine, uint64_t offset);
+	/* Let the walk stand at the error at @offset. */
+	void (*follow)(struct engine *engine, uint64_t offset);
 
-	/* Go on at @point, or at the PSB at @offset, which that walk has found; @has_ip: packets
+	/* Go on at @point, or at the PSB at @offset, which the walk has found; @has_ip: packets
 	 * are on there. Return: whether that can be done. */
 	bool (*go_on_at)(struct engine *engine, const struct walk_point *point);
 	bool (*sync_at)(struct engine *engine, uint64_t offset, bool has_ip);
 
-	/* As those of engine.h. May be NULL: nothing else is to be done; it cannot join. */
-	void (*pause_at)(struct engine *engine, uint64_t offset);
-	void (*join_at)(struct engine *engine, uint64_t offset);
+	/* As engine_get_joint(). NULL: it cannot join. */
 	void (*get_joint)(const struct engine *engine, struct engine_joint *ret_joint);
 };
 
@@ -67,7 +68,10 @@ struct engine_ops {
 struct engine {
 	const struct engine_ops *ops;
 	struct engine_config config;
-	uint32_t errata;   /* of the CPU */
+	uint32_t errata;  /* of the CPU */
+	struct walk walk; /* over the span */
+	struct when when;
+	int error;         /* negative errno: there is no memory, or the span cannot be read */
 	struct view *view; /* NULL: nothing is mapped */
 	uint8_t mode;      /* of the code: 16, 32 or 64 */
 
@@ -97,9 +101,6 @@ struct engine {
 	uint64_t circle_ip; /* where one of the last direct branches led, and how many there were */
 	uint64_t n_direct;  /* since packets were last asked where to go */
 };
-
-/* Return: how an engine's walk over its span is configured. */
-struct walk_config engine_walk_config(const struct engine *engine);
 
 /* Fill in @ret_step; what belongs to @stop alone is the caller's. */
 static inline void engine_stop(const struct engine *engine, enum engine_stop stop, uint64_t ip,

@@ -27,18 +27,8 @@
 #include "decoder/pt/place.h"
 #include "decoder/pt/retstack.h"
 
-/* How much of the PT an engine reads at once that begins in its midst: it may not go far. */
-#define FROM_WINDOW ((size_t)1 << 14)
-
 /* Erratum BDM64: so many instructions are looked at. */
 #define BDM64_INSNS_MAX 256
-
-/* What a step came to. */
-enum result {
-	RESULT_ON,   /* nothing that the caller must see */
-	RESULT_STOP, /* the step is filled in */
-	RESULT_FAIL, /* packets and code do not go on: see flow->failure */
-};
 
 /* Bits of the TNT that was taken last, for branches that are still to come. */
 struct tnt {
@@ -48,15 +38,14 @@ struct tnt {
 
 struct flow {
 	struct engine base;
-	struct walk walk;
-	struct when when;
+	struct runlist *out;      /* borrowed, what is filled in while the engine goes on: runs, */
+	struct engine_step *step; /* and why it stops */
 
 	bool enabled; /* packets are on, execution is at: */
 	uint64_t ip;
 	bool is_done; /* the instruction there was given out, but not yet where it leads */
 	struct {
 		struct seg seg; /* of it alone */
-		struct ptd_block block;
 		struct ptd_run run;
 		struct seg_call call;
 	} done;
@@ -65,8 +54,7 @@ struct flow {
 
 	struct tnt tnt;
 	struct retstack calls; /* those whose returns may be compressed */
-	uint64_t epoch;        /* of the view whose segments' calls these are, */
-	struct seg *latest;    /* and whose segment was found last: often it is asked for again */
+	uint64_t epoch;        /* of the view whose segments' calls these are */
 	unsigned n_unlinked; /* branches that led to none of the segments that they are linked to */
 
 	bool has_event; /* taken, but its place was not reached yet */
@@ -95,7 +83,7 @@ static inline bool tnt_pop(struct tnt *tnt)
 /* The TSC as far as packets were read; 0: they do not say. */
 static uint64_t now(const struct flow *f)
 {
-	return f->walk.tsc.has_tsc ? f->walk.tsc.now : 0;
+	return f->base.walk.tsc.has_tsc ? f->base.walk.tsc.now : 0;
 }
 
 /*
@@ -115,62 +103,49 @@ static inline void push_hot_calls(struct flow *f, const struct seg *s)
 		retstack_push(&f->calls, s->calls[i].ret, &s->calls[i]);
 }
 
-/* Find the segment where execution is. */
-static int find_seg(struct flow *f, uint64_t ip, struct seg **ret_seg)
+/* Return: the segment at @ip; NULL if there is no memory. */
+static struct seg *find_seg(struct flow *f, uint64_t ip)
 {
 	static struct seg nowhere = { .kind = SEG_NOWHERE, .reason = PTD_GAP_NO_CODE };
-	const struct seg *latest = f->latest;
+	struct seg *seg = &nowhere;
 
-	if (!f->base.view) {
-		*ret_seg = &nowhere;
-		return 0;
-	}
-	if (latest && f->epoch == view_epoch(f->base.view) && latest->ip == ip &&
-	    latest->mode == f->base.mode && latest->kind != SEG_GONE) {
-		*ret_seg = f->latest;
-		return 0;
-	}
-	return view_find(f->base.view, ip, f->base.mode, ret_seg);
-}
-
-/* Find the segment of what comes next, or of the instruction that was given out already. */
-static int find_current_seg(struct flow *f, struct seg **ret_seg)
-{
-	if (!f->is_done)
-		return find_seg(f, f->ip, ret_seg);
-	*ret_seg = &f->done.seg;
-	return 0;
-}
-
-/* The branch that @s ends with is taken or not. Return: the segment behind it; NULL if there is no
- * memory. */
-static struct seg *link_cond(struct flow *f, struct seg *s, bool is_taken)
-{
-	struct seg *next;
-
-	if (view_find(f->base.view, s->to_ip[is_taken], f->base.mode, &next) < 0)
+	if (f->base.view && view_find(f->base.view, ip, f->base.mode, &seg) < 0) {
+		f->base.error = -ENOMEM;
 		return NULL;
-	seg_set_link(&s->to[is_taken], next);
+	}
+	return seg;
+}
+
+/* Return: the segment of what comes next, or of the instruction that was given out already. */
+static struct seg *find_current_seg(struct flow *f)
+{
+	return f->is_done ? &f->done.seg : find_seg(f, f->ip);
+}
+
+/* Set @link, which leads to @ip. Return: the segment there; NULL if there is no memory. */
+static struct seg *set_link(struct flow *f, struct seg **link, uint64_t ip)
+{
+	struct seg *next = find_seg(f, ip);
+
+	if (next)
+		seg_set_link(link, next);
 	return next;
 }
 
 /* One of so many branches that led elsewhere than they are linked to is linked anew. */
 #define N_UNLINKED 16
 
-/* The way behind @s leads to @ip, which it is not linked to. Return: as link_to(). */
+/* The way behind @s leads to @ip, which it is not linked to. Return: as set_link(). */
 static struct seg *link_anew(struct flow *f, struct seg *s, uint64_t ip)
 {
-	struct seg *next;
+	size_t i = seg_link(&s->to[0]) ? 1 : 0;
 
-	if (view_find(f->base.view, ip, f->base.mode, &next) < 0)
-		return NULL;
-	if (!seg_link(&s->to[0]))
-		seg_set_link(&s->to[0], next);
-	else if (!seg_link(&s->to[1]))
-		seg_set_link(&s->to[1], next);
-	else if (f->n_unlinked++ % N_UNLINKED == 0)
-		seg_set_link(&s->to[f->n_unlinked / N_UNLINKED % 2], next);
-	return next;
+	if (i > 0 && seg_link(&s->to[1])) {
+		if (f->n_unlinked++ % N_UNLINKED != 0)
+			return find_seg(f, ip);
+		i = f->n_unlinked / N_UNLINKED % 2;
+	}
+	return set_link(f, &s->to[i], ip);
 }
 
 /*
@@ -178,7 +153,7 @@ static struct seg *link_anew(struct flow *f, struct seg *s, uint64_t ip)
  * each time, the memory of the segment would go to and fro between the CPUs of threads that share
  * it, at each of these branches.
  *
- * Return: the segment there; NULL if there is no memory.
+ * Return: as set_link().
  */
 static inline struct seg *link_to(struct flow *f, struct seg *s, uint64_t ip)
 {
@@ -190,33 +165,13 @@ static inline struct seg *link_to(struct flow *f, struct seg *s, uint64_t ip)
 	return next && next->ip == ip ? next : link_anew(f, s, ip);
 }
 
-/* The return at the end of @s leads to @ip, behind @call. Return: the segment there; NULL if there
- * is no memory. */
+/* The return at the end of @s leads to @ip, behind @call. Return: as set_link(). */
 static inline struct seg *link_back(struct flow *f, const struct seg *s, uint64_t ip,
 				    struct seg_call *call)
 {
 	struct seg *next = seg_link(&call->back);
 
-	if (next && next->mode == s->mode)
-		return next;
-	if (view_find(f->base.view, ip, f->base.mode, &next) < 0)
-		return NULL;
-	seg_set_link(&call->back, next);
-	return next;
-}
-
-/* @gone does not hold any more, but what leads there still does. Return: the segment that holds in
- * its place; NULL if there is no memory. */
-static struct seg *link_gone(struct flow *f, struct seg *gone)
-{
-	struct seg *next = seg_link(&gone->to[0]);
-
-	if (next)
-		return next;
-	if (view_find(f->base.view, gone->ip, f->base.mode, &next) < 0)
-		return NULL;
-	seg_set_link(&gone->to[0], next);
-	return next;
+	return next && next->mode == s->mode ? next : set_link(f, &call->back, ip);
 }
 
 /* Does the time that was read hold without asking whose code it is of? It is that of the next
@@ -230,8 +185,8 @@ static bool is_in_limit(const struct flow *f)
  * be seen to. */
 static bool is_next(struct flow *f, enum walk_next wanted)
 {
-	return walk_ahead(&f->walk) == wanted && f->walk.n_notes == 0 &&
-	       f->walk.offset < f->base.pause && is_in_limit(f);
+	return walk_ahead(&f->base.walk) == wanted && f->base.walk.n_notes == 0 &&
+	       f->base.walk.offset < f->base.pause && is_in_limit(f);
 }
 
 static inline uint64_t later_of(uint64_t a, uint64_t b)
@@ -244,31 +199,38 @@ static struct tnt take_slow_tnt(struct flow *f)
 {
 	struct tnt tnt = {};
 
-	walk_pass_time(&f->walk);
-	if (is_in_limit(f) && (walk_quick_tnt(&f->walk, &tnt.bits, &tnt.n) ||
-			       walk_quick_long_tnt(&f->walk, &tnt.bits, &tnt.n)))
+	walk_pass_time(&f->base.walk);
+	if (is_in_limit(f) && (walk_quick_tnt(&f->base.walk, &tnt.bits, &tnt.n) ||
+			       walk_quick_long_tnt(&f->base.walk, &tnt.bits, &tnt.n)))
 		return tnt;
 	if (is_next(f, WALK_TNT))
-		tnt.n = walk_take_tnt(&f->walk, &tnt.bits);
+		tnt.n = walk_take_tnt(&f->base.walk, &tnt.bits);
 	return tnt;
-}
-
-/* The same of a TIP. Return: whether it is one, to walk.last_ip. */
-static bool take_slow_tip(struct flow *f)
-{
-	uint64_t ip;
-
-	walk_pass_time(&f->walk);
-	if (is_in_limit(f) && walk_quick_tip(&f->walk, &ip))
-		return true;
-	return is_next(f, WALK_TIP) && f->walk.packet.ip_bytes && walk_take_tip(&f->walk, &ip);
 }
 
 /* Can run_hot() go on from here? */
 static bool is_hot(const struct flow *f)
 {
 	return f->base.view && f->enabled && !f->is_done && !f->has_event && !f->has_failed &&
-	       !f->base.passed && f->walk.n_notes == 0 && is_in_limit(f);
+	       !f->base.passed && f->base.walk.n_notes == 0 && is_in_limit(f);
+}
+
+/* Copy all runs of @seg, which has some, with time @t. Return: behind the last one. */
+static inline struct ptd_run *copy_runs(struct ptd_run *to, const struct seg *seg, uint64_t t)
+{
+	const struct ptd_run *run = seg->runs;
+	const size_t n = seg->n_runs;
+
+	*to = *run;
+	to->t = t;
+	/* Nearly all segments have one run. */
+	if (__builtin_expect(n > 1, 0)) {
+		for (size_t i = 1; i < n; i++) {
+			to[i] = run[i];
+			to[i].t = t;
+		}
+	}
+	return to + n;
 }
 
 /* What run_hot() keeps in registers. */
@@ -280,7 +242,7 @@ struct hot {
 /* Return: whether there is a bit of a TNT for the next branch. */
 static inline bool has_bit(struct flow *f, struct hot *h)
 {
-	if (h->tnt.n > 0 || walk_quick_tnt(&f->walk, &h->tnt.bits, &h->tnt.n))
+	if (h->tnt.n > 0 || walk_quick_tnt(&f->base.walk, &h->tnt.bits, &h->tnt.n))
 		return true;
 	h->tnt = take_slow_tnt(f);
 	h->next_t = later_of(now(f), h->t);
@@ -293,21 +255,19 @@ static bool take_slow_target(struct flow *f, struct hot *h, bool returns, uint64
 {
 	bool is_tip;
 
-	walk_pass_time(&f->walk);
-	is_tip = is_in_limit(f) && walk_quick_tip(&f->walk, ret_ip);
+	walk_pass_time(&f->base.walk);
+	is_tip = is_in_limit(f) && walk_quick_tip(&f->base.walk, ret_ip);
 	if (!is_tip && returns)
 		h->tnt = take_slow_tnt(f);
-	if (!is_tip && h->tnt.n == 0) {
-		is_tip = take_slow_tip(f);
-		*ret_ip = f->walk.last_ip;
-	}
+	if (!is_tip && h->tnt.n == 0)
+		is_tip = is_next(f, WALK_TIP) && f->base.walk.packet.ip_bytes &&
+			 walk_take_tip(&f->base.walk, ret_ip);
 	h->next_t = later_of(now(f), h->t);
 	return is_tip;
 }
 
 /*
- * Take where the return or indirect branch at the end of @s leads to: @ret_next, NULL if there is
- * no memory.
+ * Take where the return or indirect branch at the end of @s leads to: @ret_next, as of set_link().
  *
  * Return: whether the next packet says it.
  */
@@ -318,9 +278,10 @@ static inline bool take_hot_target(struct flow *f, struct hot *h, struct seg *s,
 	struct seg_call *call;
 	uint64_t ip;
 
-	if (h->tnt.n == 0 && (walk_quick_tip(&f->walk, &ip) ||
-			      (!(returns && walk_quick_tnt(&f->walk, &h->tnt.bits, &h->tnt.n)) &&
-			       take_slow_target(f, h, returns, &ip)))) {
+	if (h->tnt.n == 0 &&
+	    (walk_quick_tip(&f->base.walk, &ip) ||
+	     (!(returns && walk_quick_tnt(&f->base.walk, &h->tnt.bits, &h->tnt.n)) &&
+	      take_slow_target(f, h, returns, &ip)))) {
 		push_hot_calls(f, s);
 		*ret_next = link_to(f, s, ip);
 		return true;
@@ -339,81 +300,84 @@ static inline bool take_hot_target(struct flow *f, struct hot *h, struct seg *s,
  * segment each. Everything else is left to do_step(), as is an error. A segment's time is
  * the one that is known before the packet that decides it.
  */
-static int run_hot(struct flow *f, struct runlist *out)
+static void run_hot(struct flow *f)
 {
+	struct runlist *out = f->out;
 	struct ptd_run *o = out->runs + out->n, *const last = out->runs + out->n_max - SEG_RUNS_MAX;
 	struct hot h = { .tnt = f->tnt, .t = f->base.t, .next_t = f->base.t };
 	const uint64_t epoch = view_epoch(f->base.view);
-	struct seg *s, *next;
+	struct seg *s = find_seg(f, f->ip), *next = s;
 	uint64_t n_insns = 0;
 
-	if (f->epoch != epoch) {
+	if (f->epoch != epoch)
 		retstack_forget_calls(&f->calls);
-		f->latest = NULL;
-	}
 	f->epoch = epoch;
-	if (find_seg(f, f->ip, &s) < 0)
-		return -ENOMEM;
-	while (o <= last) {
+	while (next && o <= last) {
 		if (s->kind == SEG_COND) {
 			bool is_taken;
 
 			if (!has_bit(f, &h))
 				break;
 			is_taken = tnt_pop(&h.tnt);
-			next = seg_link(&s->to[is_taken]) ?: link_cond(f, s, is_taken);
+			next = seg_link(&s->to[is_taken])
+				   ?: set_link(f, &s->to[is_taken], s->to_ip[is_taken]);
 			push_hot_calls(f, s);
 		} else if (s->kind == SEG_RETURN || s->kind == SEG_INDIRECT) {
 			if (!take_hot_target(f, &h, s, &next))
 				break;
 		} else if (s->kind == SEG_GONE) {
-			s = link_gone(f, s);
-			if (!s)
-				return -ENOMEM;
+			/* What leads to it still does, and to what holds in its place. */
+			s = next = seg_link(&s->to[0]) ?: set_link(f, &s->to[0], s->ip);
 			continue;
 		} else {
 			break;
 		}
 		if (!next)
-			return -ENOMEM;
-		o = runlist_copy(o, s, h.t);
+			break;
+		o = copy_runs(o, s, h.t);
 		n_insns += s->n_insns;
 		s = next;
 		h.t = h.next_t;
 	}
+	if (!next)
+		return;
 	out->n = (size_t)(o - out->runs);
 	out->n_insns += n_insns;
 	f->is_behind_branch = f->is_behind_branch || n_insns > 0;
 	f->ip = s->ip;
-	f->latest = s;
 	f->base.t = h.t;
 	f->tnt = h.tnt;
-	return 0;
 }
 
 /*
  * Steps
  */
 
-static enum result stop(const struct flow *f, enum engine_stop why, struct engine_step *ret_step)
+/*
+ * What follows goes on by a step. Return: true if the caller must see what it came to: f->step is
+ * filled in then, or f->base.error is set.
+ */
+
+static bool stop(struct flow *f, enum engine_stop why)
 {
-	engine_stop(&f->base, why, 0, ret_step);
-	return RESULT_STOP;
+	engine_stop(&f->base, why, 0, f->step);
+	return true;
 }
 
-static enum result fail(struct flow *f, enum ptd_gap_reason reason, uint64_t ip)
+/* Packets and code do not go on at @ip. The next step sees to that. */
+static bool fail(struct flow *f, enum ptd_gap_reason reason, uint64_t ip)
 {
 	f->failure = (struct failure){ .reason = reason, .ip = ip };
 	f->has_failed = true;
-	return RESULT_FAIL;
+	return false;
 }
 
 /* Packets are over. */
-static enum result end(struct flow *f)
+static bool end(struct flow *f)
 {
 	f->failure = (struct failure){ .is_end = true };
 	f->has_failed = true;
-	return RESULT_FAIL;
+	return false;
 }
 
 /* Packets were used up: code that ran until then did not spin. */
@@ -429,55 +393,86 @@ static bool begin_stretch(struct flow *f, uint64_t ip)
 	uint64_t to = f->base.t;
 
 	if (f->base.config.has_threads) {
-		engine_begin_stretch(&f->base, when_find(&f->when, &f->walk, ip), !(ip >> 63));
+		engine_begin_stretch(&f->base, when_find(&f->base.when, &f->base.walk, ip),
+				     !(ip >> 63));
 		to = f->base.bounds.to ?: f->base.t;
 	}
 	/* Time that goes back is broken. */
 	return f->base.t >= f->base.limit || to >= f->base.limit || to < f->base.t;
 }
 
-/* Give out @s, from instruction @first on, which no packet decides, and go on behind it. */
-static enum result go_on(struct flow *f, struct runlist *out, const struct seg *s, size_t first)
+/* Give out the instructions of @s from number @first on before number @end. There is room. */
+static void give_out_from(struct flow *f, const struct seg *s, size_t first, size_t end)
+{
+	struct runlist *out = f->out;
+	size_t at = 0;
+
+	for (size_t i = 0; i < s->n_runs && at < end; at += s->runs[i++].n) {
+		const size_t n = s->runs[i].n;
+		const size_t skipped = first > at ? first - at : 0;
+		const size_t left = end - at < n ? end - at : n;
+		struct ptd_run *run = &out->runs[out->n];
+
+		if (skipped >= left)
+			continue;
+		*run = s->runs[i];
+		run->t = f->base.t;
+		run->first += (uint16_t)skipped;
+		run->n = (uint16_t)(left - skipped);
+		out->n++;
+		out->n_insns += run->n;
+	}
+}
+
+/* The same, but for what was given out already. */
+static void give_out(struct flow *f, const struct seg *s, size_t end)
+{
+	give_out_from(f, s, f->is_done, end);
+}
+
+/* Give out @s, which no packet decides, and go on behind it. */
+static bool go_on(struct flow *f, const struct seg *s)
 {
 	size_t end = 0;
 
 	for (size_t i = 0; i < s->n_runs; i++) {
 		const struct ptd_run *run = &s->runs[i];
-		const struct ptd_insn *last = &run->block->insns[run->n - 1];
+		const struct ptd_insn *last = run_last(run);
 
 		end += run->n;
 		if (last->iclass != PTD_INSN_JUMP && last->iclass != PTD_INSN_CALL)
 			continue;
 		if (engine_circles(&f->base, run->base + (uint64_t)run->block->target)) {
-			runlist_add(out, s, first, end, f->base.t);
+			give_out(f, s, end);
 			return fail(f, PTD_GAP_NO_PROGRESS, run->base + last->offset + last->size);
 		}
 	}
-	runlist_add(out, s, first, s->n_insns, f->base.t);
+	give_out(f, s, s->n_insns);
 	push_calls(f, s);
 	f->ip = s->to_ip[0];
 	f->is_done = false;
 	f->base.spin_insns += s->n_insns;
-	return f->base.spin_insns > ENGINE_SPIN_MAX ? fail(f, PTD_GAP_NO_PROGRESS, f->ip)
-						    : RESULT_ON;
+	return f->base.spin_insns > ENGINE_SPIN_MAX && fail(f, PTD_GAP_NO_PROGRESS, f->ip);
+}
+
+/* Packets make no sense, or are over, at @ip. */
+static bool fail_at_packet(struct flow *f, enum walk_next next, uint64_t ip)
+{
+	return next == WALK_END ? end(f) : fail(f, f->base.walk.error, ip);
 }
 
 /* Packets do not say where the branch that @s ends with leads. */
-static enum result contradict(struct flow *f, struct runlist *out, const struct seg *s)
+static bool contradict(struct flow *f, const struct seg *s)
 {
-	const uint64_t ip = seg_last_ip(s);
+	const uint64_t ip = seg_ip(s, s->n_insns - 1u);
+	enum walk_next next;
 
-	runlist_add(out, s, f->is_done, s->n_insns, f->base.t);
+	give_out(f, s, s->n_insns);
 	if (f->has_event)
 		return fail(f, PTD_GAP_BAD_FLOW, ip);
-	switch (walk_ahead(&f->walk)) {
-	case WALK_END:
-		return end(f);
-	case WALK_ERROR:
-		return fail(f, f->walk.error, ip);
-	default:
-		return fail(f, PTD_GAP_BAD_FLOW, ip);
-	}
+	next = walk_ahead(&f->base.walk);
+	return next == WALK_END || next == WALK_ERROR ? fail_at_packet(f, next, ip)
+						      : fail(f, PTD_GAP_BAD_FLOW, ip);
 }
 
 /* Does the kernel return to user code at @ip, by what @s ends with? That code is of whatever thread
@@ -486,25 +481,25 @@ static bool leaves_kernel(const struct seg *s, uint64_t ip)
 {
 	const struct ptd_run *last = &s->runs[s->n_runs - 1];
 
-	return last->base >> 63 && !(ip >> 63) &&
-	       last->block->insns[last->n - 1].iclass == PTD_INSN_RETURN_FAR;
+	return last->base >> 63 && !(ip >> 63) && run_last(last)->iclass == PTD_INSN_RETURN_FAR;
 }
 
-/*
- * The packet at @offset has decided where @s leads: to @ip. Give it out.
- */
-static enum result decide_seg(struct flow *f, struct runlist *out, const struct seg *s, uint64_t ip,
-			      uint64_t offset, struct engine_step *ret_step)
+/* The packet at @offset has decided where @s leads: to @ip. Give it out. */
+static bool decide_seg(struct flow *f, const struct seg *s, uint64_t ip, uint64_t offset)
 {
 	const bool is_behind = offset >= f->base.pause, is_later = now(f) > f->base.t;
+	size_t n_before;
 	bool asks;
 
 	reset_spin(f);
-	if (is_behind && s->n_insns > 1)
-		runlist_add(out, s, f->is_done, s->n_insns - 1u, f->base.t);
-	ret_step->n_before = out->n;
-	runlist_add(out, s, is_behind && s->n_insns > 1 ? s->n_insns - 1u : f->is_done, s->n_insns,
-		    f->base.t);
+	if (is_behind && s->n_insns > 1) {
+		give_out(f, s, s->n_insns - 1u);
+		n_before = f->out->n;
+		give_out_from(f, s, s->n_insns - 1u, s->n_insns);
+	} else {
+		n_before = f->out->n;
+		give_out(f, s, s->n_insns);
+	}
 	if (s->kind != SEG_RETURN)
 		push_calls(f, s);
 	f->ip = ip;
@@ -514,105 +509,88 @@ static enum result decide_seg(struct flow *f, struct runlist *out, const struct 
 		f->base.t = now(f);
 	asks = is_later && f->base.t >= f->base.limit;
 	if (leaves_kernel(s, ip)) {
-		f->walk.is_timed = false;
+		f->base.walk.is_timed = false;
 		asks = begin_stretch(f, ip) || asks;
 	}
 	if (is_behind) {
 		f->base.ask = asks;
-		engine_pass(&f->base, ret_step->n_before, ret_step);
-		return RESULT_STOP;
+		engine_pass(&f->base, n_before, f->step);
+		return true;
 	}
-	return asks ? stop(f, ENGINE_ASK, ret_step) : RESULT_ON;
+	return asks && stop(f, ENGINE_ASK);
 }
 
-/* Take a bit of a TNT. @offset stays as it is if it is of one that was taken before. */
-static bool take_bit(struct flow *f, enum walk_next next, bool *ret_bit, uint64_t *offset)
+/* Take a bit of a TNT. @ret_offset: the packet's; 0 if it was taken before. */
+static bool take_bit(struct flow *f, enum walk_next next, bool *ret_bit, uint64_t *ret_offset)
 {
-	if (f->tnt.n == 0) {
-		if (next != WALK_TNT)
-			return false;
-		*offset = f->walk.offset;
-		f->tnt.n = walk_take_tnt(&f->walk, &f->tnt.bits);
-		if (f->tnt.n == 0)
-			return false;
-	} else {
-		*offset = 0;
+	*ret_offset = 0;
+	if (f->tnt.n == 0 && next == WALK_TNT) {
+		*ret_offset = f->base.walk.offset;
+		f->tnt.n = walk_take_tnt(&f->base.walk, &f->tnt.bits);
 	}
+	if (f->tnt.n == 0)
+		return false;
 	*ret_bit = tnt_pop(&f->tnt);
 	return true;
-}
-
-static enum result take_return(struct flow *f, struct runlist *out, const struct seg *s, bool bit,
-			       uint64_t offset, struct engine_step *ret_step)
-{
-	struct seg_call *call;
-	uint64_t ip;
-
-	/* The calls on the way come before it. */
-	push_calls(f, s);
-	if (!bit || f->calls.depth == 0)
-		return contradict(f, out, s);
-	ip = retstack_pop(&f->calls, &call);
-	return decide_seg(f, out, s, ip, offset, ret_step);
 }
 
 /*
  * Where a branch leads that needs a TIP. The CPU may have written it behind a TNT whose bits, or
  * the rest of them, are of branches behind this one.
  */
-static enum result take_target(struct flow *f, struct runlist *out, const struct seg *s,
-			       struct engine_step *ret_step)
+static bool take_target(struct flow *f, const struct seg *s)
 {
-	enum walk_next next = walk_ahead(&f->walk);
+	enum walk_next next = walk_ahead(&f->base.walk);
 	uint64_t offset, ip;
 
 	if (next == WALK_TNT && f->tnt.n == 0) {
-		f->tnt.n = walk_take_tnt(&f->walk, &f->tnt.bits);
-		next = walk_ahead(&f->walk);
+		f->tnt.n = walk_take_tnt(&f->base.walk, &f->tnt.bits);
+		next = walk_ahead(&f->base.walk);
 	}
-	offset = f->walk.offset;
-	if (next != WALK_TIP || !walk_take_tip(&f->walk, &ip))
-		return contradict(f, out, s);
+	offset = f->base.walk.offset;
+	if (next != WALK_TIP || !walk_take_tip(&f->base.walk, &ip))
+		return contradict(f, s);
 	if (s->kind == SEG_RETURN)
 		push_calls(f, s);
-	return decide_seg(f, out, s, ip, offset, ret_step);
+	return decide_seg(f, s, ip, offset);
+}
+
+/* Nothing is mapped where @s leads. */
+static bool go_nowhere(struct flow *f, const struct seg *s)
+{
+	give_out(f, s, s->n_insns);
+	return fail(f, s->reason, s->n_runs ? s->to_ip[0] : f->ip);
 }
 
 /* Give out one segment. @next: the packet that comes next, if it is needed. */
-static int take_segment(struct flow *f, struct runlist *out, enum walk_next next,
-			struct engine_step *ret_step, enum result *ret_result)
+static bool take_segment(struct flow *f, enum walk_next next)
 {
-	uint64_t bit_offset = 0;
-	struct seg *s;
-	bool bit = false;
+	struct seg *s = find_current_seg(f);
+	struct seg_call *call;
+	uint64_t offset;
+	bool bit;
 
-	if (find_current_seg(f, &s) < 0)
-		return -ENOMEM;
+	if (!s)
+		return true;
 	switch (s->kind) {
 	case SEG_ON:
-		*ret_result = go_on(f, out, s, f->is_done);
-		return 0;
+		return go_on(f, s);
 	case SEG_NOWHERE:
-		runlist_add(out, s, f->is_done, s->n_insns, f->base.t);
-		*ret_result = fail(f, s->reason, s->n_runs ? s->to_ip[0] : f->ip);
-		return 0;
+		return go_nowhere(f, s);
 	case SEG_COND:
-		if (take_bit(f, next, &bit, &bit_offset))
-			*ret_result = decide_seg(f, out, s, s->to_ip[bit], bit_offset, ret_step);
-		else
-			*ret_result = contradict(f, out, s);
-		return 0;
+		return take_bit(f, next, &bit, &offset) ? decide_seg(f, s, s->to_ip[bit], offset)
+							: contradict(f, s);
 	case SEG_RETURN:
-		if (take_bit(f, next, &bit, &bit_offset)) {
-			*ret_result = take_return(f, out, s, bit, bit_offset, ret_step);
-			return 0;
-		}
-		break;
+		if (!take_bit(f, next, &bit, &offset))
+			return take_target(f, s);
+		/* The calls on the way come before it. */
+		push_calls(f, s);
+		if (!bit || f->calls.depth == 0)
+			return contradict(f, s);
+		return decide_seg(f, s, retstack_pop(&f->calls, &call), offset);
 	default:
-		break;
+		return take_target(f, s);
 	}
-	*ret_result = take_target(f, out, s, ret_step);
-	return 0;
 }
 
 /*
@@ -622,46 +600,26 @@ static int take_segment(struct flow *f, struct runlist *out, enum walk_next next
 /* Return: as place_find(), of the event that waits for its place. */
 static size_t find_event_place(const struct flow *f, const struct seg *s)
 {
-	const struct place place = { .event = &f->event,
-				     .is_done = f->is_done,
-				     .filters = f->base.config.filters,
-				     .n_filters = f->base.config.n_filters,
-				     .lacks_ip = f->base.errata & ERRATUM_SKL014 };
-
-	return place_find(&place, s);
+	return place_find(&f->base, &f->event, s, f->is_done);
 }
 
-/* Stand at the branch that @s ends with, which was given out. */
+/* Stand at the branch that @s ends with. It was given out, and its direct calls were pushed. */
 static void stand_behind_branch(struct flow *f, const struct seg *s)
 {
 	struct ptd_run run = s->runs[s->n_runs - 1];
-	const uint64_t ip = seg_last_ip(s);
-	const bool calls =
-	    run.block->insns[run.n - 1].iclass == PTD_INSN_CALL_INDIRECT && s->n_calls > 0;
+	struct seg seg = *s;
 
-	if (s != &f->done.seg) {
-		f->done.seg = *s;
-		f->done.call = calls ? s->calls[s->n_calls - 1] : (struct seg_call){};
-	}
-	/* Its id may be given by another thread at this time. */
-	f->done.block = (struct ptd_block){
-		.n_insns = 1,
-		.size = run.block->size,
-		.mode = run.block->mode,
-		.object = run.block->object,
-		.address = run.block->address,
-		.bytes = run.block->bytes,
-		.insns = run.block->insns + (run.n - 1),
-		.target = run.block->target,
-	};
+	run.first += run.n - 1;
+	run.n = 1;
+	seg.ip = f->ip = seg_ip(s, s->n_insns - 1u);
+	seg.n_calls = s->n_calls > 0 && run_last(&run)->iclass == PTD_INSN_CALL_INDIRECT;
+	if (seg.n_calls > 0)
+		f->done.call = s->calls[s->n_calls - 1];
+	seg.runs = &f->done.run;
+	seg.calls = &f->done.call;
+	seg.n_runs = seg.n_insns = 1;
 	f->done.run = run;
-	f->done.run.block = &f->done.block;
-	f->done.run.n = 1;
-	f->done.seg.runs = &f->done.run;
-	f->done.seg.n_runs = f->done.seg.n_insns = 1;
-	f->done.seg.calls = &f->done.call;
-	f->done.seg.n_calls = calls;
-	f->done.seg.ip = f->ip = ip;
+	f->done.seg = seg;
 	f->is_done = true;
 }
 
@@ -672,7 +630,7 @@ static void push_before(struct flow *f, const struct seg *s, size_t end)
 
 	for (size_t i = 0; i < s->n_runs && n_calls < s->n_calls; i++) {
 		const struct ptd_run *run = &s->runs[i];
-		const struct ptd_insn *last = &run->block->insns[run->n - 1];
+		const struct ptd_insn *last = run_last(run);
 
 		at += run->n;
 		if (at > end || last->iclass != PTD_INSN_CALL ||
@@ -683,37 +641,30 @@ static void push_before(struct flow *f, const struct seg *s, size_t end)
 }
 
 /* Stand at instruction @i of @s, before it, or behind it but not yet where it leads. */
-static void stand_at(struct flow *f, struct runlist *out, const struct seg *s, size_t i)
+static bool stand_at(struct flow *f, const struct seg *s, size_t i)
 {
 	const bool is_behind = f->event.place != WALK_BEFORE;
 	const size_t end = i + is_behind;
-	const uint8_t *bytes;
-	uint64_t ip;
 
-	runlist_add(out, s, f->is_done, end, f->base.t);
+	give_out(f, s, end);
 	push_before(f, s, end);
-	f->is_behind_branch = false;
-	f->is_done = false;
-	if (end < s->n_insns) {
-		(void)seg_insn(s, end, &ip, &bytes);
-		f->ip = ip;
-	} else if (s->kind == SEG_ON || s->kind == SEG_NOWHERE) {
+	f->is_behind_branch = f->is_done = false;
+	if (end < s->n_insns)
+		f->ip = seg_ip(s, end);
+	else if (s->kind == SEG_ON || s->kind == SEG_NOWHERE)
 		f->ip = s->to_ip[0];
-	} else {
+	else
 		stand_behind_branch(f, s);
+	if (is_behind && f->event.kind == WALK_MARK && f->event.mark == PTD_MARK_PTWRITE) {
+		f->event.ip = seg_ip(s, i);
+		f->event.has_ip = true;
 	}
-	if (is_behind) {
-		(void)seg_insn(s, i, &ip, &bytes);
-		if (f->event.kind == WALK_MARK && f->event.mark == PTD_MARK_PTWRITE) {
-			f->event.ip = ip;
-			f->event.has_ip = true;
-		}
-	}
+	return true;
 }
 
 /* Erratum BDM64: can the address of an abort be reached from here? If not, the packet of the branch
  * that led here was wrong: it led there. */
-static int mend_bdm64(struct flow *f)
+static void mend_bdm64(struct flow *f)
 {
 	uint64_t ip = f->ip;
 	size_t n = 0;
@@ -721,38 +672,34 @@ static int mend_bdm64(struct flow *f)
 
 	if (!(f->base.errata & ERRATUM_BDM64) || f->event.kind != WALK_TSX ||
 	    !(f->event.value & PACKET_TSX_ABORT) || !f->is_behind_branch)
-		return 0;
+		return;
 	do {
-		if (find_seg(f, ip, &s) < 0)
-			return -ENOMEM;
-		if (find_event_place(f, s) < s->n_insns)
-			return 0;
+		s = find_seg(f, ip);
+		if (!s || find_event_place(f, s) < s->n_insns)
+			return;
 		n += s->n_insns;
 		ip = s->to_ip[0];
 	} while (s->kind == SEG_ON && n < BDM64_INSNS_MAX);
 	f->ip = f->event.ip;
-	return 0;
 }
 
 /* Erratum SKD022: what looks like an interruption of a VM entry is one that packets end at. */
 static bool is_skd022(const struct flow *f, const struct seg *s, size_t i)
 {
 	return f->base.errata & ERRATUM_SKD022 && f->event.kind == WALK_ASYNC_DISABLED &&
-	       place_is_vm_entry(s, i);
+	       i + 1 == s->n_insns && place_is_vm_entry(s);
 }
 
-/* Go on to the place of the event. Return: RESULT_STOP if it is reached. */
-static int go_to_event(struct flow *f, struct runlist *out, enum result *ret_result)
+/* Go on to the place of the event. Return: whether it is reached. */
+static bool go_to_event(struct flow *f)
 {
 	struct seg *s;
 	size_t i;
-	int r;
 
-	r = mend_bdm64(f);
-	if (r == 0)
-		r = find_current_seg(f, &s);
-	if (r < 0)
-		return r;
+	mend_bdm64(f);
+	s = find_current_seg(f);
+	if (!s)
+		return false;
 	i = find_event_place(f, s);
 	if (i < s->n_insns && is_skd022(f, s, i)) {
 		f->event.kind = WALK_DISABLED;
@@ -760,48 +707,39 @@ static int go_to_event(struct flow *f, struct runlist *out, enum result *ret_res
 		f->event.has_ip = f->event.to != 0;
 	}
 	if (i < s->n_insns) {
-		stand_at(f, out, s, i);
-		if (f->event.kind == WALK_DISABLED)
-			f->event.ip = f->event.place == WALK_BEHIND ? f->event.to : f->event.ip;
-		*ret_result = RESULT_STOP;
-		return 0;
+		if (f->event.kind == WALK_DISABLED && f->event.place == WALK_BEHIND)
+			f->event.ip = f->event.to;
+		return stand_at(f, s, i);
 	}
 	/* It may also be reached where nothing is known. */
-	if (f->event.place == WALK_BEFORE && s->n_insns == 0 && f->event.ip == f->ip) {
-		*ret_result = RESULT_STOP;
-		return 0;
+	if (f->event.place == WALK_BEFORE && s->n_insns == 0 && f->event.ip == f->ip)
+		return true;
+	if (s->kind == SEG_ON)
+		return go_on(f, s);
+	if (s->kind == SEG_NOWHERE) {
+		if (f->event.place != WALK_BEFORE || f->event.ip != s->to_ip[0] || !s->n_runs)
+			return go_nowhere(f, s);
+		give_out(f, s, s->n_insns);
+		push_calls(f, s);
+		f->ip = s->to_ip[0];
+		f->is_done = false;
+		return true;
 	}
-	if (s->kind == SEG_ON) {
-		*ret_result = go_on(f, out, s, f->is_done);
-	} else if (s->kind == SEG_NOWHERE) {
-		runlist_add(out, s, f->is_done, s->n_insns, f->base.t);
-		if (f->event.place == WALK_BEFORE && f->event.ip == s->to_ip[0] && s->n_runs) {
-			push_calls(f, s);
-			f->ip = s->to_ip[0];
-			f->is_done = false;
-			*ret_result = RESULT_STOP;
-			return 0;
-		}
-		*ret_result = fail(f, s->reason, s->n_runs ? s->to_ip[0] : f->ip);
-	} else if (f->event.kind == WALK_DISABLED && !f->event.has_ip && s->kind != SEG_COND) {
-		/* No near branch leaves what is traced, but the packet that would say where it led
-		 * is missing: real CPUs have written that. */
-		stand_at(f, out, s, s->n_insns - 1u);
-		*ret_result = RESULT_STOP;
-	} else {
-		*ret_result = contradict(f, out, s);
-	}
-	return 0;
+	/* No near branch leaves what is traced, but the packet that would say where it led is
+	 * missing: real CPUs have written that. */
+	if (f->event.kind == WALK_DISABLED && !f->event.has_ip && s->kind != SEG_COND)
+		return stand_at(f, s, s->n_insns - 1u);
+	return contradict(f, s);
 }
 
 /* Take the event that comes next. */
-static enum result fetch_event(struct flow *f)
+static bool fetch_event(struct flow *f)
 {
-	if (!walk_take_event(&f->walk, &f->event))
-		return fail(f, f->walk.error, f->enabled ? f->ip : 0);
+	if (!walk_take_event(&f->base.walk, &f->event))
+		return fail(f, f->base.walk.error, f->enabled ? f->ip : 0);
 	f->has_event = true;
 	f->is_told = false;
-	return RESULT_ON;
+	return false;
 }
 
 /* May the event stand where it does? */
@@ -828,58 +766,52 @@ static bool is_other_mode(const struct flow *f, const struct walk_event *event)
 	       f->base.mode != event->value;
 }
 
-static enum result deliver_enabled(struct flow *f, const struct walk_event *event,
-				   struct engine_step *ret_step)
+/* Execution goes on at @ip, which nothing leads to. */
+static void begin_at(struct flow *f, uint64_t ip)
 {
 	f->enabled = true;
-	f->ip = event->ip;
+	f->ip = ip;
 	f->is_done = f->is_behind_branch = false;
 	f->tnt.n = 0;
-	return begin_stretch(f, event->ip) ? stop(f, ENGINE_ASK, ret_step) : RESULT_ON;
 }
 
 static void take_overflow(struct flow *f, const struct walk_event *event)
 {
+	begin_at(f, event->ip);
 	f->enabled = event->has_ip;
-	f->ip = event->ip;
-	f->is_done = f->is_behind_branch = false;
-	f->tnt.n = 0;
 	if (event->has_ip)
 		(void)begin_stretch(f, event->ip);
 }
 
-/*
- * The PSB+ to join at is over: forget what it does not say.
- */
-static enum result deliver_join(struct flow *f, const struct walk_event *event,
-				struct engine_step *ret_step)
+/* The PSB+ to join at is over: forget what it does not say. */
+static bool deliver_join(struct flow *f, const struct walk_event *event)
 {
 	f->base.decoded += event->offset > f->base.from ? event->offset - f->base.from : 0;
 	f->base.from = f->base.paid = event->offset;
 	f->calls = (struct retstack){};
 	f->tnt.n = 0;
 	f->is_behind_branch = f->is_done = f->is_told = false;
-	f->when = (struct when){};
+	f->base.when = (struct when){};
 	f->base.bounds = (struct when_bounds){};
 	f->base.bounds_t = f->base.limit = 0;
-	f->walk.recovered = 0;
+	f->base.walk.recovered = 0;
 	view_put(f->base.view);
 	f->base.view = NULL;
 	f->base.ask = true;
-	ret_step->offset = event->value;
-	return stop(f, ENGINE_JOIN, ret_step);
+	f->step->offset = event->value;
+	return stop(f, ENGINE_JOIN);
 }
 
-static enum result deliver_kind(struct flow *f, const struct walk_event *event,
-				struct engine_step *ret_step)
+static bool deliver_kind(struct flow *f, const struct walk_event *event)
 {
 	switch (event->kind) {
 	case WALK_ENABLED:
-		return deliver_enabled(f, event, ret_step);
+		begin_at(f, event->ip);
+		return begin_stretch(f, event->ip) && stop(f, ENGINE_ASK);
 	case WALK_JOIN:
-		return deliver_join(f, event, ret_step);
+		return deliver_join(f, event);
 	case WALK_NOTHING:
-		return RESULT_ON;
+		return false;
 	case WALK_DISABLED:
 		f->enabled = f->is_done = false;
 		break;
@@ -899,15 +831,14 @@ static enum result deliver_kind(struct flow *f, const struct walk_event *event,
 	default:
 		break;
 	}
-	return engine_report(&f->base, event, ret_step) ? RESULT_STOP : RESULT_ON;
+	return engine_report(&f->base, event, f->step);
 }
 
 /* Deliver the event whose place is reached. */
-static enum result deliver_event(struct flow *f, struct engine_step *ret_step)
+static bool deliver_event(struct flow *f)
 {
 	const struct walk_event event = f->event;
-	bool is_later = event.t > f->base.t;
-	enum result result;
+	bool is_later = event.t > f->base.t, stops;
 
 	f->has_event = false;
 	if (!makes_sense(f, &event))
@@ -917,24 +848,22 @@ static enum result deliver_event(struct flow *f, struct engine_step *ret_step)
 	if (is_later)
 		f->base.t = event.t;
 	reset_spin(f);
-	result = deliver_kind(f, &event, ret_step);
+	stops = deliver_kind(f, &event);
 	if (f->base.pause < UINT64_MAX) {
-		(void)walk_ahead(&f->walk);
+		(void)walk_ahead(&f->base.walk);
 		f->base.passed = engine_used(&f->base) > f->base.pause;
 	}
 	is_later = is_later && f->base.t >= f->base.limit;
-	if (result == RESULT_STOP && ret_step->stop == ENGINE_MARK && is_later)
+	if (stops && f->step->stop == ENGINE_MARK && is_later)
 		f->base.ask = true;
-	if (result == RESULT_ON && is_later)
-		return stop(f, ENGINE_ASK, ret_step);
-	return result;
+	return stops || (is_later && stop(f, ENGINE_ASK));
 }
 
 /* Return: the offset of the packet that is next, or that the event begins with. */
 static uint64_t taken_of(const struct flow *f)
 {
 	if (!f->has_event)
-		return f->walk.offset;
+		return f->base.walk.offset;
 	return f->event.kind == WALK_ASYNC || f->event.kind == WALK_ASYNC_DISABLED
 		   ? f->event.fup
 		   : f->event.offset;
@@ -946,12 +875,12 @@ static uint64_t taken_of(const struct flow *f)
  */
 static bool is_note_due(const struct flow *f, bool at_event)
 {
-	const struct walk_note *note = &f->walk.notes[0];
+	const struct walk_note *note = &f->base.walk.notes[0];
 
-	if (f->walk.n_notes == 0)
+	if (f->base.walk.n_notes == 0)
 		return false;
 	/* Too many wait only if the packets are broken. */
-	if (f->has_failed || f->walk.n_notes == WALK_NOTES_MAX)
+	if (f->has_failed || f->base.walk.n_notes == WALK_NOTES_MAX)
 		return true;
 	if (!at_event)
 		return !note->interrupts && note->next < taken_of(f);
@@ -961,15 +890,15 @@ static bool is_note_due(const struct flow *f, bool at_event)
 	return note->offset < f->event.end;
 }
 
-static enum result deliver_note(struct flow *f, struct engine_step *ret_step)
+static bool deliver_note(struct flow *f)
 {
-	const struct walk_note note = walk_take_note(&f->walk);
+	const struct walk_note note = walk_take_note(&f->base.walk);
 
 	f->is_told = note.interrupts && note.kind == PTD_MARK_CFE;
-	ret_step->mark = note.kind;
-	ret_step->value = note.value;
-	ret_step->extra = note.extra;
-	return stop(f, ENGINE_MARK, ret_step);
+	f->step->mark = note.kind;
+	f->step->value = note.value;
+	f->step->extra = note.extra;
+	return stop(f, ENGINE_MARK);
 }
 
 /*
@@ -991,12 +920,9 @@ static void forget(struct engine *engine)
 	f->has_event = f->is_told = false;
 }
 
-static struct walk *follow(struct engine *engine, uint64_t at)
+static void follow(struct engine *engine, uint64_t at)
 {
-	struct flow *f = (struct flow *)engine;
-
-	f->walk.offset = at;
-	return &f->walk;
+	engine->walk.offset = at;
 }
 
 static bool go_on_at(struct engine *engine, const struct walk_point *point)
@@ -1016,9 +942,9 @@ static bool sync_at(struct engine *engine, uint64_t at, bool has_ip)
 
 	(void)at;
 	f->enabled = has_ip;
-	f->ip = f->walk.last_ip;
+	f->ip = f->base.walk.last_ip;
 	f->base.mode = 64;
-	(void)walk_ahead(&f->walk);
+	(void)walk_ahead(&f->base.walk);
 	if (now(f))
 		f->base.t = now(f);
 	return true;
@@ -1035,117 +961,88 @@ static bool is_at_event(const struct flow *f)
 					       view_has_code(f->base.view, event->ip));
 }
 
-/* Go on where the event that is next says that execution is. No byte is lost. */
-static enum result go_on_at_event(struct flow *f, struct engine_step *ret_step)
+/* Packets and code do not go on. */
+static bool give_up(struct flow *f)
 {
 	const struct failure failure = f->failure;
 
+	if (failure.is_end) {
+		engine_end(&f->base, f->step);
+		return true;
+	}
+	if (!is_at_event(f)) {
+		(void)walk_ahead(&f->base.walk);
+		engine_lose(&f->base, failure.reason, failure.ip, f->step);
+		return true;
+	}
+	/* Go on where the event says that execution is. No byte is lost. */
 	forget_code(f);
 	f->ip = f->event.ip;
 	f->base.ask = true;
 	(void)begin_stretch(f, f->ip);
 	reset_spin(f);
-	ret_step->reason = failure.reason;
-	ret_step->offset = engine_used(&f->base);
-	engine_stop(&f->base, ENGINE_GAP, failure.ip, ret_step);
-	return RESULT_STOP;
-}
-
-/* Packets and code do not go on: tell why. */
-static enum result give_up(struct flow *f, struct engine_step *ret_step)
-{
-	const struct failure failure = f->failure;
-
-	if (failure.is_end) {
-		engine_end(&f->base, ret_step);
-		return RESULT_STOP;
-	}
-	if (is_at_event(f))
-		return go_on_at_event(f, ret_step);
-	(void)walk_ahead(&f->walk);
-	engine_lose(&f->base, failure.reason, failure.ip, ret_step);
-	return RESULT_STOP;
+	f->step->reason = failure.reason;
+	f->step->offset = engine_used(&f->base);
+	engine_stop(&f->base, ENGINE_GAP, failure.ip, f->step);
+	return true;
 }
 
 /* Do one thing. */
-static int do_step(struct flow *f, struct runlist *out, struct engine_step *ret_step,
-		   enum result *ret_result)
+static bool do_step(struct flow *f)
 {
 	enum walk_next next = WALK_TNT;
 
-	*ret_result = RESULT_STOP;
 	if (f->base.passed) {
-		engine_pass(&f->base, out->n, ret_step);
-		return 0;
+		engine_pass(&f->base, f->out->n, f->step);
+		return true;
 	}
-	if (is_note_due(f, false)) {
-		(void)deliver_note(f, ret_step);
-		return 0;
-	}
-	if (f->tnt.n == 0 && !f->has_event && !f->has_failed)
-		next = walk_ahead(&f->walk);
-	if (f->has_failed) {
-		(void)give_up(f, ret_step);
-		return 0;
-	}
+	if (is_note_due(f, false))
+		return deliver_note(f);
+	if (f->has_failed)
+		return give_up(f);
 	if (f->has_event) {
-		*ret_result = RESULT_STOP;
 		if (f->enabled && f->event.place != WALK_HERE) {
-			const int r = go_to_event(f, out, ret_result);
-
-			if (r < 0 || *ret_result != RESULT_STOP)
-				return r;
+			if (!go_to_event(f))
+				return false;
 			/* It is reached once. */
 			f->event.place = WALK_HERE;
 		}
-		*ret_result =
-		    is_note_due(f, true) ? deliver_note(f, ret_step) : deliver_event(f, ret_step);
-		return 0;
+		return is_note_due(f, true) ? deliver_note(f) : deliver_event(f);
 	}
-	switch (next) {
-	case WALK_EVENT:
-		*ret_result = fetch_event(f);
-		return 0;
-	case WALK_END:
-		*ret_result = end(f);
-		return 0;
-	case WALK_ERROR:
-		*ret_result = fail(f, f->walk.error, f->enabled ? f->ip : 0);
-		return 0;
-	default:
-		break;
-	}
-	if (!f->enabled) {
-		/* What waited for it has come to nothing. */
-		f->walk.has_waiting = false;
-		*ret_result = fail(f, PTD_GAP_BAD_FLOW, 0);
-		return 0;
-	}
-	return take_segment(f, out, next, ret_step, ret_result);
+	if (f->tnt.n == 0)
+		next = walk_ahead(&f->base.walk);
+	if (next == WALK_EVENT)
+		return fetch_event(f);
+	if (next == WALK_END || next == WALK_ERROR)
+		return fail_at_packet(f, next, f->enabled ? f->ip : 0);
+	if (f->enabled)
+		return take_segment(f, next);
+	/* What waited for it has come to nothing. */
+	f->base.walk.has_waiting = false;
+	return fail(f, PTD_GAP_BAD_FLOW, 0);
 }
 
-static int go(struct engine *engine, struct runlist *out, struct engine_step *ret_step)
+static void go(struct engine *engine, struct runlist *out, struct engine_step *ret_step)
 {
 	struct flow *f = (struct flow *)engine;
-	enum result result;
-	int r;
+	bool stops = false;
 
-	do {
+	f->out = out;
+	f->step = ret_step;
+	while (!stops && f->base.error == 0) {
 		const uint64_t n_before = out->n_insns;
 
 		if (out->n + 2 * SEG_RUNS_MAX > out->n_max) {
-			(void)stop(f, ENGINE_FULL, ret_step);
-			return 0;
+			(void)stop(f, ENGINE_FULL);
+			return;
 		}
-		r = is_hot(f) ? run_hot(f, out) : 0;
-		if (r == 0)
-			r = do_step(f, out, ret_step, &result);
-		if (r < 0)
-			return r;
+		if (is_hot(f))
+			run_hot(f);
+		if (f->base.error == 0)
+			stops = do_step(f);
 		if (!engine_can_pay(&f->base, out->n_insns - n_before) && !f->has_failed)
 			(void)fail(f, PTD_GAP_NO_PROGRESS, f->ip);
-	} while (result != RESULT_STOP);
-	return 0;
+	}
 }
 
 /*
@@ -1157,58 +1054,26 @@ static void look_ahead(struct engine *engine)
 {
 	struct flow *f = (struct flow *)engine;
 
-	if (f->tnt.n == 0 && !f->has_event && !f->has_failed && walk_ahead(&f->walk) == WALK_EVENT)
+	if (f->tnt.n == 0 && !f->has_event && !f->has_failed &&
+	    walk_ahead(&f->base.walk) == WALK_EVENT)
 		(void)fetch_event(f);
 }
 
 static uint64_t used(const struct engine *engine)
 {
-	return walk_used(&((const struct flow *)engine)->walk);
-}
-
-static int error(const struct engine *engine)
-{
-	return walk_read_error(&((const struct flow *)engine)->walk);
-}
-
-static int init(struct engine *engine)
-{
-	struct flow *f = (struct flow *)engine;
-	struct walk_config config = engine_walk_config(engine);
-
-	if (engine->config.from)
-		config.window = FROM_WINDOW;
-	walk_init(&f->walk, &config);
-	if (engine->config.from)
-		f->walk.join = engine->config.from;
-	return 0;
-}
-
-static void deinit(struct engine *engine)
-{
-	walk_deinit(&((struct flow *)engine)->walk);
-}
-
-static void pause_at(struct engine *engine, uint64_t at)
-{
-	struct walk *walk = &((struct flow *)engine)->walk;
-
-	walk->quick_max = at;
-	if (walk->quick > at)
-		walk->quick = at;
-}
-
-static void join_at(struct engine *engine, uint64_t at)
-{
-	((struct flow *)engine)->walk.join = at;
+	return walk_used(&engine->walk);
 }
 
 /* What differs between flows that stand at the same joint. */
 struct flow_joint {
-	struct walk_joint walk;
-	uint64_t ip, t, n_bits, cbr, cr3, non_root, vmcs;
+	struct tsc tsc;
+	struct walk_state state;
+	struct engine_news news;
+	struct packet_reader reader;
+	uint64_t offset, last_ip, ip, t, n_bits;
 	uint8_t mode;
-	bool enabled, has_mode, has_event, has_failed, in_transaction, ended;
+	bool enabled, is_timed, leads, is_status, follows_mode, waits;
+	bool has_mode, has_event, has_failed, ended;
 };
 
 static_assert(sizeof(struct flow_joint) <= sizeof(struct engine_joint), "it has room");
@@ -1216,25 +1081,31 @@ static_assert(sizeof(struct flow_joint) <= sizeof(struct engine_joint), "it has 
 static void get_joint(const struct engine *engine, struct engine_joint *ret_joint)
 {
 	const struct flow *f = (const struct flow *)engine;
+	const struct walk *walk = &engine->walk;
 	struct flow_joint joint;
 
 	/* Padding is compared, too. */
 	memset(&joint, 0, sizeof(joint));
-	walk_get_joint(&f->walk, &joint.walk);
+	memcpy(&joint.tsc, &walk->tsc, sizeof(joint.tsc));
+	memcpy(&joint.state, &walk->state, sizeof(joint.state));
+	memcpy(&joint.news, &engine->news, sizeof(joint.news));
+	joint.reader.item_size = walk->reader.item_size;
+	joint.offset = walk->offset;
+	joint.last_ip = walk->last_ip;
 	joint.ip = f->enabled ? f->ip : 0;
-	joint.t = f->base.t;
+	joint.t = engine->t;
 	joint.n_bits = f->tnt.n;
-	joint.cbr = f->base.news.cbr;
-	joint.cr3 = f->base.news.cr3;
-	joint.non_root = f->base.news.non_root;
-	joint.vmcs = f->base.news.vmcs;
-	joint.mode = f->base.mode;
+	joint.mode = engine->mode;
 	joint.enabled = f->enabled;
+	joint.is_timed = walk->is_timed;
+	joint.leads = walk->leads;
+	joint.is_status = walk->is_status;
+	joint.follows_mode = walk->follows_mode;
+	joint.waits = walk_waits(walk);
 	joint.has_mode = f->has_mode;
 	joint.has_event = f->has_event;
 	joint.has_failed = f->has_failed;
-	joint.in_transaction = f->base.news.in_transaction;
-	joint.ended = f->base.ended;
+	joint.ended = engine->ended;
 	memset(ret_joint, 0, sizeof(*ret_joint));
 	memcpy(ret_joint, &joint, sizeof(joint));
 }
@@ -1242,17 +1113,12 @@ static void get_joint(const struct engine *engine, struct engine_joint *ret_join
 const struct engine_ops engine_flow = {
 	.name = "flow",
 	.size = sizeof(struct flow),
-	.init = init,
-	.deinit = deinit,
 	.go = go,
 	.look_ahead = look_ahead,
 	.used = used,
-	.error = error,
 	.forget = forget,
 	.follow = follow,
 	.go_on_at = go_on_at,
 	.sync_at = sync_at,
-	.pause_at = pause_at,
-	.join_at = join_at,
 	.get_joint = get_joint,
 };

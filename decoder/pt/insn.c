@@ -4,7 +4,7 @@
  * The engine over libipt's instruction decoder, which is the reference for engine flow. libipt
  * decides which instructions were executed. Of our own it takes the mapped code (view.h), the cache
  * of blocks, and the packets' boundaries: libipt reads a private copy of the packets (ipt_copy.h).
- * A walk of ours beside libipt says when code ran and where to go on behind an error (ipt_walk.h).
+ * A walk of ours beside libipt says when code ran and where to go on behind an error.
  *
  * Where libipt 2.0.5 knows less than engine flow, this engine says less. It does not report what
  * event trace, PEBS records, triggers and power events say (ptd_mark_kind CFE, EVD, PEBS, TRIG,
@@ -21,8 +21,8 @@
 
 #include "decoder/pt/errata.h"
 #include "decoder/pt/ipt_copy.h"
-#include "decoder/pt/ipt_walk.h"
 #include "decoder/x86/unknown.h"
+#include "util/psb.h"
 
 /*
  * Where the instruction that was given out last leads. libipt does not promise that it goes there:
@@ -40,11 +40,17 @@ struct insn_engine {
 	struct ipt_copy copy;
 	struct pt_insn_decoder *decoder;
 	struct pt_image *image; /* which has no sections: libipt asks for all code */
-	struct ipt_walk times;  /* which goes as far as times are asked for */
-	struct ipt_walk walk;   /* which follows where libipt fails */
+
+	/* Of the stretch of code that began last, by the packets that the walk has passed. */
+	struct {
+		bool is_known;
+		uint64_t ip;
+		struct when_bounds bounds;
+		uint64_t t; /* the latest TSC at which one began, since the walk began anew */
+	} stretch;
+	struct walk before; /* the walk where libipt was, if it has looked for a stretch since */
 
 	int status;  /* libipt's, of the last call */
-	int error;   /* negative errno: no memory, or the span cannot be read */
 	uint64_t ip; /* of the instruction that an error hit */
 	struct course course;
 	uint64_t last;        /* the last address of the mapping that the last run is in */
@@ -226,7 +232,7 @@ static int begin_run(struct insn_engine *e, struct runlist *out, uint64_t ip,
 	else
 		r = cache_get(e->base.config.cache, extent->object, offset, e->base.mode, &block);
 	if (r == -ENOMEM)
-		e->error = r;
+		e->base.error = r;
 	if (r < 0)
 		return -pte_bad_insn;
 	out->runs[out->n++] = (struct ptd_run){
@@ -279,6 +285,129 @@ static int take_insn(struct insn_engine *e, struct runlist *out)
 	if (insn.iclass != ptic_error)
 		r = emit(e, out, &insn);
 	return r < 0 ? r : status;
+}
+
+/*
+ * When code ran: the walk follows libipt, which says less of that.
+ */
+
+/* A stretch of code begins at @ip, where the walk stands. The time known there is the walk's:
+ * libipt measures cycles in another way, and a switch may lie between the two. */
+static void note_stretch(struct insn_engine *e, uint64_t ip)
+{
+	const uint64_t now = e->base.walk.tsc.now;
+	struct when_bounds bounds = when_find(&e->base.when, &e->base.walk, ip);
+
+	if (!(ip >> 63)) {
+		if (now > e->stretch.t)
+			e->stretch.t = now;
+		bounds = (struct when_bounds){ .from = bounds.from ?: e->stretch.t,
+					       .to = bounds.to ?: e->stretch.t };
+	}
+	e->stretch.is_known = true;
+	e->stretch.ip = ip;
+	e->stretch.bounds = bounds;
+}
+
+/* Take a branch or an event. Return: what it was; behind an error the walk begins anew. */
+static enum walk_next take_next(struct insn_engine *e)
+{
+	struct walk *walk = &e->base.walk;
+	const bool was_in_kernel = walk->last_ip >> 63;
+	enum walk_next next = walk_ahead(walk);
+	struct walk_event event;
+	uint64_t unused;
+	bool has_ip;
+
+	switch (next) {
+	case WALK_TNT:
+		(void)walk_take_tnt(walk, &unused);
+		break;
+	case WALK_TIP:
+		if (!walk_take_tip(walk, &unused) || !was_in_kernel || walk->last_ip >> 63)
+			break;
+		walk->is_timed = false;
+		note_stretch(e, walk->last_ip);
+		break;
+	case WALK_EVENT:
+		if (!walk_take_event(walk, &event))
+			next = WALK_ERROR;
+		else if (event.kind == WALK_ENABLED ||
+			 (event.kind == WALK_OVERFLOW && event.has_ip))
+			note_stretch(e, event.ip);
+		break;
+	default:
+		break;
+	}
+	if (next != WALK_ERROR)
+		return next;
+	e->stretch.t = 0;
+	return walk_sync(walk, walk->offset + 1, &unused, &has_ip) ? WALK_ERROR : WALK_END;
+}
+
+/* Let the walk come to @offset, where libipt is, or to the first branch or event behind it. */
+static void come_to(struct insn_engine *e, uint64_t offset)
+{
+	struct walk *walk = &e->base.walk;
+	const bool is_behind = walk->offset > offset;
+
+	while (walk_ahead(walk) != WALK_END && walk->offset < offset && take_next(e) != WALK_END)
+		;
+	if (!is_behind)
+		e->before = *walk;
+}
+
+static void follow(struct engine *engine, uint64_t offset)
+{
+	struct insn_engine *e = (struct insn_engine *)engine;
+
+	if (engine->walk.offset > offset)
+		walk_go_back(&engine->walk, &e->before);
+	come_to(e, offset);
+}
+
+static bool is_at(const struct insn_engine *e, uint64_t ip)
+{
+	return e->stretch.is_known && e->stretch.ip == ip;
+}
+
+/* Find the bounds of the stretch of code that begins at @ip, by a packet that libipt had read when
+ * it stood at @offset. */
+static struct when_bounds find_bounds(struct insn_engine *e, uint64_t offset, uint64_t ip)
+{
+	const struct walk *walk = &e->base.walk;
+
+	if (ip >> 63)
+		return (struct when_bounds){};
+	if (walk->offset < offset)
+		e->stretch.is_known = false;
+	come_to(e, offset);
+	/* libipt may have read the end of a short stretch already: packets are off then. */
+	while (!walk->enabled && !is_at(e, ip))
+		if (take_next(e) == WALK_END)
+			break;
+	return is_at(e, ip) ? e->stretch.bounds : (struct when_bounds){};
+}
+
+/* The same of what the kernel returns to, by the last packet before @offset or the next TIP. */
+static struct when_bounds find_bounds_of_return(struct insn_engine *e, uint64_t offset)
+{
+	const struct walk *walk = &e->base.walk;
+	enum walk_next next = WALK_TNT;
+
+	come_to(e, offset);
+	/* The TIP may have been used up already. */
+	while (walk->last_ip >> 63 && walk->enabled && next != WALK_TIP && next != WALK_END)
+		next = take_next(e);
+	/* Behind a TIP.PGD nothing follows until a TIP.PGE. */
+	return walk->enabled && !(walk->last_ip >> 63) ? e->stretch.bounds : (struct when_bounds){};
+}
+
+/* A stretch of code begins at @ip, by packets that end at @offset. */
+static void begin_stretch(struct insn_engine *e, uint64_t offset, uint64_t ip)
+{
+	if (e->base.config.has_threads)
+		engine_begin_stretch(&e->base, find_bounds(e, offset, ip), !(ip >> 63));
 }
 
 /*
@@ -345,13 +474,6 @@ static struct walk_event event_of(const struct pt_event *event)
 	default:
 		return nothing;
 	}
-}
-
-/* A stretch of code begins at @ip, by packets that end at @offset. */
-static void begin_stretch(struct insn_engine *e, uint64_t offset, uint64_t ip)
-{
-	if (e->base.config.has_threads)
-		engine_begin_stretch(&e->base, ipt_walk_find(&e->times, offset, ip), !(ip >> 63));
 }
 
 /* Deliver @pt_event. @end: offset up to which packets had been used up. Return: whether the caller
@@ -446,22 +568,15 @@ static void forget(struct engine *engine)
 	e->ip = 0;
 }
 
-static struct walk *follow(struct engine *engine, uint64_t offset)
-{
-	struct insn_engine *e = (struct insn_engine *)engine;
-
-	ipt_walk_follow(&e->walk, offset);
-	return &e->walk.walk;
-}
-
 /* A PSB+ that is itself broken is passed over. */
 static bool sync_at(struct engine *engine, uint64_t offset, bool has_ip)
 {
 	struct insn_engine *e = (struct insn_engine *)engine;
 
 	(void)has_ip;
-	e->error = ipt_copy_begin(&e->copy, offset, NULL, 0);
-	if (e->error < 0)
+	e->before = engine->walk;
+	e->base.error = ipt_copy_begin(&e->copy, offset, NULL, 0);
+	if (e->base.error < 0)
 		return true;
 	e->status = pt_insn_sync_set(e->decoder, offset);
 	if (e->status < 0)
@@ -470,19 +585,57 @@ static bool sync_at(struct engine *engine, uint64_t offset, bool has_ip)
 	return true;
 }
 
-/* A PSB+ that says what is known at @point takes the place of the bytes before it. */
+/* Room for the longest PSB+. */
+#define PSB_PLUS_MAX 80
+
+static uint8_t *put(uint8_t *p, const void *bytes, size_t n)
+{
+	memcpy(p, bytes, n);
+	return p + n;
+}
+
+/* Make the PSB+ that a CPU would write where @walk stands, with execution at @ip. Return: its
+ * size. */
+static size_t make_psb(const struct walk *walk, uint64_t ip, uint8_t ret_bytes[static PSB_PLUS_MAX])
+{
+	const struct walk_state *state = &walk->state;
+	const uint64_t pip = state->cr3 >> 5 << 1 | (state->non_root & 1), vmcs = state->vmcs >> 12;
+	const uint8_t mode = state->mode == 64 ? 1 : state->mode == 32 ? 2 : 0;
+	uint8_t *p = put(ret_bytes, psb_bytes, PSB_SIZE);
+
+	if (walk->tsc.has_tsc)
+		p = put(put(p, "\x19", 1), &walk->tsc.base, 7);
+	if (walk->tsc.has_tsc && tsc_counts(&walk->tsc))
+		p = put(put(put(p, "\x02\x73", 2), &walk->tsc.ctc, 2), "\0\0\0", 3);
+	if (state->cbr)
+		p = put(put(put(p, "\x02\x03", 2), &state->cbr, 1), "\0", 1);
+	if (state->has_cr3)
+		p = put(put(p, "\x02\x43", 2), &pip, 6);
+	if (state->has_vmcs)
+		p = put(put(p, "\x02\xc8", 2), &vmcs, 5);
+	if (state->mode)
+		p = put(put(p, "\x99", 1), &mode, 1);
+	if (state->tsx & PACKET_TSX_BEGIN)
+		p = put(p, "\x99\x21", 2);
+	p = put(put(p, "\xdd", 1), &ip, 8); /* FUP */
+	p = put(p, "\x02\x23", 2);
+	return (size_t)(p - ret_bytes);
+}
+
+/* libipt can begin at a PSB+ only: one that says what is known at @point takes the place of the
+ * bytes before it. */
 static bool go_on_at(struct engine *engine, const struct walk_point *point)
 {
 	struct insn_engine *e = (struct insn_engine *)engine;
-	const struct tsc *tsc = &e->walk.walk.tsc;
-	struct when_bounds bounds = {};
-	uint8_t psb[IPT_WALK_PSB_MAX];
-	const size_t size = ipt_walk_make_psb(&e->walk.walk, point->ip, psb);
+	const struct tsc *tsc = &engine->walk.tsc;
+	uint8_t psb[PSB_PLUS_MAX];
+	const size_t size = make_psb(&engine->walk, point->ip, psb);
 
 	if (size > point->offset)
 		return false;
-	e->error = ipt_copy_begin(&e->copy, point->offset, psb, size);
-	if (e->error < 0)
+	e->before = engine->walk;
+	engine->error = ipt_copy_begin(&e->copy, point->offset, psb, size);
+	if (engine->error < 0)
 		return true;
 	e->status = pt_insn_sync_set(e->decoder, point->offset - size);
 	if (e->status < 0)
@@ -490,15 +643,15 @@ static bool go_on_at(struct engine *engine, const struct walk_point *point)
 	if (tsc->has_tsc && tsc->now > engine->t)
 		engine->t = tsc->now;
 	if (engine->config.has_threads)
-		bounds = ipt_walk_find_here(&e->walk, point->ip);
-	engine_begin_stretch(engine, bounds, !(point->ip >> 63));
+		note_stretch(e, point->ip);
+	engine_begin_stretch(engine, e->stretch.bounds, !(point->ip >> 63));
 	return true;
 }
 
 /* libipt cannot go on, or packets are over. */
 static void fail(struct insn_engine *e, struct engine_step *ret_step)
 {
-	if (e->error < 0)
+	if (e->base.error < 0)
 		return;
 	if (e->status == -pte_eos && engine_used(&e->base) >= e->base.config.pt.size)
 		engine_end(&e->base, ret_step);
@@ -542,7 +695,7 @@ static bool leaves_kernel(struct insn_engine *e, uint64_t offset)
 	if (!e->base.config.has_threads || !(e->course.ip >> 63) ||
 	    e->course.iclass != PTD_INSN_RETURN_FAR)
 		return false;
-	engine_begin_stretch(&e->base, ipt_walk_find_tip(&e->times, offset), true);
+	engine_begin_stretch(&e->base, find_bounds_of_return(e, offset), true);
 	return true;
 }
 
@@ -597,31 +750,31 @@ static bool step(struct insn_engine *e, struct runlist *out, struct engine_step 
 	return true;
 }
 
-static int go(struct engine *engine, struct runlist *out, struct engine_step *ret_step)
+static void go(struct engine *engine, struct runlist *out, struct engine_step *ret_step)
 {
 	struct insn_engine *e = (struct insn_engine *)engine;
 
 	for (;;) {
 		if (engine->passed) {
 			engine_pass(engine, out->n, ret_step);
-			return 0;
+			return;
 		}
 		if (e->status < 0) {
 			fail(e, ret_step);
-			return 0;
+			return;
 		}
 		if (e->status & pts_event_pending) {
 			engine->passed = engine_used(engine) > engine->pause;
 			engine->n_direct = 0;
 			if (take_event(e, ret_step))
-				return 0;
+				return;
 		} else if (e->status & pts_eos) {
 			e->status = -pte_eos;
 		} else if (out->n + ENGINE_STEP_RUNS_MAX > out->n_max) {
 			engine_stop(engine, ENGINE_FULL, 0, ret_step);
-			return 0;
+			return;
 		} else if (step(e, out, ret_step)) {
-			return 0;
+			return;
 		}
 	}
 }
@@ -629,13 +782,6 @@ static int go(struct engine *engine, struct runlist *out, struct engine_step *re
 /*
  * The engine
  */
-
-static int error(const struct engine *engine)
-{
-	const struct insn_engine *e = (const struct insn_engine *)engine;
-
-	return e->error ?: walk_read_error(&e->walk.walk) ?: walk_read_error(&e->times.walk);
-}
 
 /* libipt's callback at a packet that it does not know: there are none in the copy but where that
  * ends. */
@@ -648,7 +794,7 @@ static int read_packets(struct pt_packet_unknown *unknown, const struct pt_confi
 
 	(void)unknown;
 	if (r < 0 && r != -EBADMSG)
-		e->error = r;
+		e->base.error = r;
 	return r == 0 ? 0 : -pte_bad_opc;
 }
 
@@ -713,12 +859,9 @@ static int init(struct engine *engine)
 {
 	struct insn_engine *e = (struct insn_engine *)engine;
 	const struct engine_config *config = &engine->config;
-	const struct walk_config walk_config = engine_walk_config(engine);
 
 	if (config->pt.size == 0)
 		return 0;
-	ipt_walk_init(&e->walk, &walk_config);
-	ipt_walk_init(&e->times, &walk_config);
 	if (ipt_copy_init(&e->copy, &config->pt, 0, engine->errata, config->has_events) < 0)
 		return -ENOMEM;
 	return start_decoder(e);
@@ -730,8 +873,6 @@ static void deinit(struct engine *engine)
 
 	pt_insn_free_decoder(e->decoder);
 	pt_image_free(e->image);
-	ipt_walk_deinit(&e->times);
-	ipt_walk_deinit(&e->walk);
 	ipt_copy_deinit(&e->copy);
 }
 
@@ -742,7 +883,6 @@ const struct engine_ops engine_insn = {
 	.deinit = deinit,
 	.go = go,
 	.used = used,
-	.error = error,
 	.forget = forget,
 	.follow = follow,
 	.go_on_at = go_on_at,

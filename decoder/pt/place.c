@@ -3,8 +3,8 @@
 #include "decoder/pt/place.h"
 
 #include "decoder/image/view.h"
-#include "decoder/pt/engine.h"
-#include "decoder/pt/walk.h"
+#include "decoder/pt/engine_base.h"
+#include "decoder/pt/errata.h"
 
 static bool is_cr3_write(const struct ptd_insn *insn, const uint8_t *bytes)
 {
@@ -29,22 +29,12 @@ static bool is_vmptrld(const struct ptd_insn *insn, const uint8_t *bytes)
 	       (bytes[i + 2] & 0x38) == 0x30 && bytes[i + 2] < 0xc0;
 }
 
-bool place_is_vm_entry(const struct seg *s, size_t i)
-{
-	uint64_t ip;
-	const uint8_t *bytes;
-	const struct ptd_insn *insn = seg_insn(s, i, &ip, &bytes);
-
-	return insn->iclass == PTD_INSN_VM && insn->size >= 3 &&
-	       (bytes[insn->size - 1] == 0xc2 || bytes[insn->size - 1] == 0xc3);
-}
-
-static bool is_in_filter(const struct place *place, uint64_t ip)
+static bool is_in_filter(const struct engine_config *config, uint64_t ip)
 {
 	bool filters = false, is_in = false;
 
-	for (size_t i = 0; i < place->n_filters; i++) {
-		const struct engine_filter *filter = &place->filters[i];
+	for (size_t i = 0; i < config->n_filters; i++) {
+		const struct engine_filter *filter = &config->filters[i];
 		const bool hits = filter->first <= ip && ip <= filter->last;
 
 		if (filter->stops && hits)
@@ -55,48 +45,47 @@ static bool is_in_filter(const struct place *place, uint64_t ip)
 	return is_in || !filters;
 }
 
-/* Can packets have been switched off by the last instruction of @run, number @i of it? */
-static bool can_disable(const struct place *place, const struct seg *s, const struct ptd_run *run,
-			size_t i, const uint8_t *bytes)
+/* Can packets have been switched off by @insn of @run? @is_far: it is a far transfer. */
+static bool can_disable(const struct engine *engine, const struct walk_event *event,
+			const struct ptd_run *run, const struct ptd_insn *insn, bool is_far)
 {
-	const struct ptd_insn *insn = &run->block->insns[i];
-	const bool is_last = run == &s->runs[s->n_runs - 1] && i + 1u == run->n;
 	const uint64_t target = run->base + (uint64_t)run->block->target;
 
 	switch (insn->iclass) {
 	case PTD_INSN_OTHER:
-		return !place->event->has_ip && is_cr3_write(insn, bytes);
+		return !event->has_ip && is_cr3_write(insn, run->block->bytes + insn->offset);
 	case PTD_INSN_PTWRITE:
 		return false;
 	case PTD_INSN_JUMP:
 	case PTD_INSN_CALL:
-		if (is_last && s->kind == SEG_FAR)
+		if (is_far)
 			return true;
-		if (place->event->has_ip)
-			return target == place->event->ip;
+		if (event->has_ip)
+			return target == event->ip;
 		/* SKL014: it is missing where a direct branch leaves the filter's range. */
-		return place->n_filters > 0 && place->lacks_ip && !is_in_filter(place, target);
+		return engine->config.n_filters > 0 && engine->errata & ERRATUM_SKL014 &&
+		       !is_in_filter(&engine->config, target);
 	case PTD_INSN_JUMP_COND:
 	case PTD_INSN_RETURN:
-		return place->event->has_ip;
+		return event->has_ip;
 	default:
 		/* Without an address only far transfers leave what is traced. */
-		return place->event->has_ip || s->kind == SEG_FAR;
+		return event->has_ip || is_far;
 	}
 }
 
-/* Can the event be of instruction @i of @run? */
-static bool can_do(const struct place *place, const struct seg *s, const struct ptd_run *run,
-		   size_t i)
+/* Can instruction @i of @run have done what the event says? */
+static bool can_do(const struct engine *engine, const struct walk_event *event, const struct seg *s,
+		   const struct ptd_run *run, size_t i)
 {
-	const struct ptd_insn *insn = &run->block->insns[i];
+	const struct ptd_insn *insn = &run->block->insns[run->first + i];
 	const uint8_t *bytes = run->block->bytes + insn->offset;
 	const bool is_far =
 	    run == &s->runs[s->n_runs - 1] && i + 1u == run->n && s->kind == SEG_FAR;
 
-	switch (place->event->kind) {
+	switch (event->kind) {
 	case WALK_DISABLED:
-		return can_disable(place, s, run, i, bytes);
+		return can_disable(engine, event, run, insn, is_far);
 	case WALK_PAGING:
 		return is_far || is_cr3_write(insn, bytes);
 	case WALK_VMCS:
@@ -106,31 +95,31 @@ static bool can_do(const struct place *place, const struct seg *s, const struct 
 	}
 }
 
-/* Is instruction @i of @run, the first of @s or not, the place of the event? */
-static bool is_place(const struct place *place, const struct seg *s, const struct ptd_run *run,
-		     size_t i, bool is_first)
-{
-	const uint64_t ip = run->base + run->block->insns[i].offset;
-
-	switch (place->event->place) {
-	case WALK_BEFORE:
-		return ip == place->event->ip && !(is_first && place->is_done);
-	case WALK_BEHIND:
-		return ip == place->event->ip;
-	case WALK_NEXT:
-		return can_do(place, s, run, i);
-	default:
-		return true;
-	}
-}
-
-size_t place_find(const struct place *place, const struct seg *s)
+size_t place_find(const struct engine *engine, const struct walk_event *event, const struct seg *s,
+		  bool is_done)
 {
 	size_t at = 0;
 
-	for (size_t r = 0; r < s->n_runs; at += s->runs[r++].n)
-		for (size_t i = 0; i < s->runs[r].n; i++)
-			if (is_place(place, s, &s->runs[r], i, at + i == 0))
-				return at + i;
+	for (size_t r = 0; r < s->n_runs; r++) {
+		const struct ptd_run *run = &s->runs[r];
+
+		for (size_t i = 0; i < run->n; i++, at++) {
+			if (event->place == WALK_NEXT
+				? can_do(engine, event, s, run, i)
+				: ptd_run_ip(run, i) == event->ip &&
+				      (at > 0 || !is_done || event->place != WALK_BEFORE))
+				return at;
+		}
+	}
 	return s->n_insns;
+}
+
+bool place_is_vm_entry(const struct seg *s)
+{
+	const struct ptd_run *run = &s->runs[s->n_runs - 1];
+	const struct ptd_insn *insn = run_last(run);
+	const uint8_t last_byte = run->block->bytes[insn->offset + insn->size - 1];
+
+	return insn->iclass == PTD_INSN_VM && insn->size >= 3 &&
+	       (last_byte == 0xc2 || last_byte == 0xc3);
 }

@@ -13,22 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct engine_filter;
+struct engine;
 struct seg;
 struct walk_event;
 
-struct place {
-	const struct walk_event *event; /* borrowed */
-	bool is_done;                   /* the first instruction was given out before */
+/*
+ * Find the place of @event in @seg, where @engine stands. @is_done: the first instruction was given
+ * out before.
+ *
+ * Return: the number of the instruction; seg->n_insns if it is not there.
+ */
+size_t place_find(const struct engine *engine, const struct walk_event *event,
+		  const struct seg *seg, bool is_done);
 
-	/* The recording's address filter; borrowed. */
-	const struct engine_filter *filters;
-	size_t n_filters;
-	bool lacks_ip; /* erratum SKL014: a TIP.PGD at its border may have no address */
-};
-
-/* Return: the number of the instruction in @seg that is the event's place, or seg->n_insns. */
-size_t place_find(const struct place *place, const struct seg *seg);
-
-/* Return: whether instruction @i of @seg enters a virtual machine. */
-bool place_is_vm_entry(const struct seg *seg, size_t i);
+/* Return: whether the last instruction of @seg enters a virtual machine. */
+bool place_is_vm_entry(const struct seg *seg);

@@ -638,6 +638,16 @@ static enum walk_next look_ahead(struct walk *w)
 	return WALK_EVENT;
 }
 
+void walk_go_back(struct walk *w, const struct walk *before)
+{
+	const struct window window = w->window, ahead = w->ahead;
+
+	*w = *before;
+	w->window = window;
+	w->ahead = ahead;
+	set_quick(w);
+}
+
 enum walk_next walk_ahead(struct walk *w)
 {
 	enum walk_next next = w->next;
@@ -866,20 +876,9 @@ bool walk_take_event(struct walk *w, struct walk_event *ret_event)
  * Beginning anew
  */
 
-void walk_get_joint(const struct walk *w, struct walk_joint *ret_joint)
+bool walk_waits(const struct walk *w)
 {
-	ret_joint->offset = w->offset;
-	ret_joint->last_ip = w->last_ip;
-	memcpy(&ret_joint->tsc, &w->tsc, sizeof(w->tsc));
-	memcpy(&ret_joint->state, &w->state, sizeof(w->state));
-	memcpy(&ret_joint->reader, &w->reader, sizeof(w->reader));
-	ret_joint->enabled = w->enabled;
-	ret_joint->is_timed = w->is_timed;
-	ret_joint->leads = w->leads;
-	ret_joint->is_status = w->is_status;
-	ret_joint->follows_mode = w->follows_mode;
-	ret_joint->waits =
-	    w->has_waiting || w->fup.n + w->tip.n + w->psb.n + w->ready.n > 0 || w->n_notes > 0;
+	return w->has_waiting || w->fup.n + w->tip.n + w->psb.n + w->ready.n + w->n_notes > 0;
 }
 
 static void forget_waiting(struct walk *w)

@@ -230,6 +230,9 @@ uint64_t walk_last_time(struct walk *walk);
  */
 _must_check_ bool walk_recover(struct walk *walk, struct walk_point *ret_point);
 
+/* Go back to where @walk stood when it was copied to @before. */
+void walk_go_back(struct walk *walk, const struct walk *before);
+
 /* Pass over what is only state. Return: what comes next. */
 enum walk_next walk_ahead(struct walk *walk);
 
@@ -309,17 +312,8 @@ static inline uint64_t walk_used(const struct walk *walk)
 	return walk->has_waiting ? walk->waiting : walk->offset;
 }
 
-/* What a walk that stands at a WALK_JOIN knows; all else is the same for all that stand there. */
-struct walk_joint {
-	uint64_t offset, last_ip;
-	struct tsc tsc;
-	struct walk_state state;
-	struct packet_reader reader;
-	bool enabled, is_timed, leads, is_status, follows_mode, waits;
-};
-
-/* Fill in @ret_joint, all of whose bytes are 0. */
-void walk_get_joint(const struct walk *walk, struct walk_joint *ret_joint);
+/* Return: whether events or notes wait for packets that are to come. */
+bool walk_waits(const struct walk *walk);
 
 /* Take the oldest note. */
 struct walk_note walk_take_note(struct walk *walk);
