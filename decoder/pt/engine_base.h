@@ -4,10 +4,9 @@
 /*
  * Engine base
  *
- * What both engines are made of: the code of the space that was set, the time, which bytes are
- * accounted for, what was said before and is no news, and what guards against code that does not
- * end. engine.c drives an engine through its ops: it begins, goes on until something stops it, and
- * is led to where it can go on behind an error.
+ * What both engines have in common: the walk over the packets, the code of the space that was set,
+ * the time, the account of bytes, the state that packets repeat, and guards against code that does
+ * not end. engine.c drives an engine through its ops, and finds where it can go on behind an error.
  */
 
 #include <stdbool.h>
@@ -49,7 +48,7 @@ struct engine_ops {
 	/* Return: the offset up to which packets have been used up. */
 	uint64_t (*used)(const struct engine *engine);
 
-	/* Forget what was known of the code, behind an error. */
+	/* Behind an error: forget what was known of the code. */
 	void (*forget)(struct engine *engine);
 
 	/* Let the walk stand at the error at @offset. */
@@ -76,7 +75,7 @@ struct engine {
 	uint8_t mode;      /* of the code: 16, 32 or 64 */
 
 	bool started, ended;
-	bool ask;       /* the caller must say whose code this is */
+	bool ask;       /* the next step is ENGINE_ASK */
 	uint64_t t;     /* TSC, as far as it is known */
 	uint64_t limit; /* before that time the caller need not be asked */
 
@@ -85,7 +84,7 @@ struct engine {
 	uint64_t bounds_t; /* they hold while this is @t */
 	bool is_user;      /* it begins below the kernel's half of addresses */
 
-	/* What packets said last of things that each PSB+ repeats. */
+	/* What was last reported of the state that each PSB+ repeats. */
 	struct engine_news {
 		bool in_transaction;
 		uint64_t cbr, cr3, non_root, vmcs;
@@ -98,8 +97,8 @@ struct engine {
 
 	uint64_t paid;       /* offset up to which packets were paid with instructions */
 	uint64_t spin_insns; /* since a packet was taken */
-	uint64_t circle_ip; /* where one of the last direct branches led, and how many there were */
-	uint64_t n_direct;  /* since packets were last asked where to go */
+	uint64_t circle_ip;  /* where one of the last direct branches led */
+	uint64_t n_direct;   /* how many there were since a packet decided where code goes on */
 };
 
 /* Fill in @ret_step; what belongs to @stop alone is the caller's. */
@@ -144,8 +143,8 @@ static inline uint64_t engine_used(const struct engine *engine)
 void engine_end(struct engine *engine, struct engine_step *ret_step);
 
 /*
- * What packets behind those that were used up say cannot be: go on as soon as it is certain where
- * execution is. What lies before that is a gap.
+ * The packets behind those that were used up contradict the code, or make no sense: go on as soon
+ * as it is certain where execution is. What lies before that is a gap.
  */
 void engine_lose(struct engine *engine, enum ptd_gap_reason reason, uint64_t ip,
 		 struct engine_step *ret_step);
@@ -154,8 +153,8 @@ void engine_lose(struct engine *engine, enum ptd_gap_reason reason, uint64_t ip,
 _must_check_ bool engine_can_pay(struct engine *engine, uint64_t n_insns);
 
 /*
- * A direct branch leads to @target. Does the code lead back to where it has been since packets were
- * last asked for a way? Then it does so for ever. Only each branch whose number is a power of two
- * is kept in mind, so that this takes a few rounds.
+ * A direct branch leads to @target. Return: whether one of the direct branches since the last
+ * packet has led there, too: then the code goes round for ever. Only branches whose number is a
+ * power of two are remembered, so that the circle is found after a few rounds.
  */
 _must_check_ bool engine_circles(struct engine *engine, uint64_t target);

@@ -30,7 +30,7 @@
 /* Erratum BDM64: so many instructions are looked at. */
 #define BDM64_INSNS_MAX 256
 
-/* Bits of the TNT that was taken last, for branches that are still to come. */
+/* The bits of the last TNT that are left for branches to come. */
 struct tnt {
 	uint64_t bits; /* the oldest is the highest */
 	unsigned n;
@@ -43,14 +43,14 @@ struct flow {
 
 	bool enabled; /* packets are on, execution is at: */
 	uint64_t ip;
-	bool is_done; /* the instruction there was given out, but not yet where it leads */
+	bool is_done; /* the instruction there was given out, but where it leads is not decided */
 	struct {
 		struct seg seg; /* of it alone */
 		struct ptd_run run;
 		struct seg_call call;
 	} done;
 	bool is_behind_branch; /* a branch led there */
-	bool has_mode;         /* packets said what it is since the last gap */
+	bool has_mode;         /* packets have stated the mode since the last gap */
 
 	struct tnt tnt;
 	struct retstack calls; /* those whose returns may be compressed */
@@ -59,14 +59,14 @@ struct flow {
 
 	bool has_event; /* taken, but its place was not reached yet */
 	struct walk_event event;
-	bool is_told; /* why the interruption happened */
+	bool is_told; /* the mark of the event's cause was given out (an interruption's CFE) */
 
 	/* Packets and code do not go on. */
 	bool has_failed;
 	struct failure {
 		enum ptd_gap_reason reason;
 		uint64_t ip;
-		bool is_end; /* it is only that they are over */
+		bool is_end; /* there is no error: the packets are over */
 	} failure;
 };
 
@@ -90,7 +90,7 @@ static uint64_t now(const struct flow *f)
  * Segments
  */
 
-/* Before the next run_hot() the view may be another one, so what it pushes goes with no segment. */
+/* Push the addresses alone: the calls of @s may be gone when run_hot() pops them. */
 static inline void push_calls(struct flow *f, const struct seg *s)
 {
 	for (size_t i = 0; i < s->n_calls; i++)
@@ -174,15 +174,14 @@ static inline struct seg *link_back(struct flow *f, const struct seg *s, uint64_
 	return next && next->mode == s->mode ? next : set_link(f, &call->back, ip);
 }
 
-/* Does the time that was read hold without asking whose code it is of? It is that of the next
- * packet. */
+/* The time that the packets state so far is that of the next packet. Return: whether the caller
+ * need not be asked whose code runs at that time. */
 static bool is_in_limit(const struct flow *f)
 {
 	return now(f) <= f->base.t || now(f) < f->base.limit;
 }
 
-/* Packets of time are before the next one. Return: whether that is @wanted, and nothing else is to
- * be seen to. */
+/* Pass over packets of time. Return: whether @wanted comes next, and run_hot() may take it. */
 static bool is_next(struct flow *f, enum walk_next wanted)
 {
 	return walk_ahead(&f->base.walk) == wanted && f->base.walk.n_notes == 0 &&
@@ -194,7 +193,8 @@ static inline uint64_t later_of(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* The next packet is no TNT that can be taken by its byte alone. Return: its bits if it is one. */
+/* The next packet is no TNT of one byte. Return: the bits of the TNT that follows packets of time,
+ * if one does. */
 static struct tnt take_slow_tnt(struct flow *f)
 {
 	struct tnt tnt = {};
@@ -380,7 +380,7 @@ static bool end(struct flow *f)
 	return false;
 }
 
-/* Packets were used up: code that ran until then did not spin. */
+/* Packets were used up, so the code has made progress. */
 static void reset_spin(struct flow *f)
 {
 	f->base.spin_insns = f->base.n_direct = 0;

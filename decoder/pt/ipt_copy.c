@@ -52,20 +52,12 @@ struct packet ipt_copy_packet(struct ipt_copy *copy, uint64_t offset)
 	return packet_read(&reader, p, n, &packet) == 0 ? packet : (struct packet){};
 }
 
-static uint64_t page_of(uint64_t offset)
-{
-	return offset & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
-}
-
-/* Give the memory of pages back that lie before @used. */
+/* Give back the memory of the pages before @used. */
 static void release(struct ipt_copy *copy, uint64_t used)
 {
-	const uint64_t end = page_of(used);
+	const uint64_t page_size = (uint64_t)sysconf(_SC_PAGESIZE);
 
-	if (end <= copy->released || end - copy->released < copy->n_at_once)
-		return;
-	(void)madvise(copy->bytes + copy->released, end - copy->released, MADV_DONTNEED);
-	copy->released = end;
+	(void)madvise(copy->bytes, used & ~(page_size - 1), MADV_DONTNEED);
 }
 
 /* Return: whether a FUP behind the packet is of it alone, and not of an interruption or of a PSB or
@@ -103,8 +95,8 @@ static void take_fup(struct ipt_copy *copy)
 	copy->waits = copy->is_status = false;
 }
 
-/* Take note of what the packet changes, and change it if it must be. @size: of it, as far as it is
- * there. */
+/* Note what the packet at the end changes, and blank it if libipt does not know it. @size: how many
+ * of its bytes are there. */
 static void take_packet(struct ipt_copy *copy, const struct packet *packet, size_t size)
 {
 	/* Bytes that an erratum has spoiled are a PAD, too. */
@@ -147,7 +139,8 @@ static void take_packet(struct ipt_copy *copy, const struct packet *packet, size
 	}
 }
 
-/* Does what follows decide what becomes of packets that are there? But for a window at most. */
+/* Return: whether a packet that is to come may change those that are there. fill() waits for it,
+ * but for no more than a window. */
 static bool is_open(const struct ipt_copy *copy)
 {
 	return copy->waits || copy->is_status;
@@ -185,8 +178,6 @@ int ipt_copy_begin(struct ipt_copy *copy, uint64_t offset, const uint8_t *psb, s
 	assert(n <= offset);
 	if (n > 0)
 		memcpy(copy->bytes + (offset - n), psb, n);
-	if (copy->released > offset - n)
-		copy->released = page_of(offset - n);
 	copy->end = offset;
 	copy->reader = (struct packet_reader){};
 	copy->is_off = copy->is_status = copy->waits = false;

@@ -6,8 +6,8 @@
  *
  * A private copy of a span's PT bytes, at the same offsets, that libipt 2.0.5 can read. Packets
  * that it does not know (of event trace, of PEBS records, of triggers) are blanked: they become PAD
- * packets. So is MWAIT: while packets are off it has no FUP, and libipt would take the next one,
- * whatever that is of. The span itself is only read.
+ * packets. So are MWAIT packets: while packets are off they have no FUP, and libipt would take the
+ * next FUP for theirs, whatever it belongs to. The span itself is only read.
  *
  * A blanked packet may have an address of its own in a FUP behind it. That FUP must stay, because
  * addresses that follow are compressed against it; and it needs a packet that it belongs to, or
@@ -39,9 +39,8 @@ struct ipt_copy {
 	bool has_events; /* event trace may be among the packets */
 
 	uint8_t *bytes;
-	uint64_t end;      /* packets before this offset are there */
-	uint64_t released; /* bytes before this offset are not there any more */
-	bool is_bad;       /* at @end, the bytes are no packet */
+	uint64_t end; /* packets before this offset are there */
+	bool is_bad;  /* at @end, the bytes are no packet */
 
 	struct packet_reader reader;
 	bool is_off;    /* packets are off */

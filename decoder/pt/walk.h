@@ -63,11 +63,11 @@ enum walk_next {
 	WALK_EVENT, /* see walk_take_event() */
 	WALK_END,
 	WALK_ERROR, /* packets make no sense from walk->offset on: see walk->error */
-	WALK_ON,    /* inside of the walk: nothing yet, the packet was only state */
+	WALK_ON,    /* only inside of the walk: the packet has changed its state, go on */
 };
 
 enum walk_kind {
-	WALK_ENABLED,        /* packets are on from here: execution is at @ip */
+	WALK_ENABLED,        /* packets are on from here, execution is at @ip */
 	WALK_DISABLED,       /* packets are off: control left by an instruction (to @ip) */
 	WALK_ASYNC,          /* interrupted before @ip, goes on at @to */
 	WALK_ASYNC_DISABLED, /* interrupted before @ip, packets are off */
@@ -77,16 +77,16 @@ enum walk_kind {
 	WALK_PAGING,         /* another page table, @value; @extra: of a guest */
 	WALK_VMCS,           /* another VMCS, @value */
 	WALK_MARK,           /* of kind @mark, with @value and @extra */
-	WALK_NOTHING,        /* nothing but that @ip was reached */
-	WALK_JOIN,           /* a PSB+ to join at is over; it begins at offset @value */
+	WALK_NOTHING,        /* nothing happened, but @ip was reached */
+	WALK_JOIN,           /* the PSB+ at walk->join is over; it begins at offset @value */
 };
 
-/* Where in the code an event belongs. With packets off, that is always where it stands. */
+/* Where in the code an event belongs. While packets are off, no code is seen: WALK_HERE. */
 enum walk_place {
 	WALK_HERE,
 	WALK_BEFORE, /* the instruction at @ip */
 	WALK_BEHIND, /* the instruction at @ip */
-	WALK_NEXT,   /* behind the next instruction that can do what the event says */
+	WALK_NEXT,   /* behind the next instruction that can cause such an event */
 };
 
 struct walk_event {
@@ -94,13 +94,13 @@ struct walk_event {
 	enum walk_place place;
 	enum ptd_mark_kind mark;
 	bool has_ip;
-	bool is_status; /* of a PSB+, which repeats what is known */
+	bool is_status; /* a PSB+ repeats it, and it may be known already */
 	uint64_t ip, to;
 	uint64_t value, extra;
 	uint64_t fup;    /* offset of an interruption's FUP */
 	uint64_t t;      /* TSC; 0: not known */
-	uint64_t offset; /* of the packet that completed it, and behind that: */
-	uint64_t end;
+	uint64_t offset; /* of the packet that completed it */
+	uint64_t end;    /* behind that packet */
 };
 
 struct walk_queue {
@@ -117,7 +117,7 @@ struct walk_note {
 	uint64_t value, extra;
 	uint64_t offset;
 	uint64_t next;   /* offset of that packet, once it is known; else UINT64_MAX */
-	bool interrupts; /* it is why the interruption happened that follows */
+	bool interrupts; /* it is the cause of the interruption that follows */
 };
 
 /* What a PSB+ repeats. */
@@ -132,42 +132,42 @@ struct walk_state {
 struct walk_point {
 	uint64_t offset; /* behind it */
 	uint64_t ip;
-	bool asks; /* since the error, packets told of time or of another page table */
+	bool asks; /* packets since the error state a time, or another page table */
 };
 
 struct walk {
 	struct window window; /* where packets are read */
-	struct window ahead;  /* where those behind it are looked at */
+	struct window ahead;  /* where later packets are looked at (peek.h) */
 	uint64_t size;
 	uint64_t offset;    /* of the next packet */
 	uint64_t quick;     /* below it TNT and TIP packets may be taken by their bytes alone */
-	uint64_t quick_max; /* the engine's: never more than this */
-	uint64_t join;      /* the engine's: at the PSB at this offset, begin anew; see WALK_JOIN */
+	uint64_t quick_max; /* set by the engine: @quick is never more than this */
+	uint64_t join;      /* set by the engine: at the PSB at this offset the walk begins anew */
 	uint32_t errata;
 	bool has_events; /* event trace may be among the packets */
 
 	struct packet_reader reader;
 	struct packet packet; /* the next one, when walk_ahead() has found a branch or an event */
-	uint64_t next_at;     /* at this offset walk_ahead() has found: */
-	enum walk_next next;
+	enum walk_next next;  /* what walk_ahead() has found at this offset: */
+	uint64_t next_at;
 	enum ptd_gap_reason error;
 
 	bool enabled;
 	uint64_t last_ip;
 	struct tsc tsc;
-	bool is_timed; /* time was told since control came to the code that runs, or right before */
-	bool leads;    /* the packets right before the next one told its time */
+	bool is_timed; /* a packet has stated the time of the stretch that runs (when.h) */
+	bool leads;    /* the packets right before the next one state its time */
 	struct walk_state state;
 
 	struct walk_queue fup, tip, psb; /* events that wait for these */
-	bool has_waiting;                /* packets from here on wait for one that is to come */
+	bool has_waiting;                /* the packets from this offset on wait for a later one: */
 	uint64_t waiting;
 	struct walk_queue ready; /* those that come next, whatever the next packet is */
-	uint64_t ready_from;     /* offset of the packet that has let them come */
+	uint64_t ready_from;     /* offset of the packet that made them ready */
 	bool psb_has_ip;
-	uint64_t recovered; /* walk_recover() has gone on at the FUPs before this offset */
-	bool is_status;     /* since a PSB or OVF no address followed: modes are only repeated */
-	bool follows_mode;  /* the last packet, but for those of time, was a MODE.Exec */
+	uint64_t recovered; /* walk_recover() does not go on again at a FUP before this offset */
+	bool is_status; /* no address has followed the last PSB or OVF: modes are only repeated */
+	bool follows_mode; /* the last packet, but for those of time, was a MODE.Exec */
 
 	struct walk_note notes[WALK_NOTES_MAX];
 	size_t n_notes;
@@ -223,8 +223,8 @@ uint64_t walk_psb_time(struct walk *walk, uint64_t offset);
 uint64_t walk_last_time(struct walk *walk);
 
 /*
- * Find the next packet from here on, before the next PSB, that says where execution is, without
- * code; for behind an error. What a PSB+ there would say becomes the next events.
+ * Behind an error: find the next packet before the next PSB that says where execution is, without
+ * looking at code. The next events are those that a PSB+ there would make.
  *
  * Return: whether there is one.
  */
@@ -233,7 +233,7 @@ _must_check_ bool walk_recover(struct walk *walk, struct walk_point *ret_point);
 /* Go back to where @walk stood when it was copied to @before. */
 void walk_go_back(struct walk *walk, const struct walk *before);
 
-/* Pass over what is only state. Return: what comes next. */
+/* Pass over packets that only change the state. Return: what comes next. */
 enum walk_next walk_ahead(struct walk *walk);
 
 /* Take the TNT that comes next. Return: how many bits; the oldest is the highest of @ret_bits. */
@@ -302,8 +302,8 @@ void walk_pass_time(struct walk *walk);
 _must_check_ bool walk_take_event(struct walk *walk, struct walk_event *ret_event);
 
 /*
- * Return: the offset up to which packets have been used up. Those that wait for another one are
- * not, nor one that tells of more events than were taken.
+ * Return: the offset up to which packets have been used up. A packet that waits for a later one has
+ * not been, nor one some of whose events were not taken yet.
  */
 static inline uint64_t walk_used(const struct walk *walk)
 {

@@ -4,11 +4,12 @@
 /*
  * When
  *
- * Between which times a stretch of user code ran. A stretch begins at a TIP.PGE, at the FUP behind
- * an overflow, or at the TIP by which the kernel, if it is traced, returns to user code. Threads
- * switch between stretches, and the time that is known where a stretch begins may be from before a
- * switch. The packets that lie ahead say more: the first time that is told inside a stretch is a
- * time at which its thread ran. The kernel's code is taken to be of the thread of the time known.
+ * The times between which a stretch of user code ran. A stretch begins at a TIP.PGE, at the FUP
+ * behind an overflow, or at the TIP by which the kernel, if it is traced, returns to user code.
+ * Threads switch between stretches, and the time that is known where a stretch begins may be from
+ * before a switch. The packets that lie ahead say more: the first time that is told inside a
+ * stretch is a time at which its thread ran. The kernel's code is taken to be of the thread of the
+ * time known.
  *
  * What is found ahead is remembered, so each packet is looked at once, however many stretches there
  * are, and only where a stretch begins without a time of its own.
@@ -24,11 +25,11 @@ struct when_bounds {
 	uint64_t to; /* UINT64_MAX: nothing later is told */
 };
 
-/* The time that is told next. {} at the start. */
+/* The next time that packets state. {} at the start. */
 struct when {
-	uint64_t from, until; /* offsets: it is the next one for what lies between these */
+	uint64_t from, until; /* offsets between which it is the next time */
 	uint64_t t;           /* UINT64_MAX: there is none */
-	uint64_t ended;       /* a stretch ended before @until, last at this offset; else 0 */
+	uint64_t ended;       /* where between them the last stretch ended; 0: none did */
 };
 
 /*
