@@ -67,9 +67,7 @@ struct engine_ops {
 struct engine {
 	const struct engine_ops *ops;
 	struct engine_config config;
-	uint32_t errata;  /* of the CPU */
-	struct walk walk; /* over the span */
-	struct when when;
+	uint32_t errata;   /* of the CPU */
 	int error;         /* negative errno: there is no memory, or the span cannot be read */
 	struct view *view; /* NULL: nothing is mapped */
 	uint8_t mode;      /* of the code: 16, 32 or 64 */
@@ -99,6 +97,11 @@ struct engine {
 	uint64_t spin_insns; /* since a packet was taken */
 	uint64_t circle_ip;  /* where one of the last direct branches led */
 	uint64_t n_direct;   /* how many there were since a packet decided where code goes on */
+
+	/* Behind the others: with the walk's queues between the fields that engine flow uses for
+	 * each segment, it took 5 % longer. */
+	struct walk walk; /* over the span */
+	struct when when;
 };
 
 /* Fill in @ret_step; what belongs to @stop alone is the caller's. */

@@ -306,13 +306,15 @@ static void run_hot(struct flow *f)
 	struct ptd_run *o = out->runs + out->n, *const last = out->runs + out->n_max - SEG_RUNS_MAX;
 	struct hot h = { .tnt = f->tnt, .t = f->base.t, .next_t = f->base.t };
 	const uint64_t epoch = view_epoch(f->base.view);
-	struct seg *s = find_seg(f, f->ip), *next = s;
+	struct seg *s = find_seg(f, f->ip), *next;
 	uint64_t n_insns = 0;
 
 	if (f->epoch != epoch)
 		retstack_forget_calls(&f->calls);
 	f->epoch = epoch;
-	while (next && o <= last) {
+	if (!s)
+		return;
+	while (o <= last) {
 		if (s->kind == SEG_COND) {
 			bool is_taken;
 
@@ -327,20 +329,20 @@ static void run_hot(struct flow *f)
 				break;
 		} else if (s->kind == SEG_GONE) {
 			/* What leads to it still does, and to what holds in its place. */
-			s = next = seg_link(&s->to[0]) ?: set_link(f, &s->to[0], s->ip);
+			s = seg_link(&s->to[0]) ?: set_link(f, &s->to[0], s->ip);
+			if (!s)
+				return;
 			continue;
 		} else {
 			break;
 		}
 		if (!next)
-			break;
+			return;
 		o = copy_runs(o, s, h.t);
 		n_insns += s->n_insns;
 		s = next;
 		h.t = h.next_t;
 	}
-	if (!next)
-		return;
 	out->n = (size_t)(o - out->runs);
 	out->n_insns += n_insns;
 	f->is_behind_branch = f->is_behind_branch || n_insns > 0;
