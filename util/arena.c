@@ -46,6 +46,7 @@ void *arena_alloc(struct arena *arena, size_t size)
 		c->next = arena->chunks;
 		arena->chunks = c;
 		arena->used = 0;
+		arena->n_bytes += sizeof(*c) + chunk_size;
 	}
 
 	p = c->bytes + arena->used;

@@ -15,7 +15,8 @@ struct arena_chunk;
 
 struct arena {
 	struct arena_chunk *chunks; /* the one in use first */
-	size_t used;
+	size_t used;                /* of the first chunk */
+	size_t n_bytes;             /* of all chunks */
 };
 
 void arena_deinit(struct arena *arena);

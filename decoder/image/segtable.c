@@ -74,6 +74,7 @@ static int grow(struct segtable *table)
 	for (size_t i = 0; before && i < before->n; i++)
 		if (before->slots[i].seg)
 			*slot_of(slots, before->slots[i].ip, &seg) = before->slots[i];
+	table->n_bytes += size;
 	__atomic_store_n(&table->slots, slots, __ATOMIC_RELEASE);
 	return 0;
 }

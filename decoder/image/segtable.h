@@ -20,6 +20,7 @@ struct segtable_slots;
 struct segtable {
 	struct segtable_slots *slots;
 	size_t n_used;
+	size_t n_bytes; /* of memory */
 };
 
 /* No thread may look for segments any more. */

@@ -39,14 +39,15 @@ struct view {
 	bool is_doubtful; /* so is what was replaced before */
 	unsigned n_users;
 	bool is_full; /* its segments are too many: it gets no more users until they are gone */
-	struct view *next; /* of the same space */
+	struct view *next;                     /* of the same space */
+	struct view *idle_before, *idle_after; /* in the list of views without users */
 
 	uint64_t epoch;
 	struct segtable segs[3]; /* of 16-, 32- and 64-bit code */
 	pthread_mutex_t mutex;   /* held to add a segment: */
 	struct arena arena;
-	uint64_t n_bytes;
 	struct map touched; /* page → struct touch */
+	size_t n_bytes;     /* that all of these take */
 };
 
 struct views {
@@ -56,7 +57,9 @@ struct views {
 	 * has no user, or one thread alone uses all views. */
 	pthread_mutex_t mutex;
 	VEC(struct view *) all;
-	struct map of_space;  /* space → the first of its views */
+	struct map of_space; /* space → the first of its views */
+	/* The views without users that have segments: the one without for longest is first. */
+	struct view *idle_first, *idle_last;
 	size_t n_extents;     /* of all layouts */
 	uint64_t n_again;     /* mappings */
 	uint64_t n_seg_bytes; /* of all views; added to with another mutex */
@@ -82,7 +85,7 @@ void views_share(struct views *views)
 {
 	views->is_shared = true;
 	views->n_extents_max = VIEWS_EXTENTS_MAX / 2;
-	views->n_seg_bytes_max = VIEWS_SEG_BYTES_MAX / 2;
+	views->n_seg_bytes_max = VIEWS_SEG_BYTES_MAX / 4 * 3;
 }
 
 /* Begin an epoch: views of other threads have other ones, too. */
@@ -98,9 +101,34 @@ uint64_t view_epoch(const struct view *view)
 	return view->epoch;
 }
 
+static void add_idle(struct view *view)
+{
+	struct views *views = view->views;
+
+	view->idle_before = views->idle_last;
+	view->idle_after = NULL;
+	*(view->idle_before ? &view->idle_before->idle_after : &views->idle_first) = view;
+	views->idle_last = view;
+}
+
+/* Take the view from the list of idle ones, if it is there. */
+static void remove_idle(struct view *view)
+{
+	struct views *views = view->views;
+
+	if (!view->idle_before && views->idle_first != view)
+		return;
+	*(view->idle_before ? &view->idle_before->idle_after : &views->idle_first) =
+	    view->idle_after;
+	*(view->idle_after ? &view->idle_after->idle_before : &views->idle_last) =
+	    view->idle_before;
+	view->idle_before = view->idle_after = NULL;
+}
+
 /* Forget the segments. */
 static void forget_segs(struct view *view)
 {
+	remove_idle(view);
 	begin_epoch(view);
 	(void)__atomic_sub_fetch(&view->views->n_seg_bytes, view->n_bytes, __ATOMIC_RELAXED);
 	view->n_bytes = 0;
@@ -112,9 +140,22 @@ static void forget_segs(struct view *view)
 	map_deinit(&view->touched);
 }
 
-/* There are too many segments. Those of a view that another thread uses go when it has no user. */
-static void forget_all_segs(struct views *views)
+static bool has_too_many_segs(const struct views *views)
 {
+	return __atomic_load_n(&views->n_seg_bytes, __ATOMIC_RELAXED) > views->n_seg_bytes_max;
+}
+
+/*
+ * There are too many segments. Those of the views that have been without a user for longest go
+ * first. If that is not enough, all go; those of a view that another thread uses go when it has no
+ * user.
+ */
+static void limit_segs(struct views *views)
+{
+	while (views->idle_first && has_too_many_segs(views))
+		forget_segs(views->idle_first);
+	if (!has_too_many_segs(views))
+		return;
 	for (size_t i = 0; i < views->all.n; i++) {
 		struct view *view = views->all.items[i];
 
@@ -286,8 +327,18 @@ static void make_room(struct views *views)
 /* view_put() with the mutex of the views locked. */
 static void put_view(struct view *view)
 {
-	if (--view->n_users == 0 && view->is_full)
+	if (--view->n_users > 0)
+		return;
+	if (view->is_full)
 		forget_segs(view);
+	else if (view->n_bytes > 0)
+		add_idle(view);
+}
+
+static void use_view(struct view *view)
+{
+	remove_idle(view);
+	view->n_users++;
 }
 
 void view_put(struct view *view)
@@ -332,11 +383,11 @@ static int get_view(struct views *views, const struct space *space, size_t gener
 	bool stands;
 	int r;
 
-	if (__atomic_load_n(&views->n_seg_bytes, __ATOMIC_RELAXED) > views->n_seg_bytes_max)
-		forget_all_segs(views);
+	if (has_too_many_segs(views))
+		limit_segs(views);
 	view = choose_view(views, space, generation, until, &stands);
 	if (stands) {
-		view->n_users++;
+		use_view(view);
 		*ret_view = view;
 		return 0;
 	}
@@ -354,7 +405,7 @@ static int get_view(struct views *views, const struct space *space, size_t gener
 		rewind_layout(view);
 	}
 	n_before = view->layout.extents.n;
-	view->n_users++;
+	use_view(view);
 	r = advance_view(view, generation, until);
 	views->n_extents += view->layout.extents.n - n_before;
 	if (r == 0 && views->n_extents > views->n_extents_max)
@@ -621,7 +672,6 @@ static int make_way(struct making *m, uint64_t ip)
 struct seg_memory {
 	struct seg *seg;
 	struct touch *touches; /* of the pages */
-	size_t size;
 };
 
 /* Copy what was made into memory of the view's. */
@@ -649,8 +699,20 @@ static int copy_seg(const struct making *m, struct seg_memory *ret_memory)
 	touches = (struct touch *)(seg->calls + seg->n_calls);
 	for (size_t i = 0; i < m->n_pages; i++)
 		touches[i] = (struct touch){ .seg = seg };
-	*ret_memory = (struct seg_memory){ seg, touches, size };
+	*ret_memory = (struct seg_memory){ seg, touches };
 	return 0;
+}
+
+/* Count the memory that the segments of the view take now. */
+static void count_bytes(struct view *view)
+{
+	size_t n_bytes = view->arena.n_bytes + view->touched.n_slots * sizeof(struct map_slot);
+
+	for (size_t i = 0; i < ARRAY_LEN(view->segs); i++)
+		n_bytes += view->segs[i].n_bytes;
+	(void)__atomic_add_fetch(&view->views->n_seg_bytes, n_bytes - view->n_bytes,
+				 __ATOMIC_RELAXED);
+	view->n_bytes = n_bytes;
 }
 
 /* Let the segment be found, and be dropped when one of its pages changes. The mutex of the view is
@@ -670,8 +732,6 @@ static int add_seg(const struct making *m, const struct seg_memory *memory, stru
 			return -ENOMEM;
 		}
 	}
-	view->n_bytes += memory->size;
-	(void)__atomic_add_fetch(&view->views->n_seg_bytes, memory->size, __ATOMIC_RELAXED);
 	return segtable_put(segs, memory->seg->ip, memory->seg);
 }
 
@@ -697,6 +757,7 @@ static int make_seg(struct view *view, struct segtable *segs, uint64_t ip, uint8
 		*ret_seg = memory.seg;
 		r = add_seg(&m, &memory, segs);
 	}
+	count_bytes(view);
 	(void)pthread_mutex_unlock(&view->mutex);
 	return r;
 }

@@ -39,8 +39,12 @@
 /* Mappings that are applied once more, because time went back or to make room. */
 #define VIEWS_AGAIN_MAX (UINT64_C(1) << 25)
 
-/* Segments that are kept; if there are more, all are forgotten. */
-#define VIEWS_SEG_BYTES_MAX (UINT64_C(1) << 28)
+/*
+ * The memory of the segments that are kept. If they take more, those of the views that have been
+ * without an engine for longest are forgotten; if that does not suffice, all are. So the memory
+ * does not grow with the number of processes. One process of gcc's cc1 needs some 40 MiB.
+ */
+#define VIEWS_SEG_BYTES_MAX (UINT64_C(1) << 27)
 
 /* What a segment ends with. */
 enum seg_kind {
@@ -113,8 +117,9 @@ _must_check_ int views_new(struct cache *cache, struct views **ret_views);
 struct views *views_free(struct views *views);
 
 /*
- * Let engines of several threads use the views, which may then take half of the memory that they
- * may take else: one thread has its own views beside them.
+ * Let engines of several threads use the views. They may then take three quarters of the memory
+ * for segments that views of one thread may take, and half of that for mappings: one thread has its
+ * own views beside them, which it rarely uses.
  */
 void views_share(struct views *views);
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +37,12 @@ static const uint8_t program[] = {
 	0x90,                         /* 16 nop, the last byte of the mapping */
 };
 
+/* Of the instruction eb fe, jmp to itself. */
+static uint8_t loops[64 << 10];
+
 struct setup {
-	char path[32];
 	struct objects *objects;
-	const struct object *object;
+	const struct object *object, *loops;
 	struct space *space;
 	struct cache *cache;
 	struct views *views;
@@ -54,19 +57,30 @@ static void map_at(struct setup *s, uint64_t time, uint64_t start)
 			 0);
 }
 
+static const struct object *add_code(struct setup *s, const uint8_t *code, size_t size)
+{
+	char path[] = "/tmp/ptd-test-XXXXXX";
+	const int fd = mkstemp(path);
+	const struct object *object;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, code, size), size);
+	close(fd);
+	assert_int_equal(objects_add_file(s->objects, path, &object), 0);
+	unlink(path);
+	return object;
+}
+
 static int set_up(void **state)
 {
 	struct setup *s = calloc(1, sizeof(*s));
-	int fd;
 
 	assert_non_null(s);
-	strcpy(s->path, "/tmp/ptd-test-XXXXXX");
-	fd = mkstemp(s->path);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, program, sizeof(program)), sizeof(program));
-	close(fd);
+	for (size_t i = 0; i < sizeof(loops); i++)
+		loops[i] = i % 2 == 0 ? 0xeb : 0xfe;
 	assert_int_equal(objects_new(NULL, &s->objects), 0);
-	assert_int_equal(objects_add_file(s->objects, s->path, &s->object), 0);
+	s->object = add_code(s, program, sizeof(program));
+	s->loops = add_code(s, loops, sizeof(loops));
 	assert_int_equal(space_new(0, NULL, 0, &s->space), 0);
 	assert_int_equal(cache_new(NULL, NULL, &s->cache), 0);
 	assert_int_equal(views_new(s->cache, &s->views), 0);
@@ -83,7 +97,6 @@ static int tear_down(void **state)
 	cache_free(s->cache);
 	space_free(s->space);
 	objects_free(s->objects);
-	unlink(s->path);
 	free(s);
 	return 0;
 }
@@ -218,6 +231,56 @@ static void doubt(void **state)
 	view_put(view);
 }
 
+/* Make all segments of 64 KiB of code of which each instruction jumps to itself, some 45 MB. */
+static void fill_view(struct views *views, const struct space *space, struct view **ret_view)
+{
+	struct seg *seg;
+
+	assert_int_equal(views_get(views, space, 1, 1, NULL, ret_view), 0);
+	for (uint64_t i = 0; i < sizeof(loops); i += 2)
+		assert_int_equal(view_find(*ret_view, BASE + i, 64, &seg), 0);
+}
+
+/*
+ * The segments of many spaces take limited memory: those of a space that runs time and again stay,
+ * and those of spaces that ran long ago go.
+ */
+static void many_spaces(void **state)
+{
+	struct setup *s = *state;
+	struct space *spaces[12];
+	struct view *often, *old, *view;
+	uint64_t epoch_often, epoch_old;
+	const size_t n_before = mallinfo2().uordblks;
+
+	for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
+		assert_int_equal(space_new((uint32_t)i, NULL, 0, &spaces[i]), 0);
+		assert_int_equal(space_map(spaces[i], &(struct mapping){ .time = 1,
+									 .start = BASE,
+									 .size = sizeof(loops),
+									 .object = s->loops }),
+				 0);
+	}
+	fill_view(s->views, spaces[0], &often);
+	epoch_often = view_epoch(often);
+	fill_view(s->views, spaces[1], &old);
+	epoch_old = view_epoch(old);
+	view_put(often);
+	view_put(old);
+	for (size_t i = 2; i < ARRAY_LEN(spaces); i++) {
+		fill_view(s->views, spaces[i], &view);
+		assert_int_equal(views_get(s->views, spaces[0], 1, 1, view, &view), 0);
+		assert_ptr_equal(view, often);
+		view_put(view);
+	}
+	assert_true(view_epoch(often) == epoch_often);
+	assert_true(view_epoch(old) != epoch_old);
+	assert_true(mallinfo2().uordblks - n_before < VIEWS_SEG_BYTES_MAX + (UINT64_C(80) << 20));
+	s->views = views_free(s->views);
+	for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
+		space_free(spaces[i]);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -225,6 +288,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(changes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(shared, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(doubt, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(many_spaces, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
