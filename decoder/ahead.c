@@ -19,6 +19,9 @@
 /* A part with more marks is left to the lane, which gives them out batch by batch. */
 #define PART_MARKS_MAX ((size_t)1 << 16)
 
+/* Once as many parts in a row did not fit as a lane has, one part is begun for so many cuts. */
+#define CUTS_LEFT 64
+
 uint64_t ahead_cut_size = LANE_CUT_SIZE, ahead_n_begun, ahead_n_used;
 
 /* Parts are used only while at least so much of the budget is left, which is more than one may
@@ -326,9 +329,25 @@ static void begin_span(struct ahead *ahead)
 	drop_parts(ahead, ahead->parts.n);
 	ahead->has_span = true;
 	ahead->span = ahead->lane.next_span - 1;
-	ahead->end = 0;
+	ahead->end = ahead->n_left = 0;
 	sections_deinit(&ahead->sections);
 	sections_init(&ahead->sections, &ahead->lane.sections.config, ahead->span);
+}
+
+/* Return: how many parts of the lane may be decoded ahead now. */
+static size_t n_parts_max(const struct ahead *ahead)
+{
+	if (ahead->n_left > 0)
+		return 0;
+	return ahead->n_unfit < ahead->config.n_parts ? ahead->config.n_parts : 1;
+}
+
+/* Note that @n parts did not fit. */
+static void note_unfit(struct ahead *ahead, size_t n)
+{
+	ahead->n_unfit += n;
+	if (n > 0 && ahead->n_unfit >= ahead->config.n_parts)
+		ahead->n_left = CUTS_LEFT;
 }
 
 /* Let threads decode what lies behind the lane. Where nothing can be read, no part begins: only the
@@ -344,7 +363,7 @@ static int add_parts(struct ahead *ahead)
 		begin_span(ahead);
 	if (ahead->parts.n == 0 && ahead->end < first)
 		ahead->end = first;
-	while (ahead->parts.n < ahead->config.n_parts) {
+	while (ahead->parts.n < n_parts_max(ahead)) {
 		const struct stay *slice = lane->has_stay ? &lane->stay : NULL;
 		uint64_t to;
 		int r;
@@ -392,9 +411,12 @@ static void find_part(struct ahead *ahead)
 	struct part *part;
 	size_t n = 0;
 
+	if (ahead->n_left > 0)
+		ahead->n_left--;
 	while (n < ahead->parts.n && ahead->parts.items[n]->from < lane->joint)
 		n++;
 	drop_parts(ahead, n);
+	note_unfit(ahead, n);
 	part = ahead->parts.n > 0 ? ahead->parts.items[0] : NULL;
 	if (!part || part->from != lane->joint)
 		return;
@@ -403,10 +425,12 @@ static void find_part(struct ahead *ahead)
 	if (!part->is_plain || budget_of(ahead)->n_insns < PART_BUDGET_MIN ||
 	    memcmp(&joint, &part->joint, sizeof(joint)) != 0) {
 		drop_parts(ahead, 1);
+		note_unfit(ahead, 1);
 		return;
 	}
 	ahead->part = part;
 	ahead->n_given = 0;
+	ahead->n_unfit = 0;
 	__atomic_add_fetch(&ahead_n_used, 1, __ATOMIC_RELAXED);
 }
 

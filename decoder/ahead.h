@@ -12,7 +12,9 @@
  * the stream does not depend on the number of threads.
  *
  * A lane has a limited number of parts, which bounds the memory and lets a slow reader stop the
- * threads.
+ * threads. Where part after part does not fit, as in a stream whose time went back, threads would
+ * decode everything in vain: there the lane goes on by itself, and only now and then is one part
+ * begun, to find out whether parts fit again.
  */
 
 #include <stdbool.h>
@@ -51,6 +53,8 @@ struct ahead {
 	size_t span;              /* that the parts are of, */
 	struct sections sections; /* which are looked up ahead, apart from what the lane reads, */
 	uint64_t end;             /* and the cut where the last part ends */
+	size_t n_unfit;           /* parts that did not fit since one did; */
+	size_t n_left;     /* and cuts that are left to the lane before another part is begun */
 	struct part *part; /* that the lane stands at the beginning of; its batches are given out */
 	size_t n_given;
 

@@ -399,6 +399,35 @@ static void too_many_marks(void **state)
 	free(packets);
 }
 
+/*
+ * While time is before a time that was already shown, no part fits. Threads do not decode all of it
+ * in vain, and help again where parts fit.
+ */
+static void none_fits(void **state)
+{
+	static const uint8_t before[] = { ENTER, TSC(200), TAKEN }, back[] = { ON(100) };
+	static const uint8_t behind[] = { ON(201) };
+	const size_t n_back = 1000, n_behind = 200;
+	const size_t size = sizeof(before) + n_back * sizeof(back) + n_behind * sizeof(behind);
+	struct setup *s = *state;
+	uint8_t *packets = malloc(size), *p = packets;
+	_cleanup_(freep) char *alone = NULL, *text = NULL;
+
+	assert_non_null(packets);
+	p = mempcpy(p, before, sizeof(before));
+	for (size_t i = 0; i < n_back; i++)
+		p = mempcpy(p, back, sizeof(back));
+	for (size_t i = 0; i < n_behind; i++)
+		p = mempcpy(p, behind, sizeof(behind));
+	set_input(s, (struct switch_in[4]){ { 1, 10, 10 } }, packets, size);
+	alone = transcribe(s, 1, 0);
+	text = transcribe(s, 2, 0);
+	assert_string_equal(text, alone);
+	assert_in_range(ahead_n_begun - ahead_n_used, N_PARTS, N_PARTS + n_back / 50);
+	assert_in_range(ahead_n_used, n_behind / 2, n_behind);
+	free(packets);
+}
+
 /* A lane that is given up leaves no part behind. */
 static void given_up(void **state)
 {
@@ -511,8 +540,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row),      cmocka_unit_test(too_large),
-		cmocka_unit_test(too_many_marks), cmocka_unit_test(given_up),
-		cmocka_unit_test(nothing_left),
+		cmocka_unit_test(too_many_marks), cmocka_unit_test(none_fits),
+		cmocka_unit_test(given_up),       cmocka_unit_test(nothing_left),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
