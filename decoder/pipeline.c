@@ -60,6 +60,9 @@
 /* How long the first window is in which the last instructions are looked for, in ns or ticks. */
 #define LAST_WINDOW (UINT64_C(1) << 17)
 
+/* Blocks ahead of the one that is shown. */
+#define SHOW_PREFETCH 4
+
 /* The id of a slice of which nothing was given to the caller yet. */
 #define NO_SLICE UINT64_MAX
 
@@ -876,7 +879,13 @@ static int show_blocks(struct ptd_decoder *d, const struct ahead *lane)
 {
 	for (size_t i = 0; i < lane->n_new_blocks; i++) {
 		const struct ptd_block *block = lane->new_blocks[i];
-		const int r = cache_has_shown(block) ? 0 : cache_show(d->cache, block);
+		int r;
+
+		if (i + 2 * SHOW_PREFETCH < lane->n_new_blocks) {
+			cache_prefetch(lane->new_blocks[i + 2 * SHOW_PREFETCH]);
+			cache_prefetch_insns(lane->new_blocks[i + SHOW_PREFETCH]);
+		}
+		r = cache_has_shown(block) ? 0 : cache_show(d->cache, block);
 
 		if (r < 0)
 			return r;

@@ -57,8 +57,11 @@ static void pause_cpu(void)
 #endif
 }
 
-/* Return: the link to the first task of the queue that is near thread @number; or else to the first
- * that is near none; or else to the first. */
+/*
+ * Return: the link to the first task of the queue that is near thread @number; or else to the first
+ * that is near none; or else to the first. The owner takes those that are near others before those
+ * that are near none: they are short, and it alone gives the others something to do.
+ */
 static struct task **choose_task(struct ptd_threads *threads, size_t number)
 {
 	struct task **link = &threads->first, **chosen = NULL;
@@ -66,7 +69,7 @@ static struct task **choose_task(struct ptd_threads *threads, size_t number)
 	for (size_t i = 0; i < N_TASKS_SEEN && *link; i++, link = &(*link)->next) {
 		if ((*link)->near == number + 1)
 			return link;
-		if ((*link)->near == 0 && !chosen)
+		if (((*link)->near == 0) == (number > 0) && !chosen)
 			chosen = link;
 	}
 	return chosen ?: &threads->first;

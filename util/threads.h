@@ -24,7 +24,8 @@ struct task {
 	/* @thread is the number of the thread that runs the task. */
 	void (*run)(struct task *task, size_t thread);
 	/* 1 + the number of the thread that had best run it, because what the task reads may be in
-	 * the cache of its CPU; 0: any. Another one runs it only if it has nothing else to do. */
+	 * the cache of its CPU; 0: any. Another one runs it only if it has nothing else to do; the
+	 * owner also before tasks that are near none, so such a task should be short. */
 	size_t near;
 	struct task *next; /* in the queue */
 	bool is_done;

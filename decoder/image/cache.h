@@ -77,6 +77,18 @@ struct cache_blocks {
 _must_check_ int cache_find_new(const struct cache *cache, const struct ptd_run *runs,
 				size_t n_runs, struct cache_blocks *list);
 
+/* Have the CPU fetch a block, and the instructions of one that was fetched before, that are shown
+ * soon: another thread has made them. */
+static inline void cache_prefetch(const struct ptd_block *block)
+{
+	__builtin_prefetch(block, 1);
+}
+static inline void cache_prefetch_insns(const struct ptd_block *block)
+{
+	__builtin_prefetch(block->insns, 1);
+	__builtin_prefetch(&block->insns[block->n_insns - 1], 1);
+}
+
 /* Give the block of the cache, which was not shown, its id, and symbols. Return: 0 or -errno. */
 _must_check_ int cache_show(struct cache *cache, const struct ptd_block *block);
 

@@ -256,18 +256,25 @@ static int add_insns(const struct tally *tally, const struct tally_block *b, boo
 		     struct tally_rows *rows, struct map *index)
 {
 	const struct ptd_block *block = b->block;
-	uint64_t n = b->n_whole;
+	struct tally_row *row = NULL;
+	uint64_t n = b->n_whole, last_key = 0;
 
 	for (size_t i = 0; i < block->n_insns; i++) {
 		const uint32_t symbol = block->insns[i].symbol;
-		const uint64_t key = (uint64_t)block->object->id << 32;
-		struct tally_row *row;
+		const uint64_t object_key = (uint64_t)block->object->id << 32;
+		const uint64_t key = by_symbol ? object_key | symbol : object_key;
 
 		n += b->turns ? (uint64_t)b->turns[i] : 0;
 		if (n == 0)
 			continue;
-		if (add_to(rows, index, by_symbol ? key | symbol : key, n, &row) < 0)
+		/* Nearly all instructions of a block are of one row. */
+		if (row && key == last_key) {
+			row->n_insns += n;
+			continue;
+		}
+		if (add_to(rows, index, key, n, &row) < 0)
 			return -ENOMEM;
+		last_key = key;
 		if (!row->object || block->address < row->first)
 			row->first = block->address;
 		if (!row->object || block->address + (block->size - 1u) > row->last)

@@ -98,11 +98,11 @@ static void in_order(void **state)
 	assert_null(ptd_threads_free(threads));
 }
 
-/* The owner, number 0, first runs what is near it, then what is near none, then the rest. */
+/* The owner, number 0, first runs what is near it, then what is near others, then the rest. */
 static void the_nearest_first(void **state)
 {
 	static const size_t near[] = { 2, 0, 1, 0, 2, 1 };
-	static const int order[] = { 5, 3, 1, 4, 6, 2 };
+	static const int order[] = { 3, 5, 1, 6, 4, 2 };
 	struct job jobs[ARRAY_LEN(near)];
 	struct ptd_threads *threads;
 	int n = 0;
