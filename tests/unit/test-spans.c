@@ -143,6 +143,26 @@ static void long_ones(void **state)
 	spans_deinit(&spans);
 }
 
+/* Where the trace has no finer time, any number of calls have the same one. */
+static void same_time(void **state)
+{
+	const uint64_t n = 4 * (uint64_t)SPANS_MAX;
+	struct spans spans = {};
+	uint64_t n_found = 0;
+
+	(void)state;
+	assert_int_equal(spans_begin_part(&spans, 0), 0);
+	for (uint64_t i = 0; i < n; i++) {
+		add(&spans, 0, (int32_t)(i & 1), 1000 + i / (n / 2) * 50, 0);
+		assert_true(spans.items.n <= SPANS_MAX);
+	}
+	assert_int_equal(spans_finish(&spans), 0);
+	for (size_t i = 0; i < spans.items.n; i++)
+		n_found += spans.items.items[i].n;
+	assert_int_equal(n_found, n);
+	spans_deinit(&spans);
+}
+
 /* There are as many parts as gaps, and they are forgotten. */
 static void many_parts(void **state)
 {
@@ -194,9 +214,10 @@ static void failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows),       cmocka_unit_test(deep),
-		cmocka_unit_test(many),       cmocka_unit_test(long_ones),
-		cmocka_unit_test(many_parts), cmocka_unit_test(failures),
+		cmocka_unit_test(rows),      cmocka_unit_test(deep),
+		cmocka_unit_test(many),      cmocka_unit_test(long_ones),
+		cmocka_unit_test(same_time), cmocka_unit_test(many_parts),
+		cmocka_unit_test(failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

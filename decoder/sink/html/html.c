@@ -3,7 +3,7 @@
 /*
  * HTML
  *
- * A report of the calls as one HTML file, which a browser opens without a network: a ts, a
+ * A report of the calls as one HTML file, which a browser opens without a network: a timeline, a
  * flame graph, a table of the functions, and the slowest executions of each. What is collected is
  * bounded, so that a page of a long trace opens as quickly as one of a short trace.
  */
@@ -149,7 +149,7 @@ static int html_finish(void *state, const struct ptd_stats *stats, struct ptd_ou
 const struct ptd_sink_ops sink_html = {
 	.size = sizeof(sink_html),
 	.name = "html",
-	.help = "a report for a browser: ts, flame graph, functions, latencies",
+	.help = "a report for a browser: timeline, flame graph, functions, latencies",
 	.open = html_open,
 	.sideband = html_sideband,
 	.write = html_write,

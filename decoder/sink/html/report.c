@@ -190,7 +190,7 @@ static void put_thread(struct json *json, uint32_t pid, uint32_t tid, const char
 	put_name(json, NULL, name ?: "?");
 }
 
-/* Write the tracks of the ts, and the roots of the flame graph. */
+/* Write the tracks of the timeline, and the roots of the flame graph. */
 static void put_threads(const struct report *report, struct json *json)
 {
 	const struct viewtracks *tracks = &report->trackspans->tracks;

@@ -35,10 +35,7 @@ static uint32_t *get_part(struct spans *spans, uint32_t track)
 	return &spans->part_of_track.items[track];
 }
 
-/*
- * Rows of parts that are over become final, and those parts are forgotten. Functions on rows that
- * are too deep become spans of no time, which are left out.
- */
+/* Rows of parts that are over become final, and those parts are forgotten. Return: 0 or -ENOMEM. */
 static int settle_parts(struct spans *spans)
 {
 	uint32_t *numbers = calloc(spans->parts.n + 1, sizeof(*numbers));
@@ -173,12 +170,16 @@ static void find_whole(struct spans *spans)
 {
 	uint64_t ends[SAMPLES];
 	const size_t step = spans->items.n / SAMPLES, n_whole = SPANS_WHOLE / step;
+	uint64_t t;
 
 	for (size_t i = 0; i < SAMPLES; i++)
 		ends[i] = end_of(&spans->items.items[i * step]);
 	qsort(ends, SAMPLES, sizeof(*ends), by_number);
-	if (ends[SAMPLES - n_whole] > spans->t_whole)
-		spans->t_whole = ends[SAMPLES - n_whole];
+	t = ends[SAMPLES - n_whole];
+	/* Where the trace has no finer time, too many end at once: none of those is kept. */
+	t += ends[SAMPLES - 2 * n_whole] == t;
+	if (t > spans->t_whole)
+		spans->t_whole = t;
 }
 
 static uint64_t first_resolution(const struct spans *spans)

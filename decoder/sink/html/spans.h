@@ -9,7 +9,7 @@
  *
  * Some SPANS_WHOLE spans that end last are kept as they are. When there are too many older ones,
  * those that are shorter than the resolution, and begin in the same step of that length, become one
- * span; the resolution is halved until they are few enough. So the last moments of a trace are
+ * span; the resolution is made twice as coarse until they are few enough. So the last moments of a trace are
  * shown in full, and what came before as it looks from afar. The stream has one stay on a CPU after
  * the other: what comes last need not end last.
  *
@@ -34,7 +34,7 @@
 
 enum span_kind {
 	SPAN_RUN,      /* the thread was on a CPU: its number */
-	SPAN_GAP,      /* enum ptd_gap_reason; SPAN_OTHER_GAP and the kind of a mark */
+	SPAN_GAP,      /* enum ptd_gap_reason; SPAN_OUT_OF_SCOPE: the time was not asked for */
 	SPAN_MARK,     /* enum ptd_mark_kind */
 	SPAN_SIGNAL,   /* its number; SPAN_FATAL: it killed the process */
 	SPAN_FUNCTION, /* id of the function */

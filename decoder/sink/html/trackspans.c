@@ -9,11 +9,7 @@
 /* Add the span, unless its track is left out. Return: 0 or -ENOMEM. */
 static int add_span(struct trackspans *ts, const struct span *span)
 {
-	if (span->track >= SPANS_TRACKS) {
-		ts->n_further++;
-		return 0;
-	}
-	return spans_add(&ts->spans, span);
+	return span->track < SPANS_TRACKS ? spans_add(&ts->spans, span) : 0;
 }
 
 static struct trackspans_track *track_of(struct trackspans *ts, const struct viewtrack *track)

@@ -39,7 +39,6 @@ struct trackspans {
 	struct spans spans;
 	struct outliers outliers;
 	VEC(struct trackspans_track) items; /* by id of the track */
-	uint64_t n_further;                 /* spans on tracks that are left out */
 
 	uint64_t t_in; /* when the thread that is on a CPU came to it */
 };
