@@ -504,18 +504,11 @@ static int autofdo_open(const struct ptd_sink_config *config, struct ptd_output 
 	return 0;
 }
 
-static const struct ptd_sink_option options[] = {
-	{ .name = "object",
-	  .help = "NAME  of this object, by its path or the last part of that",
-	  .is_required = true },
-	{},
-};
-
 const struct ptd_sink_ops sink_autofdo = {
 	.size = sizeof(sink_autofdo),
 	.name = "autofdo",
 	.help = "how often each line of an object was executed, for clang -fprofile-sample-use",
-	.options = options,
+	.options = edges_options,
 	.open = autofdo_open,
 	.write = autofdo_write,
 	.finish = autofdo_finish,

@@ -80,18 +80,11 @@ static int bolt_open(const struct ptd_sink_config *config, struct ptd_output *ou
 	return 0;
 }
 
-static const struct ptd_sink_option options[] = {
-	{ .name = "object",
-	  .help = "NAME  of this object, by its path or the last part of that",
-	  .is_required = true },
-	{},
-};
-
 const struct ptd_sink_ops sink_bolt = {
 	.size = sizeof(sink_bolt),
 	.name = "bolt",
 	.help = "how often branches of an object were taken, for perf2bolt -pa",
-	.options = options,
+	.options = edges_options,
 	.open = bolt_open,
 	.write = bolt_write,
 	.finish = bolt_finish,

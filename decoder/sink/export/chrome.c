@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/sink/callfeed.h"
 #include "decoder/sink/column.h"
 #include "decoder/sink/export/viewtracks.h"
 #include "decoder/sink/json.h"
@@ -38,11 +37,10 @@ struct members {
 };
 
 struct chrome {
+	struct viewtracks tracks; /* comes first */
 	struct ptd_output *output;
-	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
-	bool has_insns;              /* the input has instructions */
-	struct callfeed feed;
-	struct viewtracks tracks;
+	struct ptd_decoder *decoder;   /* NULL: no source lines are shown */
+	bool has_insns;                /* the input has instructions */
 	VEC(struct members) functions; /* by their ids; the object "args" is still open */
 	VEC(struct members) places;    /* the pid and tid of each track */
 	struct arena texts;
@@ -50,7 +48,6 @@ struct chrome {
 	struct map processes;      /* those that have a name */
 	struct map cpus;           /* likewise */
 	struct json json;          /* the document; events are objects in an array of it */
-	char omission[160];
 };
 
 /* --- members ---------------------------------------------------------------------------------- */
@@ -415,7 +412,6 @@ static void chrome_free(void *state)
 	output_deinit(&chrome->scratch);
 	arena_deinit(&chrome->texts);
 	viewtracks_deinit(&chrome->tracks);
-	callfeed_deinit(&chrome->feed);
 	free(chrome);
 }
 
@@ -432,11 +428,7 @@ static int chrome_open(const struct ptd_sink_config *config, struct ptd_output *
 	if (config->positions != PTD_SHOW_NO_POSITIONS)
 		chrome->decoder = config->decoder;
 	chrome->has_insns = !config->info->states_calls;
-	chrome->tracks = (struct viewtracks){ .ops = &ops,
-					      .state = chrome,
-					      .clock = config->info->clock,
-					      .snapshot_taken = config->info->snapshot_taken };
-	r = callfeed_init(&chrome->feed, config->info);
+	r = viewtracks_open(&chrome->tracks, &ops, config->info);
 	if (r < 0) {
 		chrome_free(chrome);
 		return r;
@@ -449,30 +441,10 @@ static int chrome_open(const struct ptd_sink_config *config, struct ptd_output *
 	return 0;
 }
 
-static int chrome_sideband(void *state, const struct ptd_sideband *record,
-			   struct ptd_output *output)
-{
-	struct chrome *chrome = state;
-
-	(void)output;
-	return viewtracks_sideband(&chrome->tracks, record);
-}
-
-static int chrome_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			size_t n_bytes, struct ptd_output *output)
-{
-	struct chrome *chrome = state;
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return viewtracks_take(&chrome->tracks, &chrome->feed, batch);
-}
-
 static int chrome_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct chrome *chrome = state;
-	const int r = viewtracks_end(&chrome->tracks, &chrome->feed);
+	const int r = viewtracks_end(&chrome->tracks);
 
 	(void)stats;
 	(void)output;
@@ -483,22 +455,15 @@ static int chrome_finish(void *state, const struct ptd_stats *stats, struct ptd_
 	return 0;
 }
 
-static const char *chrome_omission(void *state)
-{
-	struct chrome *chrome = state;
-
-	return viewtracks_omission(&chrome->tracks, chrome->omission, sizeof(chrome->omission));
-}
-
 const struct ptd_sink_ops sink_chrome = {
 	.size = sizeof(sink_chrome),
 	.name = "chrome",
 	.help = "JSON of Chrome's tracing, for Perfetto and others",
 	.open = chrome_open,
-	.sideband = chrome_sideband,
-	.write = chrome_write,
+	.sideband = viewtracks_sink_sideband,
+	.write = viewtracks_sink_write,
 	.finish = chrome_finish,
-	.omission = chrome_omission,
+	.omission = viewtracks_sink_omission,
 	.free = chrome_free,
 	.takes_stated = true,
 };

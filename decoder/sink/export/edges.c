@@ -8,6 +8,13 @@
 
 #define OUTSIDE 0u /* number of all places in other objects */
 
+const struct ptd_sink_option edges_options[] = {
+	{ .name = "object",
+	  .help = "NAME  of this object, by its path or the last part of that",
+	  .is_required = true },
+	{},
+};
+
 static int add(struct edges *edges, unsigned kind, uint32_t from, uint32_t to)
 {
 	const uint64_t key = (uint64_t)from << 32 | to;

@@ -16,6 +16,7 @@
 
 #include "base/base.h"
 #include "ptd/record.h"
+#include "ptd/sink.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -53,6 +54,9 @@ struct edges {
 	struct map thread_index; /* address space << 32 | tid → index of threads */
 	VEC(struct edge_thread) threads;
 };
+
+/* What the user of a sink of edges says: "object", which edges_init() is given. */
+extern const struct ptd_sink_option edges_options[];
 
 /*
  * Begin to count for the object @name, which is borrowed: its path, or the last part of that.

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/sink/callfeed.h"
 #include "decoder/sink/export/viewtracks.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
@@ -139,11 +138,10 @@ struct fxt_function {
 };
 
 struct fxt {
+	struct viewtracks tracks; /* comes first */
 	struct ptd_output *output;
 	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
 	bool has_insns;              /* the input has instructions */
-	struct callfeed feed;
-	struct viewtracks tracks;
 
 	VEC(struct fxt_function) functions; /* by their ids */
 	VEC(struct fxt_string) objects;     /* likewise */
@@ -155,7 +153,6 @@ struct fxt {
 	VEC(uint64_t) threads; /* by id of the track: how many were defined before it, and 1 */
 	uint64_t n_threads;
 	struct map processes; /* those that have a name */
-	char omission[160];
 };
 
 /* --- records ---------------------------------------------------------------------------------- */
@@ -602,7 +599,6 @@ static void fxt_free(void *state)
 	map_deinit(&fxt->processes);
 	arena_deinit(&fxt->texts);
 	viewtracks_deinit(&fxt->tracks);
-	callfeed_deinit(&fxt->feed);
 	free(fxt);
 }
 
@@ -664,11 +660,7 @@ static int fxt_open(const struct ptd_sink_config *config, struct ptd_output *out
 	if (config->positions != PTD_SHOW_NO_POSITIONS)
 		fxt->decoder = config->decoder;
 	fxt->has_insns = !config->info->states_calls;
-	fxt->tracks = (struct viewtracks){ .ops = &ops,
-					   .state = fxt,
-					   .clock = config->info->clock,
-					   .snapshot_taken = config->info->snapshot_taken };
-	r = callfeed_init(&fxt->feed, config->info);
+	r = viewtracks_open(&fxt->tracks, &ops, config->info);
 	if (r == 0)
 		r = put_head(fxt);
 	if (r < 0) {
@@ -679,39 +671,13 @@ static int fxt_open(const struct ptd_sink_config *config, struct ptd_output *out
 	return 0;
 }
 
-static int fxt_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
-{
-	struct fxt *fxt = state;
-
-	(void)output;
-	return viewtracks_sideband(&fxt->tracks, record);
-}
-
-static int fxt_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
-		     struct ptd_output *output)
-{
-	struct fxt *fxt = state;
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return viewtracks_take(&fxt->tracks, &fxt->feed, batch);
-}
-
 static int fxt_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct fxt *fxt = state;
 
 	(void)stats;
 	(void)output;
-	return viewtracks_end(&fxt->tracks, &fxt->feed);
-}
-
-static const char *fxt_omission(void *state)
-{
-	struct fxt *fxt = state;
-
-	return viewtracks_omission(&fxt->tracks, fxt->omission, sizeof(fxt->omission));
+	return viewtracks_end(&fxt->tracks);
 }
 
 const struct ptd_sink_ops sink_fxt = {
@@ -719,10 +685,10 @@ const struct ptd_sink_ops sink_fxt = {
 	.name = "fxt",
 	.help = "Fuchsia trace format, for Perfetto and magic-trace's viewer",
 	.open = fxt_open,
-	.sideband = fxt_sideband,
-	.write = fxt_write,
+	.sideband = viewtracks_sink_sideband,
+	.write = viewtracks_sink_write,
 	.finish = fxt_finish,
-	.omission = fxt_omission,
+	.omission = viewtracks_sink_omission,
 	.free = fxt_free,
 	.takes_stated = true,
 };

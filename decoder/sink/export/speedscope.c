@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/sink/callfeed.h"
 #include "decoder/sink/column.h"
 #include "decoder/sink/export/spanlog.h"
 #include "decoder/sink/export/viewtracks.h"
@@ -28,12 +27,9 @@
 #define EVENT_MAX (2 * COLUMN_MAX + 64) /* bytes of an event */
 
 struct speedscope {
+	struct viewtracks tracks;    /* comes first */
 	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
-	enum ptd_clock clock;
-	struct callfeed feed;
-	struct viewtracks tracks;
 	struct spanlog log;
-	char omission[160];
 };
 
 /* --- the stream ------------------------------------------------------------------------------- */
@@ -69,17 +65,6 @@ static const struct viewtracks_ops ops = {
 	.end = end,
 };
 
-static int speedscope_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			    size_t n_bytes, struct ptd_output *output)
-{
-	struct speedscope *speedscope = state;
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return viewtracks_take(&speedscope->tracks, &speedscope->feed, batch);
-}
-
 /* --- the document ----------------------------------------------------------------------------- */
 
 static void put_frame(struct json *json, const char *before, const char *name)
@@ -105,7 +90,7 @@ static int put_frames(const struct speedscope *speedscope, struct json *json)
 		put_frame(json, "gap: ", ptd_gap_reason_name(i));
 	for (unsigned int i = 0; i < _PTD_MARK_KINDS; i++)
 		put_frame(json, "", ptd_mark_kind_name(i));
-	functions = ptd_calls_functions(speedscope->feed.layer, &n);
+	functions = ptd_calls_functions(speedscope->tracks.feed.layer, &n);
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		r = srcline_of_function(speedscope->decoder, functions[i], &position);
 		json_object(json, NULL);
@@ -177,7 +162,7 @@ static int put_profile(struct speedscope *speedscope, struct json *json,
 	json_object(json, NULL);
 	json_text(json, "type", "evented");
 	json_text(json, "name", name);
-	json_text(json, "unit", speedscope->clock == PTD_CLOCK_NS ? "nanoseconds" : "none");
+	json_text(json, "unit", speedscope->tracks.clock == PTD_CLOCK_NS ? "nanoseconds" : "none");
 	json_number(json, "startValue", spans->first);
 	json_number(json, "endValue", spans->last);
 	json_array(json, "events");
@@ -219,7 +204,7 @@ static int speedscope_finish(void *state, const struct ptd_stats *stats, struct 
 	int r;
 
 	(void)stats;
-	r = viewtracks_end(&speedscope->tracks, &speedscope->feed);
+	r = viewtracks_end(&speedscope->tracks);
 	if (r == 0)
 		r = spanlog_finish(&speedscope->log);
 	if (r < 0)
@@ -245,7 +230,6 @@ static void speedscope_free(void *state)
 
 	spanlog_deinit(&speedscope->log);
 	viewtracks_deinit(&speedscope->tracks);
-	callfeed_deinit(&speedscope->feed);
 	free(speedscope);
 }
 
@@ -260,12 +244,9 @@ static int speedscope_open(const struct ptd_sink_config *config, struct ptd_outp
 		return -ENOMEM;
 	if (config->positions != PTD_SHOW_NO_POSITIONS)
 		speedscope->decoder = config->decoder;
-	speedscope->clock = config->info->clock;
-	speedscope->tracks =
-	    (struct viewtracks){ .ops = &ops, .state = speedscope, .clock = config->info->clock };
 	/* What is logged is smaller than what is written of it. */
 	speedscope->log.spills.room = config->room ? *config->room : PTD_MAX_SPILL;
-	r = callfeed_init(&speedscope->feed, config->info);
+	r = viewtracks_open(&speedscope->tracks, &ops, config->info);
 	if (r < 0) {
 		speedscope_free(speedscope);
 		return r;
@@ -274,22 +255,14 @@ static int speedscope_open(const struct ptd_sink_config *config, struct ptd_outp
 	return 0;
 }
 
-static const char *speedscope_omission(void *state)
-{
-	struct speedscope *speedscope = state;
-
-	return viewtracks_omission(&speedscope->tracks, speedscope->omission,
-				   sizeof(speedscope->omission));
-}
-
 const struct ptd_sink_ops sink_speedscope = {
 	.size = sizeof(sink_speedscope),
 	.name = "speedscope",
 	.help = "the calls of each thread, for the viewer speedscope",
 	.open = speedscope_open,
-	.write = speedscope_write,
+	.write = viewtracks_sink_write,
 	.finish = speedscope_finish,
-	.omission = speedscope_omission,
+	.omission = viewtracks_sink_omission,
 	.free = speedscope_free,
 	.takes_stated = true,
 	.writes_last = true,

@@ -35,6 +35,7 @@ void viewtracks_deinit(struct viewtracks *tracks)
 	vec_deinit(&tracks->is_seen);
 	vec_deinit(&tracks->signals);
 	map_deinit(&tracks->cpus);
+	callfeed_deinit(&tracks->feed);
 }
 
 /* --- tracks ----------------------------------------------------------------------------------- */
@@ -493,13 +494,25 @@ int viewtracks_finish(struct viewtracks *tracks)
 	return r < 0 ? r : show_snapshot(tracks);
 }
 
+/* --- as a sink -------------------------------------------------------------------------------- */
+
+int viewtracks_open(struct viewtracks *tracks, const struct viewtracks_ops *ops,
+		    const struct ptd_info *info)
+{
+	*tracks = (struct viewtracks){ .ops = ops,
+				       .state = tracks,
+				       .clock = info->clock,
+				       .snapshot_taken = info->snapshot_taken };
+	return callfeed_init(&tracks->feed, info);
+}
+
 /* Show the calls that there are for now, and the marks between them. */
-static int show_calls(struct viewtracks *ts, struct callfeed *feed)
+static int show_calls(struct viewtracks *ts)
 {
 	struct callfeed_item item;
 	int r;
 
-	while ((r = callfeed_next(feed, &item)) == 0) {
+	while ((r = callfeed_next(&ts->feed, &item)) == 0) {
 		r = item.call ? viewtracks_call(ts, item.thread, item.call)
 			      : viewtracks_mark(ts, item.slice, item.mark);
 		if (r < 0)
@@ -508,32 +521,46 @@ static int show_calls(struct viewtracks *ts, struct callfeed *feed)
 	return r == PTD_END ? 0 : r;
 }
 
-int viewtracks_take(struct viewtracks *tracks, struct callfeed *feed, const struct ptd_batch *batch)
+int viewtracks_end(struct viewtracks *tracks)
 {
-	int r = viewtracks_batch(tracks, batch);
+	int r = callfeed_finish(&tracks->feed);
 
 	if (r == 0)
-		r = callfeed_batch(feed, batch);
-	return r < 0 ? r : show_calls(tracks, feed);
-}
-
-int viewtracks_end(struct viewtracks *tracks, struct callfeed *feed)
-{
-	int r = callfeed_finish(feed);
-
-	if (r == 0)
-		r = show_calls(tracks, feed);
+		r = show_calls(tracks);
 	return r < 0 ? r : viewtracks_finish(tracks);
 }
 
-const char *viewtracks_omission(const struct viewtracks *tracks, char *ret_text, size_t size)
+int viewtracks_sink_sideband(void *state, const struct ptd_sideband *record,
+			     struct ptd_output *output)
 {
+	(void)output;
+	return viewtracks_sideband(state, record);
+}
+
+int viewtracks_sink_write(void *state, const struct ptd_batch *batch, const void *bytes,
+			  size_t n_bytes, struct ptd_output *output)
+{
+	struct viewtracks *tracks = state;
+	int r = viewtracks_batch(tracks, batch);
+
+	(void)bytes;
+	(void)n_bytes;
+	(void)output;
+	if (r == 0)
+		r = callfeed_batch(&tracks->feed, batch);
+	return r < 0 ? r : show_calls(tracks);
+}
+
+const char *viewtracks_sink_omission(void *state)
+{
+	struct viewtracks *tracks = state;
+
 	if (tracks->n_outer_left_out == 0 && tracks->n_signals_left_out == 0)
 		return NULL;
 	(void)snprintf(
-	    ret_text, size,
+	    tracks->omission, sizeof(tracks->omission),
 	    "functions that were open before a gap and for which there was no room behind "
 	    "it: %" PRIu64 "; signals beyond the first %u: %" PRIu64,
 	    tracks->n_outer_left_out, VIEWTRACK_SIGNALS_MAX, tracks->n_signals_left_out);
-	return ret_text;
+	return tracks->omission;
 }

@@ -29,6 +29,7 @@
 #include "ptd/calls.h"
 #include "ptd/record.h"
 #include "ptd/sideband.h"
+#include "ptd/sink.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -145,6 +146,10 @@ struct viewtracks {
 	/* For the messages to the user. */
 	uint64_t n_outer_left_out;
 	uint64_t n_signals_left_out;
+
+	/* Of viewtracks_open(). */
+	struct callfeed feed;
+	char omission[160];
 };
 
 /* Which track shows a stack. */
@@ -153,14 +158,13 @@ struct viewtrack_stack {
 	uint32_t own;   /* that was made for it as a further stack, likewise */
 };
 
-/* Set the first four members of @tracks, and leave the others 0. */
+/* Set the first four members of @tracks, and leave the others 0, or call viewtracks_open(). */
 void viewtracks_deinit(struct viewtracks *tracks);
 
 /* Take a sideband record: all of them come first. Return: 0 or -ENOMEM. */
 _must_check_ int viewtracks_sideband(struct viewtracks *tracks, const struct ptd_sideband *record);
 
-/* For viewtracks_take(), and for tests. A batch comes, whose calls and marks follow. Return: 0 or
- * negative errno. */
+/* A batch comes, whose calls and marks follow. Return: 0 or negative errno. */
 _must_check_ int viewtracks_batch(struct viewtracks *tracks, const struct ptd_batch *batch);
 
 /* Show the next call or mark. Return: 0 or negative errno. */
@@ -169,19 +173,26 @@ _must_check_ int viewtracks_call(struct viewtracks *tracks, const struct ptd_cal
 _must_check_ int viewtracks_mark(struct viewtracks *tracks, const struct ptd_slice *slice,
 				 const struct ptd_mark *mark);
 
-/* Show all of the batch, by @feed. Return: 0 or negative errno. */
-_must_check_ int viewtracks_take(struct viewtracks *tracks, struct callfeed *feed,
-				 const struct ptd_batch *batch);
-
-/* The stream is over: show what is left over. Return: 0 or negative errno. */
-_must_check_ int viewtracks_end(struct viewtracks *tracks, struct callfeed *feed);
-
 /* All functions are left: show what is left over. Return: 0 or negative errno. */
 _must_check_ int viewtracks_finish(struct viewtracks *tracks);
 
+/* --- as a sink -------------------------------------------------------------------------------- */
+
 /*
- * After viewtracks_finish(): write what was left out at @ret_text, of @size bytes.
+ * For sinks that show the tracks and nothing else: @tracks is the first member of their state, which
+ * @ops get. @info is borrowed until viewtracks_deinit().
  *
- * Return: @ret_text; NULL: nothing was left out.
+ * Return: 0 or -ENOMEM.
  */
-const char *viewtracks_omission(const struct viewtracks *tracks, char *ret_text, size_t size);
+_must_check_ int viewtracks_open(struct viewtracks *tracks, const struct viewtracks_ops *ops,
+				 const struct ptd_info *info);
+
+/* The stream is over: show what is left over. Return: 0 or negative errno. */
+_must_check_ int viewtracks_end(struct viewtracks *tracks);
+
+/* Members of these sinks' struct ptd_sink_ops. */
+int viewtracks_sink_sideband(void *state, const struct ptd_sideband *record,
+			     struct ptd_output *output);
+int viewtracks_sink_write(void *state, const struct ptd_batch *batch, const void *bytes,
+			  size_t n_bytes, struct ptd_output *output);
+const char *viewtracks_sink_omission(void *state);
