@@ -1,30 +1,51 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Each export of recorded programs, read by the real reader of its format: callgrind_annotate, Go's pprof, speedscope's
-# importer and Perfetto's trace processor. None of them complains, and what they make of the export is what
-# -f calls:json says: each slice or call with its time, and the costs of each stack or function. A table says how many.
-# ONLY names the programs to be taken; CALLS is how many calls a program has at most (some 200,000).
+# Each export of recorded programs, read by the real reader of its format: Perfetto's trace processor, speedscope's
+# importer, Go's pprof, callgrind_annotate, llvm-xray, the scripts of the HTML report, and a reader of ovni's streams, with
+# ovni's emulator where PTD_OVNI names it (see long-ovni.sh). None of them complains, and what they make of the export is
+# what -f calls:json says: each slice or call with its time, and the costs of each stack or function. A table says how many.
+# Then the memory that each export takes, which does not depend on the number of calls.
+#
+# ONLY names the programs to be taken, "rounds" for the memory; CALLS is how many calls a program has at most (some
+# 200,000), ROUNDS how many rounds of 10 calls each of two threads has, of which the memory is measured.
 . "$(dirname "$0")/common.sh"
 . tests/integration/jit.sh
 . tests/integration/npm.sh
+. tests/integration/ovni.sh
+. tests/integration/xray.sh
 need_large
-need python3 node npm callgrind_annotate go
+need python3 node npm callgrind_annotate go llvm-xray-14
 calls_max=${CALLS:-200000}
-
-fetch_speedscope
-fetch_perfetto
+ROUNDS=${ROUNDS:-500000}
 
 wanted() {
 	[[ -z ${ONLY:-} || " $ONLY " == *" $1 "* ]] && installed "$2"
 }
 
-# checked NAME FORMAT FILE COMMAND...: one cell of the table.
+# said NAME FORMAT: print a row of the table, with what $T/said has.
+said() {
+	printf '%-10s %-20s %s\n' "$1" "$2" "$(sed 's/^[a-z_]*: //' "$T/said" | tail -n 1 | cut -c1-230)"
+}
+
+# checked NAME FORMAT FILE COMMAND...
 checked() {
 	local name=$1 format=$2
 	python3 tests/tools/exported.py "$T/$name.rows" "$format" "${@:3}" >"$T/said" 2>"$T/said.err" ||
 		{ tail -n 3 "$T/said.err" | cut -c1-600; fail "$name: $format"; }
-	printf '%-10s %-20s %s\n' "$name" "$format" "$(sed 's/^[a-z_]*: //' "$T/said" | cut -c1-230)"
+	said "$name" "$format"
+}
+
+# streams NAME: judge the streams of ovni.
+streams() {
+	for version in 1 3; do
+		tests/tools/ovni.py $version "$T/$1.v$version" "$T/$1.rows" >"$T/read.$version" || fail "$1: ovni, version $version"
+		cp "$T/read.$version" "$T/said"
+		said "$1" "ovni $version"
+	done
+	cat "$T"/read.[13] >"$T/read"
+	mv "$T/$1.rows" "$T/$1.calls"
+	[[ ! -x ${PTD_OVNI:-}/ovniemu ]] || emulate "$1"
 }
 
 # exports NAME: the exports of the recording, of the last instructions that have calls_max calls or fewer.
@@ -34,13 +55,16 @@ exports() {
 		"$O/ptdecode" --last $last -f functions:json -o "$T/$name.functions" "$T/$name" 2>"$T/err"
 		[[ $? == [03] ]] || { cat "$T/err"; fail "$name: ptdecode"; }
 		n=$(python3 -c 'import json, sys
-print(sum(f["calls"] for f in json.load(open(sys.argv[1]))["functions"]))' "$T/$name.functions")
+print(json.load(open(sys.argv[1]))["calls"])' "$T/$name.functions")
 		((n > calls_max)) || break
-		last=$((last / 2))
+		last=$((last * calls_max / n * 9 / 10))
 	done
-	"$O/ptdecode" --last $last -f calls:json -o "$T/$name.rows" -f fxt -o "$T/$name.fxt" -f chrome -o "$T/$name.json" \
+	printf '#!/bin/sh\nexec "%s" --last %s "$@"\n' "$O/ptdecode" $last >"$T/decode"
+	chmod +x "$T/decode"
+	"$T/decode" -f calls:json -o "$T/$name.rows" -f fxt -o "$T/$name.fxt" -f chrome -o "$T/$name.json" \
 		-f speedscope -o "$T/$name.speedscope.json" -f pprof -o "$T/$name.pprof" \
-		-f collapsed -o "$T/$name.collapsedstack.txt" -f callgrind -o "$T/$name.callgrind" "$T/$name" 2>"$T/err"
+		-f collapsed -o "$T/$name.collapsedstack.txt" -f callgrind -o "$T/$name.callgrind" -f html -o "$T/$name.html" \
+		-f xray -o "$T/$name.xray" -f ovni -o "$T/$name.v3" -f ovni:version=1 -o "$T/$name.v1" "$T/$name" 2>"$T/err"
 	[[ $? == [03] ]] || { cat "$T/err"; fail "$name: ptdecode"; }
 	checked "$name" fxt "$T/$name.fxt" "${perfetto[@]}"
 	checked "$name" chrome "$T/$name.json" "${perfetto[@]}"
@@ -49,10 +73,40 @@ print(sum(f["calls"] for f in json.load(open(sys.argv[1]))["functions"]))' "$T/$
 	checked "$name" speedscope_pprof "$T/$name.pprof" "${speedscope[@]}"
 	checked "$name" pprof_go "$T/$name.pprof"
 	checked "$name" callgrind "$T/$name.callgrind"
+	checked "$name" html "$T/$name.html" "$T/$name.functions" "$T/$name" "$T/decode" node tests/tools/report.mjs
+	judge "$T/$name.xray" "$T/$name.rows" "$T/$name.functions" >"$T/said" || exit 1
+	said "$name" xray
+	streams "$name"
 	drop "$name"
 }
 
+# measured FORMAT ROUNDS: the memory that the export takes, in KiB, and the user CPU time.
+measured() {
+	local TIMEFORMAT=%U out=/dev/null
+	[[ $1 != @(ovni|xray) ]] || out=$T/out
+	{ time "$O/tools/peak" "$O/ptdecode" --threads 1 -f "$1" -o $out "$T/rounds$2" 2>"$T/err"; } 2>"$T/user" ||
+		fail "$1: $(cat "$T/err")"
+	rm -rf "$T/out"
+	echo "$(tail -n 1 "$T/err") $(cat "$T/user")"
+}
+
+memory() {
+	local n format small big seconds
+	for n in $((ROUNDS / 4)) "$ROUNDS"; do
+		record --timing rounds$n "$O/targets/rounds.c" $n
+	done
+	for format in fxt chrome speedscope collapsed callgrind pprof xray ovni html; do
+		read -r small _ < <(measured $format $((ROUNDS / 4)))
+		read -r big seconds < <(measured $format "$ROUNDS")
+		[[ -n $big ]] || exit 1
+		echo "rounds     $format: $((ROUNDS * 20)) calls in $seconds s, $big KiB; a fourth of them $small KiB"
+		((big * 10 < small * 11 + 20480)) || fail "the memory of $format grows with the calls: $small, then $big KiB"
+	done
+}
+
+[[ ${ONLY:-} == rounds ]] || { fetch_speedscope && fetch_perfetto; }
 start_ptd
+! wanted rounds ls || memory
 for name in ls threads signals calltruth throw perl gcc python3; do
 	wanted $name ls || continue
 	case $name in
@@ -63,7 +117,8 @@ for name in ls threads signals calltruth throw perl gcc python3; do
 	throw) record $name "$O/targets/calltruth-throw.cc" "$T/calls" ;;
 	perl)
 		installed perl && record $name perl -e 'sub f { my $n = shift; $n < 2 ? $n : f($n - 1) + f($n - 2) }
-			eval { die "x" }; print f(5); local $_ = "abcabc"; s/(b)/<$1>/g; print' ;;
+			eval { die "x" }; print f(5); local $_ = "abcabc"; s/(b)/<$1>/g; print'
+		;;
 	gcc) touch "$T"/{a,b,c}.cc && record $name g++ -### -O2 "$T"/{a,b,c}.cc -o "$T/none" ;;
 	python3) record $name python3 -I -S -c 'print(sum(i * i % 7 for i in range(10000)))' ;;
 	esac
@@ -74,7 +129,9 @@ if wanted ocaml ocamlopt; then
 		'caml_callback(f, n)' >"$T/stubs.c"
 	cp tests/targets/calltruth.ml "$T/truth.ml"
 	(cd "$T" && ocamlopt -inline 0 -o ocaml.program stubs.c truth.ml) || fail "ocamlopt"
-	record ocaml "$T/ocaml.program" "$T/calls"
+	# What is called like the recording is removed with it.
+	mv "$T/ocaml.program" "$T/program-ocaml"
+	record ocaml "$T/program-ocaml" "$T/calls"
 	exports ocaml
 fi
 if wanted go go; then

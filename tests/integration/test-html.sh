@@ -13,7 +13,9 @@ for name in ls threads; do
 	"$O/ptdecode" -f calls:json -o "$T/$name.calls" -f functions:json -o "$T/$name.functions" -f html -o "$T/$name.html" "$T/$name" ||
 		fail "ptdecode: status $?"
 	python3 tests/tools/exported.py "$T/$name.calls" html "$T/$name.html" "$T/$name.functions" "$T/$name" "$O/ptdecode" \
-		node tests/tools/report.mjs || fail "the report of $name"
+		node tests/tools/report.mjs >"$T/said" || fail "the report of $name"
+	cat "$T/said"
+	grep -q 'left out: nothing$' "$T/said" || fail "the report of $name leaves something out"
 done
 
 echo "--- hostile names"

@@ -7,9 +7,8 @@ usage: exported.py CALLS FORMAT EXPORT [ARG]...
 CALLS is what -f calls:json wrote, from which the tree of calls is made anew: the calls that a function made come before
 it, one deeper. The arguments: of collapsed, the last name of all threads; of fxt and chrome, the command that runs
 Perfetto's trace processor, up to the trace; of html, what -f functions:json wrote, the recording, ptdecode, and the
-command that runs report.mjs, up to the page;
-of speedscope, and of what begins with "speedscope_", the command that runs speedscope's importer, up to the file; of
-pprof_go, none.
+command that runs report.mjs, up to the page: what the page says that it leaves out is not compared; of speedscope, and
+of what begins with "speedscope_", the command that runs speedscope's importer, up to the file; of pprof_go, none.
 """
 import collections
 import gzip
@@ -314,11 +313,12 @@ def functions_of(path):
 
 def check_html(rows, roots, export, functions, recording, ptdecode, *command):
     said = json.loads(subprocess.run([*command, export], check=True, stdout=subprocess.PIPE, text=True).stdout)
-    assert not any(said["left_out"].values()), said["left_out"]
+    left_out = {key: n for key, n in said["left_out"].items() if n}
     found = collections.Counter(tuple(span[:4]) for span in said["spans"])
     expected = collections.Counter(spans(rows))
-    assert found == expected, (list((found - expected).items())[:5], list((expected - found).items())[:5])
-    for i, cost in ((1, "duration_self"), (2, "instructions_self")):
+    assert found == expected or {"resolution", "deep", "tracks", "outer"} & set(left_out), (
+        list((found - expected).items())[:5], list((expected - found).items())[:5])
+    for i, cost in ((1, "duration_self"), (2, "instructions_self")) if not {"nodes", "stacks"} & set(left_out) else ():
         # Functions of several objects may have one name.
         found, expected = collections.Counter(), collapse(roots, "all", cost)
         for stack in said["stacks"]:
@@ -329,7 +329,7 @@ def check_html(rows, roots, export, functions, recording, ptdecode, *command):
         (f["name"], f["object"], f["address"], f["calls"], f["partial"],
          *(f[key][part] for key in ("time", "instructions") for part in ("self", "total", "min", "median", "p99", "max")))
         for f in said["functions"])
-    assert found == expected, (list((found - expected).items())[:3], list((expected - found).items())[:3])
+    assert found == expected or "functions" in left_out, (list((found - expected).items())[:3], list((expected - found).items())[:3])
     assert (said["calls"], said["partial"]) == (wanted["calls"], wanted["partial"])
     n_slowest = 0
     for name, slowest in said["slowest"]:
@@ -339,7 +339,7 @@ def check_html(rows, roots, export, functions, recording, ptdecode, *command):
         assert slowest == expected[:len(slowest)] and len(slowest) == min(len(expected), 5), (name, slowest, expected)
         n_slowest += len(slowest)
     others = collections.Counter(other[1] for other in said["others"])
-    return f"{len(said['functions'])} functions, {len(said['stacks'])} stacks, {n_slowest} slowest executions, {dict(others)}"
+    return f"{len(said['functions'])} functions, {len(said['stacks'])} stacks, {n_slowest} slowest executions, {dict(others)}, left out: {left_out or 'nothing'}"
 
 
 def whole(row, key):
