@@ -11,19 +11,24 @@ row is left out with a word.
 import argparse
 import fnmatch
 import glob
+import json
 import os
 import re
 import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import zlib
 
 # Printing by perf takes minutes on inputs that we take seconds for.
 PRINTED = "short"
 # Exports, on inputs with many calls: how many million calls a second are asked for.
-EXPORTS = {"fxt": 5, "collapsed": 5, "callgrind": 5, "pprof": 5, "chrome": 2, "speedscope": 2}
-EXPORTED = ("python3", "gcc", "node")
+EXPORTS = {"fxt": 5, "collapsed": 5, "callgrind": 5, "pprof": 5, "xray": 5, "ovni": 5, "html": 5, "chrome": 2, "speedscope": 2}
+EXPORTED = ("python3", "gcc", "node", "rounds")
+# An input of which nothing else is measured.
+EXPORTED_ONLY = "rounds"
+PAGE_KIB, PAGE_MS = 20 << 10, 3000  # how large an HTML report may be, and how long it may take to open
 TABLE_BEGIN, TABLE_END = "<!-- make bench -->", "<!-- end of make bench -->"
 
 
@@ -89,6 +94,9 @@ class Input:
         if self.has_snapshot:
             perf["perf, counting"] = ["perf", "script", "-i", self.path, "--itrace=e"]
         memory = self.memory
+        if self.name == EXPORTED_ONLY:
+            yield "calls", self.alone("calls", "-o", "/dev/null"), {"ptdecode, summary": self.alone("summary")}
+            return
         yield "runs", self.runs(), {**libipt, **perf}
         yield "summary", self.alone("summary"), {**block, **perf}
         yield "addresses", self.alone("addresses", "-o", "/dev/null"), block | self.printing("ip")
@@ -106,12 +114,17 @@ class Input:
                  "-F", fields]}
 
 
-def measure(name, ours, peers, n_runs):
+def remove_output(command):
+    """Remove the directory that the command writes, if it writes one."""
+    if "-o" in command and command[command.index("-o") + 1] != "/dev/null":
+        shutil.rmtree(command[command.index("-o") + 1], ignore_errors=True)
+
+
+def measure(ours, peers, n_runs):
     """Return: our least user and wall time, and each peer's user time with the number that it printed."""
     best, best_wall, times, counts = None, None, {}, {}
     for _ in range(n_runs):
-        if name == "drmemtrace":
-            shutil.rmtree(ours[ours.index("-o") + 1], ignore_errors=True)
+        remove_output(ours)
         user, wall, _ = run(ours)
         best = min(user, best or user)
         best_wall = min(wall, best_wall or wall)
@@ -143,6 +156,29 @@ def parts(one, n_runs):
             ("the last 1000", ("--last", "1000", "--tid", last.group(1)), 300),
             ("1 % of the time", ("--time", f"{start:.9f},{start + duration / 100:.9f}"), 0.03 * whole + 100)):
         yield what, best(*options), whole, limit
+
+
+def open_page(page):
+    """Return: how many ms a browser takes until it shows the page."""
+    with tempfile.TemporaryDirectory() as folder:
+        return json.loads(run(["node", "tests/tools/browser.mjs", page, folder])[2])["open_ms"]
+
+
+def exports(one, n_calls, n_runs):
+    """Measure each export: million calls a second of user CPU time on one thread; and what a browser makes of the report."""
+    for kind, asked in EXPORTS.items():
+        out = one.path + ".out" if kind in ("xray", "ovni") else "/dev/null"
+        command = one.alone(kind, "-o", out)
+        speed = n_calls / measure(command, {}, n_runs)[0] / 1e6
+        remove_output(command)
+        yield f"{kind}, calls a second", speed, asked, "what is asked for", speed / asked
+    page = one.path + ".html"
+    run(one.alone("html", "-o", page))
+    size = os.path.getsize(page) / 1024
+    yield "html, KiB", size, PAGE_KIB, "what is asked for, KiB", PAGE_KIB / size
+    if shutil.which("chromium") and shutil.which("node"):
+        best = min(open_page(page) for _ in range(n_runs))
+        yield "html in a browser, ms", best, PAGE_MS, "what is asked for, ms", PAGE_MS / best
 
 
 def size_of_traces(one):
@@ -191,7 +227,7 @@ def judge(args):
             ours, peer = one.record
             yield name, "record", n_insns / ours / 1e6, n_insns / peer / 1e6, "qemu-x86_64, not recorded", peer / ours
         for what, ours, peers in one.measures():
-            best, wall, times, counts = measure(what, ours, peers, args.runs)
+            best, wall, times, counts = measure(ours, peers, args.runs)
             for peer, seconds in times.items():
                 if counts[peer] not in (None, n_insns):
                     print(f"  {what}: {peer} decodes {counts[peer]} instructions, not {n_insns}")
@@ -200,14 +236,14 @@ def judge(args):
             if what == "calls":
                 n_calls = int(re.search(r"^Calls: (\d+)", run(one.decode("functions"))[2], re.M)[1])
                 yield name, "calls, calls a second", n_calls / best / 1e6, 5, "what is asked for", n_calls / best / 5e6
-                for kind, asked in EXPORTS.items() if name in EXPORTED else ():
-                    best = measure(kind, one.alone(kind, "-o", "/dev/null"), {}, args.runs)[0]
-                    speed = n_calls / best / 1e6
-                    yield name, f"{kind}, calls a second", speed, asked, "what is asked for", speed / asked
+                for what, *row in exports(one, n_calls, args.runs) if name in EXPORTED else ():
+                    yield name, what, *row
             if what in ("summary", "text", "drmemtrace"):
-                two = measure(what, on_two_threads(ours), {}, args.runs)[1]
+                two = measure(on_two_threads(ours), {}, args.runs)[1]
                 yield (name, f"{what}, 2 threads, wall", n_insns / two / 1e6, n_insns / wall / 1e6,
                        "ptdecode, 1 thread", wall / two)
+        if name == EXPORTED_ONLY:
+            continue
         for what, ours, peer, peer_name in packed(one, n_insns, args.runs):
             yield name, what, ours, peer, peer_name, ours / peer
         if one.has_snapshot:

@@ -16,6 +16,7 @@ command_of() {
 	gcc) cmd=("$cc1" -quiet -O1 -o "$T/out.s" "$T/in.c") ;;
 	node) cmd=("$(command -v node)" --perf-prof "$PWD/tests/bench/jit.js") ;;
 	short) cmd=(/usr/bin/python3 -I -S -c pass) ;;
+	rounds) cmd=("$O/targets/rounds.c" 500000) ;;
 	*) cmd=("$O/targets/$1.c") ;;
 	esac
 }
@@ -69,6 +70,8 @@ for program in python3 gcc branchy numeric node; do
 	take $program-cyc mtc=1,cyc=1 $program
 done
 take short psb_period=1 short
+# Ten million calls.
+take rounds mtc=1,cyc=1 rounds
 stop_ptd
 real mruby 16
 real foo 600
