@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decoder/sink/export/fxt_record.h"
 #include "decoder/sink/export/viewtracks.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
@@ -29,42 +30,9 @@
 
 #define STRINGS_MAX 0x7fffu
 #define THREADS_MAX 0xffu
-#define INLINE      0x8000u /* reference to a string: it is in the record, of so many bytes */
-#define RECORD_MAX  512     /* words of our longest record */
 
 /* So many strings can be defined while a record is made that refers to older ones. */
 #define STRINGS_MARGIN 16
-
-enum record_type {
-	RECORD_METADATA = 0,
-	RECORD_INITIALIZATION = 1,
-	RECORD_STRING = 2,
-	RECORD_THREAD = 3,
-	RECORD_EVENT = 4,
-	RECORD_KERNEL_OBJECT = 7,
-	RECORD_SCHEDULING = 8,
-};
-
-enum event_type {
-	EVENT_INSTANT = 0,
-	EVENT_BEGIN = 2,
-	EVENT_END = 3,
-};
-
-enum arg_type {
-	ARG_I32 = 1,
-	ARG_U32 = 2,
-	ARG_U64 = 4,
-	ARG_STRING = 6,
-	ARG_POINTER = 7,
-	ARG_KOID = 8,
-	ARG_BOOL = 9,
-};
-
-enum object_type {
-	OBJECT_PROCESS = 1,
-	OBJECT_THREAD = 2,
-};
 
 /* Of a thread that leaves a CPU: why it does is not known. */
 #define STATE_SUSPENDED 2
@@ -155,73 +123,16 @@ struct fxt {
 	struct map processes; /* those that have a name */
 };
 
-/* --- records ---------------------------------------------------------------------------------- */
-
-struct record {
-	uint64_t words[RECORD_MAX];
-	size_t n_words;
-	unsigned int n_args;
-};
-
-static void add_word(struct record *record, uint64_t word)
-{
-	if (record->n_words < RECORD_MAX)
-		record->words[record->n_words++] = htole64(word);
-}
-
-static void add_text(struct record *record, const char *text, size_t size)
-{
-	for (size_t i = 0; i < size; i += 8) {
-		uint64_t word = 0;
-
-		memcpy(&word, text + i, size - i < 8 ? size - i : 8);
-		add_word(record, le64toh(word));
-	}
-}
-
-/* Return: an argument whose value is in its one word. */
-static inline uint64_t small_arg(enum arg_type type, uint16_t name, uint32_t value)
-{
-	return htole64((uint64_t)value << 32 | (uint64_t)name << 16 | 1 << 4 | (uint64_t)type);
-}
-
-static void add_small_arg(struct record *record, enum arg_type type, uint16_t name, uint32_t value)
-{
-	record->n_args++;
-	record->words[record->n_words++] = small_arg(type, name, value);
-}
-
-static void add_arg(struct record *record, enum arg_type type, uint16_t name, uint64_t value)
-{
-	record->n_args++;
-	add_word(record, (uint64_t)name << 16 | 2 << 4 | (uint64_t)type);
-	add_word(record, value);
-}
-
-/* Write the record, with its type, its size, and the other bits of its first word. */
-static int put_record(struct fxt *fxt, struct record *record, enum record_type type, uint64_t bits)
-{
-	record->words[0] = htole64(bits | record->n_words << 4 | (uint64_t)type);
-	return ptd_output_write(fxt->output, record->words, 8 * record->n_words);
-}
-
-static uint64_t event_bits(enum event_type type, unsigned int n_args, uint8_t thread,
-			   uint16_t category, uint16_t name)
-{
-	return (uint64_t)name << 48 | (uint64_t)category << 32 | (uint64_t)thread << 24 |
-	       (uint64_t)n_args << 20 | (uint64_t)type << 16;
-}
+/* --- strings ---------------------------------------------------------------------------------- */
 
 static int put_string(struct fxt *fxt, uint16_t number, const char *text, size_t size)
 {
-	struct record record = { .n_words = 1 };
+	struct fxt_record record = { .n_words = 1 };
 
-	add_text(&record, text, size);
-	return put_record(fxt, &record, RECORD_STRING,
-			  (uint64_t)size << 32 | (uint64_t)number << 16);
+	fxt_record_text(&record, text, size);
+	return fxt_record_put(&record, fxt->output, FXT_RECORD_STRING,
+			      (uint64_t)size << 32 | (uint64_t)number << 16);
 }
-
-/* --- strings ---------------------------------------------------------------------------------- */
 
 static int copy_string(struct fxt *fxt, const char *text, struct fxt_string *ret_string)
 {
@@ -307,7 +218,7 @@ static int make_function(struct fxt *fxt, const struct ptd_function *function,
 static int make_record(struct fxt *fxt, const struct ptd_function *function, struct fxt_function *f)
 {
 	struct fxt_string *object, *file = NULL;
-	struct record record = { .n_words = 2 };
+	struct fxt_record record = { .n_words = 2 };
 	int r;
 
 	if (f->file != VIEWTRACK_NONE)
@@ -322,16 +233,16 @@ static int make_record(struct fxt *fxt, const struct ptd_function *function, str
 		r = refer(fxt, file, &f->defined);
 	if (r < 0)
 		return r;
-	add_arg(&record, ARG_POINTER, NAME_ADDRESS, function->address);
-	add_small_arg(&record, ARG_STRING, NAME_OBJECT, object->number);
+	fxt_record_arg(&record, FXT_ARG_POINTER, NAME_ADDRESS, function->address);
+	fxt_record_small_arg(&record, FXT_ARG_STRING, NAME_OBJECT, object->number);
 	if (file) {
-		add_small_arg(&record, ARG_STRING, NAME_FILE, file->number);
-		add_small_arg(&record, ARG_U32, NAME_LINE, f->line);
+		fxt_record_small_arg(&record, FXT_ARG_STRING, NAME_FILE, file->number);
+		fxt_record_small_arg(&record, FXT_ARG_U32, NAME_LINE, f->line);
 	}
-	record.words[0] =
-	    htole64(event_bits(EVENT_BEGIN, 0, 0, NAME_CATEGORIES + viewtrack_category_of(function),
-			       f->name.number) |
-		    RECORD_EVENT);
+	record.words[0] = htole64(fxt_event_bits(FXT_EVENT_BEGIN, 0, 0,
+						 NAME_CATEGORIES + viewtrack_category_of(function),
+						 f->name.number) |
+				  FXT_RECORD_EVENT);
 	memcpy(f->record, record.words, sizeof(f->record));
 	f->n_words = (uint8_t)record.n_words;
 	f->n_args = (uint8_t)record.n_args;
@@ -359,20 +270,20 @@ static inline int get_function(struct fxt *fxt, const struct ptd_function *funct
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-static int put_object(struct fxt *fxt, enum object_type type, uint64_t koid, uint64_t process,
+static int put_object(struct fxt *fxt, enum fxt_object_type type, uint64_t koid, uint64_t process,
 		      const char *name)
 {
-	struct record record = { .n_words = 1 };
+	struct fxt_record record = { .n_words = 1 };
 	char printable[OUTPUT_NAME_MAX];
 	const size_t size = output_printable(printable, name, sizeof(printable));
 
-	add_word(&record, koid);
-	add_text(&record, printable, size);
-	if (type == OBJECT_THREAD)
-		add_arg(&record, ARG_KOID, NAME_PROCESS, process);
-	return put_record(fxt, &record, RECORD_KERNEL_OBJECT,
-			  (uint64_t)record.n_args << 40 | (size ? INLINE | size : 0) << 24 |
-			      (uint64_t)type << 16);
+	fxt_record_word(&record, koid);
+	fxt_record_text(&record, printable, size);
+	if (type == FXT_OBJECT_THREAD)
+		fxt_record_arg(&record, FXT_ARG_KOID, NAME_PROCESS, process);
+	return fxt_record_put(&record, fxt->output, FXT_RECORD_KERNEL_OBJECT,
+			      (uint64_t)record.n_args << 40 | (size ? FXT_INLINE | size : 0) << 24 |
+				  (uint64_t)type << 16);
 }
 
 static int name_track(void *state, const struct viewtrack *track)
@@ -388,12 +299,12 @@ static int name_track(void *state, const struct viewtrack *track)
 	if (track->pid == track->tid || !map_get(&fxt->processes, track->pid)) {
 		r = map_put(&fxt->processes, track->pid, 1);
 		if (r == 0)
-			r = put_object(fxt, OBJECT_PROCESS, track->pid, 0, comm);
+			r = put_object(fxt, FXT_OBJECT_PROCESS, track->pid, 0, comm);
 	}
 	if (r == 0 && track->stack != VIEWTRACK_NONE)
 		(void)snprintf(name, sizeof(name), "%.32s, stack %" PRIu32, comm, track->stack);
 	return r < 0 ? r
-		     : put_object(fxt, OBJECT_THREAD, track->tid, track->pid,
+		     : put_object(fxt, FXT_OBJECT_THREAD, track->tid, track->pid,
 				  track->stack == VIEWTRACK_NONE ? comm : name);
 }
 
@@ -403,12 +314,13 @@ static inline uint8_t refer_thread(struct fxt *fxt, const struct viewtrack *trac
 	uint64_t *defined = &fxt->threads.items[track->id];
 
 	if (*defined == 0 || fxt->n_threads - *defined >= THREADS_MAX) {
-		struct record record = { .n_words = 1 };
+		struct fxt_record record = { .n_words = 1 };
 
 		*defined = ++fxt->n_threads;
-		add_word(&record, track->pid);
-		add_word(&record, track->tid);
-		(void)put_record(fxt, &record, RECORD_THREAD, (1 + *defined % THREADS_MAX) << 16);
+		fxt_record_word(&record, track->pid);
+		fxt_record_word(&record, track->tid);
+		(void)fxt_record_put(&record, fxt->output, FXT_RECORD_THREAD,
+				     (1 + *defined % THREADS_MAX) << 16);
 	}
 	return (uint8_t)(1 + *defined % THREADS_MAX);
 }
@@ -457,11 +369,11 @@ static int begin(void *state, const struct viewtrack *track, uint64_t t,
 	n = f->n_words;
 	n_args = f->n_args;
 	if (frame->how != PTD_CALL_BY_CALL) {
-		words[n++] = small_arg(ARG_STRING, NAME_ENTERED_BY, how);
+		words[n++] = fxt_small_arg(FXT_ARG_STRING, NAME_ENTERED_BY, how);
 		n_args++;
 	}
 	if (frame->ambiguous) {
-		words[n++] = small_arg(ARG_BOOL, NAME_AMBIGUOUS, 1);
+		words[n++] = fxt_small_arg(FXT_ARG_BOOL, NAME_AMBIGUOUS, 1);
 		n_args++;
 	}
 	end_span(fxt, words, n, n_args, thread, t);
@@ -478,14 +390,14 @@ static int end(void *state, const struct viewtrack *track, uint64_t t, const str
 
 	if (!words)
 		return fxt->output->error;
-	words[0] = htole64(EVENT_END << 16 | RECORD_EVENT);
+	words[0] = htole64(FXT_EVENT_END << 16 | FXT_RECORD_EVENT);
 	if (leave && fxt->has_insns) {
-		words[n++] = htole64((uint64_t)NAME_INSTRUCTIONS << 16 | 2 << 4 | ARG_U64);
+		words[n++] = htole64((uint64_t)NAME_INSTRUCTIONS << 16 | 2 << 4 | FXT_ARG_U64);
 		words[n++] = htole64(leave->n_insns_total);
 		n_args++;
 	}
 	if (leave && leave->how != PTD_CALL_BY_RETURN) {
-		words[n++] = small_arg(ARG_STRING, NAME_LEFT_BY, NAME_HOWS + leave->how);
+		words[n++] = fxt_small_arg(FXT_ARG_STRING, NAME_LEFT_BY, NAME_HOWS + leave->how);
 		n_args++;
 	}
 	end_span(fxt, words, n, n_args, thread, t);
@@ -495,12 +407,12 @@ static int end(void *state, const struct viewtrack *track, uint64_t t, const str
 /* --- marks ------------------------------------------------------------------------------------ */
 
 /* Write an event of one of the fixed names, with the arguments that @record has. */
-static int put_event(struct fxt *fxt, struct record *record, enum event_type type, uint8_t thread,
-		     uint64_t t, uint16_t category, uint16_t name)
+static int put_event(struct fxt *fxt, struct fxt_record *record, enum fxt_event_type type,
+		     uint8_t thread, uint64_t t, uint16_t category, uint16_t name)
 {
 	record->words[1] = htole64(t);
-	return put_record(fxt, record, RECORD_EVENT,
-			  event_bits(type, record->n_args, thread, category, name));
+	return fxt_record_put(record, fxt->output, FXT_RECORD_EVENT,
+			      fxt_event_bits(type, record->n_args, thread, category, name));
 }
 
 static int begin_gap(void *state, const struct viewtrack *track, uint64_t t,
@@ -508,12 +420,12 @@ static int begin_gap(void *state, const struct viewtrack *track, uint64_t t,
 {
 	struct fxt *fxt = state;
 	const bool is_gap = mark->kind == PTD_MARK_GAP && mark->reason < _PTD_GAP_REASONS;
-	struct record record = { .n_words = 2 };
+	struct fxt_record record = { .n_words = 2 };
 
-	add_arg(&record, ARG_U64, NAME_BYTES, mark->n_bytes);
+	fxt_record_arg(&record, FXT_ARG_U64, NAME_BYTES, mark->n_bytes);
 	if (mark->ip)
-		add_arg(&record, ARG_POINTER, NAME_ADDRESS, mark->ip);
-	return put_event(fxt, &record, EVENT_BEGIN, refer_thread(fxt, track), t,
+		fxt_record_arg(&record, FXT_ARG_POINTER, NAME_ADDRESS, mark->ip);
+	return put_event(fxt, &record, FXT_EVENT_BEGIN, refer_thread(fxt, track), t,
 			 NAME_CATEGORIES + VIEWTRACK_GAP,
 			 (uint16_t)(is_gap ? NAME_GAPS + mark->reason : NAME_MARKS + mark->kind));
 }
@@ -522,13 +434,13 @@ static int put_mark(void *state, const struct viewtrack *track, uint64_t t,
 		    const struct ptd_mark *mark)
 {
 	struct fxt *fxt = state;
-	struct record record = { .n_words = 2 };
+	struct fxt_record record = { .n_words = 2 };
 
-	add_arg(&record, ARG_U64, NAME_VALUE, mark->value);
-	add_arg(&record, ARG_U64, NAME_EXTRA, mark->extra);
+	fxt_record_arg(&record, FXT_ARG_U64, NAME_VALUE, mark->value);
+	fxt_record_arg(&record, FXT_ARG_U64, NAME_EXTRA, mark->extra);
 	if (mark->ip)
-		add_arg(&record, ARG_POINTER, NAME_ADDRESS, mark->ip);
-	return put_event(fxt, &record, EVENT_INSTANT, refer_thread(fxt, track), t,
+		fxt_record_arg(&record, FXT_ARG_POINTER, NAME_ADDRESS, mark->ip);
+	return put_event(fxt, &record, FXT_EVENT_INSTANT, refer_thread(fxt, track), t,
 			 NAME_CATEGORIES + VIEWTRACK_MARK, (uint16_t)(NAME_MARKS + mark->kind));
 }
 
@@ -536,42 +448,42 @@ static int put_signal(void *state, const struct viewtrack *track,
 		      const struct viewtrack_signal *signal)
 {
 	struct fxt *fxt = state;
-	struct record record = { .n_words = 2 };
+	struct fxt_record record = { .n_words = 2 };
 	char name[40];
 	const int size = snprintf(name, sizeof(name), "%ssignal %" PRIu32,
 				  signal->is_fatal ? "killed by " : "", signal->signal);
 
-	add_text(&record, name, (size_t)size);
+	fxt_record_text(&record, name, (size_t)size);
 	if (!signal->is_fatal) {
-		add_small_arg(&record, ARG_I32, NAME_CODE, (uint32_t)signal->code);
-		add_arg(&record, ARG_POINTER, NAME_HANDLER, signal->handler);
+		fxt_record_small_arg(&record, FXT_ARG_I32, NAME_CODE, (uint32_t)signal->code);
+		fxt_record_arg(&record, FXT_ARG_POINTER, NAME_HANDLER, signal->handler);
 	}
-	return put_event(fxt, &record, EVENT_INSTANT, refer_thread(fxt, track), signal->t,
+	return put_event(fxt, &record, FXT_EVENT_INSTANT, refer_thread(fxt, track), signal->t,
 			 NAME_CATEGORIES + VIEWTRACK_SIGNAL,
-			 (uint16_t)(INLINE | (unsigned int)size));
+			 (uint16_t)(FXT_INLINE | (unsigned int)size));
 }
 
 static int put_snapshot(void *state, const struct viewtrack *track, uint64_t t)
 {
-	struct record record = { .n_words = 2 };
+	struct fxt_record record = { .n_words = 2 };
 
-	return put_event(state, &record, EVENT_INSTANT, refer_thread(state, track), t,
+	return put_event(state, &record, FXT_EVENT_INSTANT, refer_thread(state, track), t,
 			 NAME_CATEGORIES + VIEWTRACK_MARK, NAME_SNAPSHOT);
 }
 
 static int put_run(void *state, uint32_t cpu, uint64_t t, const struct viewtrack *track, bool is_in)
 {
 	struct fxt *fxt = state;
-	struct record record = { .n_words = 2 };
+	struct fxt_record record = { .n_words = 2 };
 
 	record.words[1] = htole64(t);
-	add_word(&record, is_in ? 0 : track->tid);
-	add_word(&record, is_in ? track->tid : 0);
-	add_small_arg(&record, ARG_I32, is_in ? NAME_OUT_WEIGHT : NAME_IN_WEIGHT,
-		      (uint32_t)WEIGHT_IDLE);
-	return put_record(fxt, &record, RECORD_SCHEDULING,
-			  UINT64_C(1) << 60 | (uint64_t)STATE_SUSPENDED << 36 |
-			      (uint64_t)(cpu & 0xffff) << 20 | (uint64_t)record.n_args << 16);
+	fxt_record_word(&record, is_in ? 0 : track->tid);
+	fxt_record_word(&record, is_in ? track->tid : 0);
+	fxt_record_small_arg(&record, FXT_ARG_I32, is_in ? NAME_OUT_WEIGHT : NAME_IN_WEIGHT,
+			     (uint32_t)WEIGHT_IDLE);
+	return fxt_record_put(&record, fxt->output, FXT_RECORD_SCHEDULING,
+			      UINT64_C(1) << 60 | (uint64_t)STATE_SUSPENDED << 36 |
+				  (uint64_t)(cpu & 0xffff) << 20 | (uint64_t)record.n_args << 16);
 }
 
 static const struct viewtracks_ops ops = {
@@ -631,20 +543,22 @@ static int put_names(struct fxt *fxt)
 static int put_head(struct fxt *fxt)
 {
 	static const char provider[] = "ptd";
-	struct record info = { .n_words = 1 }, section = { .n_words = 1 }, start = { .n_words = 1 };
+	struct fxt_record info = { .n_words = 1 }, section = { .n_words = 1 },
+			  start = { .n_words = 1 };
 	const uint64_t magic = htole64(MAGIC);
 	int r;
 
-	add_text(&info, provider, strlen(provider));
-	add_word(&start, TICKS_PER_SECOND);
+	fxt_record_text(&info, provider, strlen(provider));
+	fxt_record_word(&start, TICKS_PER_SECOND);
 	r = ptd_output_write(fxt->output, &magic, sizeof(magic));
 	if (r == 0)
-		r = put_record(fxt, &info, RECORD_METADATA,
-			       (uint64_t)strlen(provider) << 52 | PROVIDER << 20 | 1 << 16);
+		r = fxt_record_put(&info, fxt->output, FXT_RECORD_METADATA,
+				   (uint64_t)strlen(provider) << 52 | PROVIDER << 20 | 1 << 16);
 	if (r == 0)
-		r = put_record(fxt, &section, RECORD_METADATA, PROVIDER << 20 | 2 << 16);
+		r = fxt_record_put(&section, fxt->output, FXT_RECORD_METADATA,
+				   PROVIDER << 20 | 2 << 16);
 	if (r == 0)
-		r = put_record(fxt, &start, RECORD_INITIALIZATION, 0);
+		r = fxt_record_put(&start, fxt->output, FXT_RECORD_INITIALIZATION, 0);
 	return r < 0 ? r : put_names(fxt);
 }
 
