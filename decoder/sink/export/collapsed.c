@@ -12,18 +12,31 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
 #include "decoder/sink/callfeed.h"
 #include "decoder/sink/column.h"
 #include "decoder/sink/export/stacktree.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
+#include "util/arena.h"
+
+/* Names as lines have them, by numbers. */
+struct shown_names {
+	VEC(struct shown_name {
+		const char *text; /* NULL: it was not made yet */
+		size_t size;
+	})
+	items;
+};
 
 struct collapsed {
 	struct callfeed feed;
 	struct stacktree tree;
 	bool in_insns;
-	VEC(uint32_t) path; /* of the line that is written */
+	VEC(uint32_t) path;                    /* of the line that is written */
+	struct shown_names functions, threads; /* by their ids; by their indices in the tree */
+	struct arena texts;
 	char omission[STACKTREE_OMISSION_MAX];
 };
 
@@ -32,6 +45,9 @@ static void collapsed_free(void *state)
 	struct collapsed *collapsed = state;
 
 	vec_deinit(&collapsed->path);
+	vec_deinit(&collapsed->functions.items);
+	vec_deinit(&collapsed->threads.items);
+	arena_deinit(&collapsed->texts);
 	stacktree_deinit(&collapsed->tree);
 	callfeed_deinit(&collapsed->feed);
 	free(collapsed);
@@ -59,20 +75,38 @@ static int collapsed_open(const struct ptd_sink_config *config, struct ptd_outpu
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
-static void put_name(struct ptd_output *output, const char *name)
+/* Make what lines have for @name. Return: 0 or -ENOMEM. */
+static int make_name(struct collapsed *collapsed, const char *name, struct shown_name *ret_name)
 {
-	char *text;
-	size_t n;
-
-	if (output_reserve(output, OUTPUT_NAME_MAX) < 0)
-		return;
-	text = (char *)output->buffer + output->n_used;
+	char text[OUTPUT_NAME_MAX];
 	/* Readers take nothing for no name at all. */
-	n = output_printable(text, name[0] ? name : "?", OUTPUT_NAME_MAX);
-	for (size_t i = 0; i < n; i++)
+	const size_t size = output_printable(text, name[0] ? name : "?", sizeof(text));
+
+	for (size_t i = 0; i < size; i++)
 		if (text[i] == ';')
 			text[i] = ':';
-	output->n_used += n;
+	ret_name->size = size;
+	ret_name->text = arena_copy(&collapsed->texts, text, size);
+	return ret_name->text ? 0 : -ENOMEM;
+}
+
+/* Write the name with that number: it stands in many lines, and is made once. */
+static int put_name(struct collapsed *collapsed, struct shown_names *names, uint32_t number,
+		    const char *name, struct ptd_output *output)
+{
+	struct shown_name *shown;
+
+	while (names->items.n <= number)
+		if (vec_push(&names->items, {}) < 0)
+			return -ENOMEM;
+	shown = &names->items.items[number];
+	if (!shown->text && make_name(collapsed, name, shown) < 0)
+		return -ENOMEM;
+	if (output_reserve(output, OUTPUT_NAME_MAX) < 0)
+		return output->error;
+	memcpy(output->buffer + output->n_used, shown->text, shown->size);
+	output->n_used += shown->size;
+	return 0;
 }
 
 static void put_cost(struct ptd_output *output, uint64_t cost)
@@ -92,6 +126,7 @@ static int put_line(struct collapsed *collapsed, uint32_t i, struct ptd_output *
 	const uint64_t cost = collapsed->in_insns ? node->n_insns_self : node->t_self;
 	const struct ptd_function *const *functions;
 	size_t n_functions;
+	int r;
 
 	if (cost == 0)
 		return 0;
@@ -100,13 +135,18 @@ static int put_line(struct collapsed *collapsed, uint32_t i, struct ptd_output *
 	for (; node->parent != STACKTREE_NONE; node = &tree->nodes.items[node->parent])
 		if (vec_push(&collapsed->path, node->function) < 0)
 			return -ENOMEM;
-	put_name(output, tree->names.items[node->function].text);
-	while (collapsed->path.n > 0) {
-		(void)ptd_output_write(output, ";", 1);
-		put_name(output, functions[collapsed->path.items[--collapsed->path.n]]->name);
+	r = put_name(collapsed, &collapsed->threads, node->function,
+		     tree->names.items[node->function].text, output);
+	while (r == 0 && collapsed->path.n > 0) {
+		const uint32_t id = collapsed->path.items[--collapsed->path.n];
+
+		r = ptd_output_write(output, ";", 1);
+		if (r == 0)
+			r = put_name(collapsed, &collapsed->functions, id, functions[id]->name,
+				     output);
 	}
 	put_cost(output, cost);
-	return output->error;
+	return r < 0 ? r : output->error;
 }
 
 /* --- the stream ------------------------------------------------------------------------------- */

@@ -84,6 +84,8 @@ enum {
 	_TEXTS,
 };
 
+#define FIELDS_SIZE ((size_t)64 << 10) /* bytes that are compressed together */
+
 struct pprof {
 	const struct ptd_info *info;
 	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
@@ -92,6 +94,7 @@ struct pprof {
 
 	/* Made at the end. */
 	struct gzip *gzip;
+	struct ptd_output fields;         /* of the profile, which are not compressed yet */
 	struct ptd_output message, inner; /* a field of the profile; and a message in that */
 	VEC(const char *) texts;          /* those with numbers from _TEXTS on; borrowed */
 	struct map files;                 /* numbers of texts by the decoder's string */
@@ -130,27 +133,23 @@ static void put_message(struct ptd_output *message, unsigned int field, struct p
 	inner->n_used = 0;
 }
 
-/* Write what was made in pprof->message, and empty that. */
-static int put_made(struct pprof *pprof)
+/* Compress and write the fields. Return: 0 or negative errno. */
+static int put_fields(struct pprof *pprof)
 {
-	int r = pprof->message.error;
+	int r = pprof->fields.error;
 
 	if (r == 0)
-		r = gzip_write(pprof->gzip, pprof->message.buffer, pprof->message.n_used);
-	pprof->message.n_used = 0;
+		r = gzip_write(pprof->gzip, pprof->fields.buffer, pprof->fields.n_used);
+	pprof->fields.n_used = 0;
 	return r;
 }
 
-/* The same, as a field of the profile. */
+/* Add what was made in pprof->message as a field of the profile. Return: 0 or negative errno. */
 static int put_profile_field(struct pprof *pprof, enum profile_field field)
 {
-	uint8_t head[2 * VARINT_MAX], *p;
-	int r;
-
-	p = varint_put(head, (uint64_t)field << 3 | WIRE_BYTES);
-	p = varint_put(p, pprof->message.n_used);
-	r = gzip_write(pprof->gzip, head, (size_t)(p - head));
-	return r < 0 ? r : put_made(pprof);
+	put_message(&pprof->fields, field, &pprof->message);
+	/* Few bytes at a time take long to compress. */
+	return pprof->fields.n_used < FIELDS_SIZE ? pprof->fields.error : put_fields(pprof);
 }
 
 /* --- texts ------------------------------------------------------------------------------------ */
@@ -234,11 +233,9 @@ static int put_types(struct pprof *pprof)
 		r = put_type(pprof, TEXT_TIME, TEXT_UNIT);
 	if (r == 0 && has_insns(pprof))
 		r = put_type(pprof, TEXT_INSTRUCTIONS, TEXT_COUNT);
-	if (r < 0)
-		return r;
-	put_field(&pprof->message, PROFILE_DEFAULT_TYPE,
+	put_field(&pprof->fields, PROFILE_DEFAULT_TYPE,
 		  has_time(pprof) ? TEXT_TIME : TEXT_INSTRUCTIONS);
-	return put_made(pprof);
+	return r;
 }
 
 /* Write the stack of the node, if anything was spent there. */
@@ -350,6 +347,7 @@ static void pprof_free(void *state)
 	struct pprof *pprof = state;
 
 	gzip_free(pprof->gzip);
+	output_deinit(&pprof->fields);
 	output_deinit(&pprof->message);
 	output_deinit(&pprof->inner);
 	vec_deinit(&pprof->texts);
@@ -369,6 +367,7 @@ static int pprof_open(const struct ptd_sink_config *config, struct ptd_output *o
 	if (!pprof)
 		return -ENOMEM;
 	pprof->info = config->info;
+	pprof->fields = output_memory();
 	pprof->message = output_memory();
 	pprof->inner = output_memory();
 	if (config->positions != PTD_SHOW_NO_POSITIONS)
@@ -410,6 +409,8 @@ static int pprof_finish(void *state, const struct ptd_stats *stats, struct ptd_o
 		r = put_functions(pprof);
 	if (r == 0)
 		r = put_texts(pprof);
+	if (r == 0)
+		r = put_fields(pprof);
 	return r < 0 ? r : gzip_finish(pprof->gzip);
 }
 
