@@ -35,7 +35,37 @@ static uint32_t *get_part(struct spans *spans, uint32_t track)
 	return &spans->part_of_track.items[track];
 }
 
-/* Rows of parts that are over become final, and those parts are forgotten. Return: 0 or -ENOMEM. */
+/* Return: whether the function is on no row that is shown. */
+static bool is_too_deep(const struct span *span)
+{
+	return span->kind == SPAN_FUNCTION && span->part == SPANS_NO_PART &&
+	       span->row >= SPANS_ROWS;
+}
+
+/* Give the spans of parts that are over their rows, and drop those that are too deep. Parts that
+ * go on get the new @numbers. */
+static void settle_spans(struct spans *spans, const uint32_t *numbers)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < spans->items.n; i++) {
+		struct span *span = &spans->items.items[i];
+		const struct spans_part *part = &spans->parts.items[span->part];
+
+		if (span->part != SPANS_NO_PART && part->is_over)
+			span->row -= part->first_row;
+		span->part = numbers[span->part];
+		if (is_too_deep(span))
+			spans->n_too_deep += span->n;
+		else if (n++ != i)
+			spans->items.items[n - 1] = *span;
+	}
+	spans->items.n = n;
+}
+
+/*
+ * Rows of parts that are over become final, and these parts are forgotten. Return: 0 or -ENOMEM.
+ */
 static int settle_parts(struct spans *spans)
 {
 	uint32_t *numbers = calloc(spans->parts.n + 1, sizeof(*numbers));
@@ -43,24 +73,14 @@ static int settle_parts(struct spans *spans)
 
 	if (!numbers)
 		return -ENOMEM;
-	for (size_t i = 0; i < spans->items.n; i++) {
-		struct span *span = &spans->items.items[i];
-		const struct spans_part *part = &spans->parts.items[span->part];
-
-		if (span->part == SPANS_NO_PART || !part->is_over)
-			continue;
-		span->row -= part->first_row;
-		span->part = SPANS_NO_PART;
-	}
 	for (uint32_t i = 1; i < spans->parts.n; i++)
-		if (!spans->parts.items[i].is_over) {
-			spans->parts.items[n] = spans->parts.items[i];
-			numbers[i] = n++;
-		}
+		numbers[i] = spans->parts.items[i].is_over ? SPANS_NO_PART : n++;
+	settle_spans(spans, numbers);
+	for (size_t i = 1; i < spans->parts.n; i++)
+		if (numbers[i] != SPANS_NO_PART)
+			spans->parts.items[numbers[i]] = spans->parts.items[i];
 	if (spans->parts.n > 0)
 		spans->parts.n = n;
-	for (size_t i = 0; i < spans->items.n; i++)
-		spans->items.items[i].part = numbers[spans->items.items[i].part];
 	for (size_t i = 0; i < spans->part_of_track.n; i++)
 		spans->part_of_track.items[i] = numbers[spans->part_of_track.items[i]];
 	free(numbers);
@@ -198,25 +218,6 @@ static uint64_t first_resolution(const struct spans *spans)
 	return resolution;
 }
 
-static bool is_too_deep(const struct span *span)
-{
-	return span->kind == SPAN_FUNCTION && span->part == SPANS_NO_PART &&
-	       span->row >= SPANS_ROWS;
-}
-
-static void drop_deep(struct spans *spans)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < spans->items.n; i++) {
-		if (is_too_deep(&spans->items.items[i]))
-			spans->n_too_deep += spans->items.items[i].n;
-		else
-			spans->items.items[n++] = spans->items.items[i];
-	}
-	spans->items.n = n;
-}
-
 /* There are too many spans: keep those that end last, and make less of the others. */
 static int make_room(struct spans *spans)
 {
@@ -225,7 +226,6 @@ static int make_room(struct spans *spans)
 
 	if (r < 0)
 		return r;
-	drop_deep(spans);
 	if (spans->items.n <= SPANS_OLD + SPANS_WHOLE)
 		return 0;
 	find_whole(spans);
@@ -291,7 +291,6 @@ int spans_finish(struct spans *spans)
 	r = settle_parts(spans);
 	if (r < 0)
 		return r;
-	drop_deep(spans);
 	if (spans->items.n > 0)
 		qsort(spans->items.items, spans->items.n, sizeof(*spans->items.items), compare);
 	return 0;
