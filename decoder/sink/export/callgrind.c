@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/sink/callfeed.h"
 #include "decoder/sink/export/stacktree.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
@@ -45,10 +44,9 @@ struct function_place {
 };
 
 struct callgrind {
+	struct stacktree tree; /* comes first */
 	const struct ptd_info *info;
 	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
-	struct callfeed feed;
-	struct stacktree tree;
 
 	/* Made at the end. */
 	uint32_t n_functions;
@@ -61,7 +59,6 @@ struct callgrind {
 	struct function_place *places; /* by id of the function */
 	struct map objects;            /* ids of those whose name was written */
 	struct map files;              /* numbers of source files by the decoder's string */
-	char omission[STACKTREE_OMISSION_MAX];
 };
 
 /* --- costs ------------------------------------------------------------------------------------ */
@@ -322,7 +319,7 @@ static int put_all(struct callgrind *cg, struct ptd_output *output)
 	size_t n_functions, edge = 0;
 	int r;
 
-	functions = ptd_calls_functions(cg->feed.layer, &n_functions);
+	functions = ptd_calls_functions(cg->tree.feed.layer, &n_functions);
 	cg->n_functions = (uint32_t)n_functions;
 	r = sum_up(cg, n_functions);
 	for (uint32_t i = 0; r == 0 && i < cg->tree.nodes.n; i++)
@@ -364,7 +361,6 @@ static void callgrind_free(void *state)
 	map_deinit(&cg->objects);
 	map_deinit(&cg->files);
 	stacktree_deinit(&cg->tree);
-	callfeed_deinit(&cg->feed);
 	free(cg);
 }
 
@@ -380,7 +376,7 @@ static int callgrind_open(const struct ptd_sink_config *config, struct ptd_outpu
 	cg->info = config->info;
 	if (config->positions != PTD_SHOW_NO_POSITIONS)
 		cg->decoder = config->decoder;
-	r = callfeed_init(&cg->feed, config->info);
+	r = stacktree_open(&cg->tree, config->info);
 	if (r < 0) {
 		callgrind_free(cg);
 		return r;
@@ -389,31 +385,13 @@ static int callgrind_open(const struct ptd_sink_config *config, struct ptd_outpu
 	return 0;
 }
 
-static int callgrind_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			   size_t n_bytes, struct ptd_output *output)
-{
-	struct callgrind *cg = state;
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return stacktree_take(&cg->tree, &cg->feed, batch);
-}
-
 static int callgrind_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct callgrind *cg = state;
-	const int r = stacktree_end(&cg->tree, &cg->feed);
+	const int r = stacktree_end(&cg->tree);
 
 	(void)stats;
 	return r < 0 ? r : put_all(cg, output);
-}
-
-static const char *callgrind_omission(void *state)
-{
-	struct callgrind *cg = state;
-
-	return stacktree_omission(&cg->tree, cg->omission);
 }
 
 const struct ptd_sink_ops sink_callgrind = {
@@ -421,9 +399,9 @@ const struct ptd_sink_ops sink_callgrind = {
 	.name = "callgrind",
 	.help = "what functions cost and called, for callgrind_annotate and KCachegrind",
 	.open = callgrind_open,
-	.write = callgrind_write,
+	.write = stacktree_sink_write,
 	.finish = callgrind_finish,
-	.omission = callgrind_omission,
+	.omission = stacktree_sink_omission,
 	.free = callgrind_free,
 	.takes_stated = true,
 	.writes_last = true,

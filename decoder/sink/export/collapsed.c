@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decoder/sink/callfeed.h"
 #include "decoder/sink/column.h"
 #include "decoder/sink/export/stacktree.h"
 #include "decoder/sink/output.h"
@@ -31,13 +30,11 @@ struct shown_names {
 };
 
 struct collapsed {
-	struct callfeed feed;
-	struct stacktree tree;
+	struct stacktree tree; /* comes first */
 	bool in_insns;
 	VEC(uint32_t) path;                    /* of the line that is written */
 	struct shown_names functions, threads; /* by their ids; by their indices in the tree */
 	struct arena texts;
-	char omission[STACKTREE_OMISSION_MAX];
 };
 
 static void collapsed_free(void *state)
@@ -49,7 +46,6 @@ static void collapsed_free(void *state)
 	vec_deinit(&collapsed->threads.items);
 	arena_deinit(&collapsed->texts);
 	stacktree_deinit(&collapsed->tree);
-	callfeed_deinit(&collapsed->feed);
 	free(collapsed);
 }
 
@@ -64,7 +60,7 @@ static int collapsed_open(const struct ptd_sink_config *config, struct ptd_outpu
 		return -ENOMEM;
 	collapsed->in_insns =
 	    config->info->clock == PTD_CLOCK_NONE || ptd_sink_option(config, "instructions");
-	r = callfeed_init(&collapsed->feed, config->info);
+	r = stacktree_open(&collapsed->tree, config->info);
 	if (r < 0) {
 		collapsed_free(collapsed);
 		return r;
@@ -130,7 +126,7 @@ static int put_line(struct collapsed *collapsed, uint32_t i, struct ptd_output *
 
 	if (cost == 0)
 		return 0;
-	functions = ptd_calls_functions(collapsed->feed.layer, &n_functions);
+	functions = ptd_calls_functions(collapsed->tree.feed.layer, &n_functions);
 	collapsed->path.n = 0;
 	for (; node->parent != STACKTREE_NONE; node = &tree->nodes.items[node->parent])
 		if (vec_push(&collapsed->path, node->function) < 0)
@@ -151,33 +147,15 @@ static int put_line(struct collapsed *collapsed, uint32_t i, struct ptd_output *
 
 /* --- the stream ------------------------------------------------------------------------------- */
 
-static int collapsed_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			   size_t n_bytes, struct ptd_output *output)
-{
-	struct collapsed *collapsed = state;
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return stacktree_take(&collapsed->tree, &collapsed->feed, batch);
-}
-
 static int collapsed_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct collapsed *collapsed = state;
-	int r = stacktree_end(&collapsed->tree, &collapsed->feed);
+	int r = stacktree_end(&collapsed->tree);
 
 	(void)stats;
 	for (uint32_t i = 0; r == 0 && i < collapsed->tree.nodes.n; i++)
 		r = put_line(collapsed, i, output);
 	return r;
-}
-
-static const char *collapsed_omission(void *state)
-{
-	struct collapsed *collapsed = state;
-
-	return stacktree_omission(&collapsed->tree, collapsed->omission);
 }
 
 static const struct ptd_sink_option options[] = {
@@ -191,9 +169,9 @@ const struct ptd_sink_ops sink_collapsed = {
 	.help = "collapsed stacks, for flame graphs",
 	.options = options,
 	.open = collapsed_open,
-	.write = collapsed_write,
+	.write = stacktree_sink_write,
 	.finish = collapsed_finish,
-	.omission = collapsed_omission,
+	.omission = stacktree_sink_omission,
 	.free = collapsed_free,
 	.takes_stated = true,
 	.writes_last = true,

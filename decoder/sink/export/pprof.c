@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decoder/sink/callfeed.h"
 #include "decoder/sink/export/stacktree.h"
 #include "decoder/sink/gzip.h"
 #include "decoder/sink/output.h"
@@ -87,10 +86,9 @@ enum {
 #define FIELDS_SIZE ((size_t)64 << 10) /* bytes that are compressed together */
 
 struct pprof {
+	struct stacktree tree; /* comes first */
 	const struct ptd_info *info;
 	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
-	struct callfeed feed;
-	struct stacktree tree;
 
 	/* Made at the end. */
 	struct gzip *gzip;
@@ -99,7 +97,6 @@ struct pprof {
 	VEC(const char *) texts;          /* those with numbers from _TEXTS on; borrowed */
 	struct map files;                 /* numbers of texts by the decoder's string */
 	struct map objects;               /* ids of objects that were written */
-	char omission[STACKTREE_OMISSION_MAX];
 };
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -334,7 +331,7 @@ static int put_functions(struct pprof *pprof)
 	size_t n;
 	int r = 0;
 
-	functions = ptd_calls_functions(pprof->feed.layer, &n);
+	functions = ptd_calls_functions(pprof->tree.feed.layer, &n);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = put_function(pprof, functions[i]);
 	return r;
@@ -354,7 +351,6 @@ static void pprof_free(void *state)
 	map_deinit(&pprof->files);
 	map_deinit(&pprof->objects);
 	stacktree_deinit(&pprof->tree);
-	callfeed_deinit(&pprof->feed);
 	free(pprof);
 }
 
@@ -372,7 +368,7 @@ static int pprof_open(const struct ptd_sink_config *config, struct ptd_output *o
 	pprof->inner = output_memory();
 	if (config->positions != PTD_SHOW_NO_POSITIONS)
 		pprof->decoder = config->decoder;
-	r = callfeed_init(&pprof->feed, config->info);
+	r = stacktree_open(&pprof->tree, config->info);
 	if (r == 0)
 		r = gzip_new(output, &pprof->gzip);
 	if (r < 0) {
@@ -383,21 +379,10 @@ static int pprof_open(const struct ptd_sink_config *config, struct ptd_output *o
 	return 0;
 }
 
-static int pprof_write(void *state, const struct ptd_batch *batch, const void *bytes,
-		       size_t n_bytes, struct ptd_output *output)
-{
-	struct pprof *pprof = state;
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return stacktree_take(&pprof->tree, &pprof->feed, batch);
-}
-
 static int pprof_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct pprof *pprof = state;
-	int r = stacktree_end(&pprof->tree, &pprof->feed);
+	int r = stacktree_end(&pprof->tree);
 
 	(void)stats;
 	(void)output;
@@ -414,21 +399,14 @@ static int pprof_finish(void *state, const struct ptd_stats *stats, struct ptd_o
 	return r < 0 ? r : gzip_finish(pprof->gzip);
 }
 
-static const char *pprof_omission(void *state)
-{
-	struct pprof *pprof = state;
-
-	return stacktree_omission(&pprof->tree, pprof->omission);
-}
-
 const struct ptd_sink_ops sink_pprof = {
 	.size = sizeof(sink_pprof),
 	.name = "pprof",
 	.help = "what was spent on which stack, for Go's pprof",
 	.open = pprof_open,
-	.write = pprof_write,
+	.write = stacktree_sink_write,
 	.finish = pprof_finish,
-	.omission = pprof_omission,
+	.omission = stacktree_sink_omission,
 	.free = pprof_free,
 	.takes_stated = true,
 	.writes_last = true,

@@ -22,6 +22,7 @@ void stacktree_deinit(struct stacktree *tree)
 	vec_deinit(&tree->names);
 	map_deinit(&tree->names_by_hash);
 	map_deinit(&tree->children);
+	callfeed_deinit(&tree->feed);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------ */
@@ -380,12 +381,19 @@ int stacktree_finish(struct stacktree *tree)
 	return join_parts(tree);
 }
 
-static int take_calls(struct stacktree *tree, struct callfeed *feed)
+/* --- as a sink -------------------------------------------------------------------------------- */
+
+int stacktree_open(struct stacktree *tree, const struct ptd_info *info)
+{
+	return callfeed_init(&tree->feed, info);
+}
+
+static int take_calls(struct stacktree *tree)
 {
 	struct callfeed_item item;
 	int r;
 
-	while ((r = callfeed_next(feed, &item)) == 0) {
+	while ((r = callfeed_next(&tree->feed, &item)) == 0) {
 		r = item.call ? stacktree_call(tree, item.thread, item.call) : 0;
 		if (r < 0)
 			return r;
@@ -393,32 +401,37 @@ static int take_calls(struct stacktree *tree, struct callfeed *feed)
 	return r == PTD_END ? 0 : r;
 }
 
-int stacktree_take(struct stacktree *tree, struct callfeed *feed, const struct ptd_batch *batch)
+int stacktree_end(struct stacktree *tree)
 {
-	const int r = callfeed_batch(feed, batch);
-
-	return r < 0 ? r : take_calls(tree, feed);
-}
-
-int stacktree_end(struct stacktree *tree, struct callfeed *feed)
-{
-	int r = callfeed_finish(feed);
+	int r = callfeed_finish(&tree->feed);
 
 	if (r == 0)
-		r = take_calls(tree, feed);
+		r = take_calls(tree);
 	return r < 0 ? r : stacktree_finish(tree);
 }
 
-const char *stacktree_omission(const struct stacktree *tree,
-			       char ret_text[static STACKTREE_OMISSION_MAX])
+int stacktree_sink_write(void *state, const struct ptd_batch *batch, const void *bytes,
+			 size_t n_bytes, struct ptd_output *output)
 {
+	struct stacktree *tree = state;
+	const int r = callfeed_batch(&tree->feed, batch);
+
+	(void)bytes;
+	(void)n_bytes;
+	(void)output;
+	return r < 0 ? r : take_calls(tree);
+}
+
+const char *stacktree_sink_omission(void *state)
+{
+	struct stacktree *tree = state;
 	const uint64_t n = tree->n_left_out;
 
 	if (n == 0)
 		return NULL;
-	(void)snprintf(ret_text, STACKTREE_OMISSION_MAX,
+	(void)snprintf(tree->omission, sizeof(tree->omission),
 		       "there are too many different stacks: %" PRIu64
 		       " call%s counted with the function that made %s",
 		       n, n == 1 ? " is" : "s are", n == 1 ? "it" : "them");
-	return ret_text;
+	return tree->omission;
 }

@@ -25,6 +25,7 @@
 #include "base/base.h"
 #include "decoder/sink/callfeed.h"
 #include "ptd/calls.h"
+#include "ptd/sink.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -74,6 +75,10 @@ struct stacktree {
 	struct map names_by_hash;
 
 	uint64_t n_left_out; /* calls that have no node */
+
+	/* Of stacktree_open(). */
+	struct callfeed feed;
+	char omission[160];
 };
 
 void stacktree_deinit(struct stacktree *tree);
@@ -82,22 +87,27 @@ void stacktree_deinit(struct stacktree *tree);
 _must_check_ int stacktree_call(struct stacktree *tree, const struct ptd_call_thread *thread,
 				const struct ptd_call *call);
 
-/* Count the calls of the batch, by @feed. Return: 0 or -ENOMEM. */
-_must_check_ int stacktree_take(struct stacktree *tree, struct callfeed *feed,
-				const struct ptd_batch *batch);
-
 /*
- * The stream is over: make one tree. Each node stands behind its parent.
+ * All functions are left: make one tree. Each node stands behind its parent.
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int stacktree_end(struct stacktree *tree, struct callfeed *feed);
-
-/* For stacktree_end(), and for tests: all functions are left. Return: 0 or -ENOMEM. */
 _must_check_ int stacktree_finish(struct stacktree *tree);
 
-#define STACKTREE_OMISSION_MAX 160
+/* --- as a sink -------------------------------------------------------------------------------- */
 
-/* Write what was left out at @ret_text. Return: @ret_text; NULL: nothing was left out. */
-const char *stacktree_omission(const struct stacktree *tree,
-			       char ret_text[static STACKTREE_OMISSION_MAX]);
+/*
+ * For sinks that write the tree at the end and nothing else: @tree, which is zero, is the first
+ * member of their state. @info is borrowed until stacktree_deinit().
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int stacktree_open(struct stacktree *tree, const struct ptd_info *info);
+
+/* The stream is over: make one tree, as stacktree_finish() does. Return: 0 or -ENOMEM. */
+_must_check_ int stacktree_end(struct stacktree *tree);
+
+/* Members of these sinks' struct ptd_sink_ops. */
+int stacktree_sink_write(void *state, const struct ptd_batch *batch, const void *bytes,
+			 size_t n_bytes, struct ptd_output *output);
+const char *stacktree_sink_omission(void *state);
