@@ -48,6 +48,12 @@ streams() {
 	[[ ! -x ${PTD_OVNI:-}/ovniemu ]] || emulate "$1"
 }
 
+# written NAME OPTION...: ptdecode writes what the options say; gaps are no failure.
+written() {
+	"$T/decode" "${@:2}" "$T/$1" 2>"$T/err"
+	[[ $? == [03] ]] || { cat "$T/err"; fail "$1: ptdecode"; }
+}
+
 # exports NAME: the exports of the recording, of the last instructions that have calls_max calls or fewer.
 exports() {
 	local name=$1 last=20000000 n
@@ -61,11 +67,12 @@ print(json.load(open(sys.argv[1]))["calls"])' "$T/$name.functions")
 	done
 	printf '#!/bin/sh\nexec "%s" --last %s "$@"\n' "$O/ptdecode" $last >"$T/decode"
 	chmod +x "$T/decode"
-	"$T/decode" -f calls:json -o "$T/$name.rows" -f fxt -o "$T/$name.fxt" -f chrome -o "$T/$name.json" \
+	# One run writes eight formats at most.
+	written "$name" -f calls:json -o "$T/$name.rows" -f fxt -o "$T/$name.fxt" -f chrome -o "$T/$name.json" \
 		-f speedscope -o "$T/$name.speedscope.json" -f pprof -o "$T/$name.pprof" \
-		-f collapsed -o "$T/$name.collapsedstack.txt" -f callgrind -o "$T/$name.callgrind" -f html -o "$T/$name.html" \
-		-f xray -o "$T/$name.xray" -f ovni -o "$T/$name.v3" -f ovni:version=1 -o "$T/$name.v1" "$T/$name" 2>"$T/err"
-	[[ $? == [03] ]] || { cat "$T/err"; fail "$name: ptdecode"; }
+		-f collapsed -o "$T/$name.collapsedstack.txt" -f callgrind -o "$T/$name.callgrind"
+	written "$name" -f html -o "$T/$name.html" -f xray -o "$T/$name.xray" -f ovni -o "$T/$name.v3" \
+		-f ovni:version=1 -o "$T/$name.v1"
 	checked "$name" fxt "$T/$name.fxt" "${perfetto[@]}"
 	checked "$name" chrome "$T/$name.json" "${perfetto[@]}"
 	checked "$name" speedscope "$T/$name.speedscope.json" "${speedscope[@]}"
