@@ -179,8 +179,8 @@ _must_check_ int viewtracks_finish(struct viewtracks *tracks);
 /* --- as a sink -------------------------------------------------------------------------------- */
 
 /*
- * For sinks that show the tracks and nothing else: @tracks is the first member of their state, which
- * @ops get. @info is borrowed until viewtracks_deinit().
+ * For sinks that show the tracks and nothing else: @tracks is the first member of their state,
+ * which @ops get. @info is borrowed until viewtracks_deinit().
  *
  * Return: 0 or -ENOMEM.
  */

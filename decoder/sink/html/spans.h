@@ -9,9 +9,9 @@
  *
  * Some SPANS_WHOLE spans that end last are kept as they are. When there are too many older ones,
  * those that are shorter than the resolution, and begin in the same step of that length, become one
- * span; the resolution is made twice as coarse until they are few enough. So the last moments of a trace are
- * shown in full, and what came before as it looks from afar. The stream has one stay on a CPU after
- * the other: what comes last need not end last.
+ * span; the resolution is made twice as coarse until they are few enough. So the last moments of a
+ * trace are shown in full, and what came before as it looks from afar. The stream has one stay on a
+ * CPU after the other: what comes last need not end last.
  *
  * Functions that were open before the first instruction of a part (of what lies between two gaps,
  * as a rule) are found late, and are given rows below 0. When the part has ended, its rows are
