@@ -15,7 +15,7 @@ ours=$(find "$O/daemon" "$O/decoder" "$O/ctl" -name '*.o' -print0 |
 	xargs -0 nm --defined-only --extern-only | awk '$2 == "T" { print $3 }' | sort -u)
 [[ -n $ours ]] || { echo "$O: no objects to learn the names of our functions from"; exit 1; }
 
-for file in ptd ptctl ptdecode ptd-emu.so ptd-emu-system.so libptd-dlfilter.so $(cd "$O" && echo libptdecode.so.*); do
+for file in ptd ptd-keeper ptctl ptdecode ptd-emu.so ptd-emu-system.so libptd-dlfilter.so $(cd "$O" && echo libptdecode.so.*); do
 	headers=$(readelf --wide --file-header --program-headers --dynamic "$O/$file") || exit 1
 	has() { grep -qE "$1" <<<"$headers" || echo "$O/$file: $2"; }
 	has '^ *GNU_RELRO' "no RELRO"

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Keeper
+ *
+ * Holds descriptors for ptd, so that the memory behind them outlives a ptd that is killed, restarted
+ * or upgraded. It serves one connection at a time; the next one waits. It serves processes of its
+ * own user only. When a connection has ended and no other comes in time, everything that is kept is
+ * closed: recorded instructions are not to stay in memory that no recorder owns.
+ */
+
+#include <sys/types.h>
+
+#include "base/base.h"
+
+struct keeper;
+
+/*
+ * @listen_fd: a SOCK_SEQPACKET socket that listens; the keeper's from now on
+ * @user: whose processes are served
+ * @seconds: for which the keeper waits for its first connection
+ *
+ * Return: 0, or -ENOMEM.
+ */
+_must_check_ int keeper_new(int listen_fd, uid_t user, unsigned seconds,
+			    struct keeper **ret_keeper);
+struct keeper *keeper_free(struct keeper *keeper);
+
+DEFINE_CLEANUP(struct keeper *, keeper_free);
+
+/* Serve until nobody has connected in time. Return: 0, or negative errno. */
+_must_check_ int keeper_run(struct keeper *keeper);

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/keeper/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "daemon/keeper/message.h"
+#include "util/fdpass.h"
+#include "util/vec.h"
+
+#define PROGRAM "ptd-keeper"
+
+/* A keeper that serves a ptd that is just ending answers when that has ended. */
+#define ANSWER_SECONDS 5
+#define START_TRIES    200u
+#define START_POLL_NS  5000000
+
+struct given {
+	struct keeper_message message;
+	int fd; /* the link's if the keeper gave it, or the source's */
+};
+
+struct keeperlink {
+	struct sockaddr_un address;
+	unsigned seconds;
+	int fd;                /* -1: not connected */
+	pid_t pid;             /* of the keeper that the link started; 0: none */
+	bool said;             /* that there is no keeper */
+	VEC(struct given) old; /* what an earlier ptd gave, and nobody has taken */
+	VEC(struct given) new;
+};
+
+static void forget_old(struct keeperlink *link)
+{
+	for (size_t i = 0; i < link->old.n; i++)
+		(void)fd_close(link->old.items[i].fd);
+	vec_deinit(&link->old);
+}
+
+/* Return: whether the keeper is one of our own user. */
+static bool is_ours(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+static int connect_keeper(struct keeperlink *link)
+{
+	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
+	_cleanup_(fd_closep) int fd = -1;
+
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
+	    connect(fd, (const struct sockaddr *)&link->address, sizeof(link->address)) < 0)
+		return -errno;
+	if (!is_ours(fd))
+		return -EPERM;
+	link->fd = fd;
+	fd = -1;
+	return 0;
+}
+
+/* Wait for an answer, and take what comes before it. */
+static int await_done(struct keeperlink *link)
+{
+	for (;;) {
+		struct keeper_message message;
+		int fd, r;
+
+		r = fdpass_receive(link->fd, &message, sizeof(message), &fd);
+		if (r == 0)
+			r = keeper_message_check(&message);
+		if (r == 0 && message.verb == KEEPER_KEPT && fd >= 0)
+			r = link->old.n < KEEPER_THINGS_MAX
+				? vec_push(&link->old, { .message = message, .fd = fd })
+				: -ENOSPC;
+		else if (r == 0 && message.verb == KEEPER_DONE && fd < 0)
+			return message.status;
+		else if (r == 0)
+			r = -EBADMSG;
+		if (r < 0) {
+			(void)fd_close(fd);
+			return r;
+		}
+	}
+}
+
+static int ask_keeper(struct keeperlink *link, const struct keeper_message *message, int fd)
+{
+	const int r = fdpass_send(link->fd, message, sizeof(*message), fd);
+
+	return r < 0 ? r : await_done(link);
+}
+
+static struct keeper_message request(enum keeper_verb verb, unsigned seconds)
+{
+	return (
+	    struct keeper_message){ .version = KEEPER_VERSION, .verb = verb, .seconds = seconds };
+}
+
+/* The connection is of no use any more. What cannot be kept now is given to the next keeper. */
+static void leave_keeper(struct keeperlink *link, int error)
+{
+	link->fd = fd_close(link->fd);
+	if (link->said)
+		return;
+	errno = -error;
+	log_warning("%s: the keeper is not there: the rings would not outlive ptd: %m",
+		    link->address.sun_path);
+	link->said = true;
+}
+
+/* --- a keeper of our own ---------------------------------------------------------------------- */
+
+/* Return: 0, and the path of the program beside this one, or where it is installed. */
+static int find_program(char ret_path[static PATH_MAX])
+{
+	char self[PATH_MAX], *slash;
+	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n < 0)
+		return -errno;
+	self[n] = 0;
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = 0;
+	if ((size_t)snprintf(ret_path, PATH_MAX, "%s/" PROGRAM, self) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	if (access(ret_path, X_OK) == 0)
+		return 0;
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = 0;
+	return (size_t)snprintf(ret_path, PATH_MAX, "%s/lib/ptd/" PROGRAM, self) >= PATH_MAX
+		   ? -ENAMETOOLONG
+		   : 0;
+}
+
+static int spawn_keeper(struct keeperlink *link, const char *path)
+{
+	char *const argv[] = { (char[]){ PROGRAM }, link->address.sun_path, NULL };
+	char *const environment[] = { NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t none;
+	int r;
+
+	sigemptyset(&none);
+	r = posix_spawn_file_actions_init(&files);
+	if (r)
+		return -r;
+	r = posix_spawnattr_init(&attributes);
+	if (r) {
+		(void)posix_spawn_file_actions_destroy(&files);
+		return -r;
+	}
+	/* Neither a Ctrl-C that is meant for ptd nor a pipe that ptd writes to concerns it. */
+	if ((r = posix_spawnattr_setflags(&attributes,
+					  POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK)) == 0 &&
+	    (r = posix_spawnattr_setsigmask(&attributes, &none)) == 0 &&
+	    (r = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0)) == 0 &&
+	    (r = posix_spawn_file_actions_adddup2(&files, 0, 1)) == 0 &&
+	    (r = posix_spawn_file_actions_adddup2(&files, 0, 2)) == 0)
+		r = posix_spawn(&link->pid, path, &files, &attributes, argv, environment);
+	(void)posix_spawnattr_destroy(&attributes);
+	(void)posix_spawn_file_actions_destroy(&files);
+	return -r;
+}
+
+static bool has_ended(struct keeperlink *link)
+{
+	if (link->pid > 0 && waitpid(link->pid, NULL, WNOHANG) != 0)
+		link->pid = 0;
+	return link->pid == 0;
+}
+
+static int start_keeper(struct keeperlink *link)
+{
+	char path[PATH_MAX], *slash = strrchr(link->address.sun_path, '/');
+	int r;
+
+	*slash = 0;
+	r = mkdir(link->address.sun_path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+	*slash = '/';
+	if (r == 0 && has_ended(link))
+		r = find_program(path);
+	if (r == 0 && link->pid == 0)
+		r = spawn_keeper(link, path);
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < START_TRIES; i++) {
+		r = connect_keeper(link);
+		if (r == 0 || has_ended(link))
+			break;
+		(void)nanosleep(&(struct timespec){ .tv_nsec = START_POLL_NS }, NULL);
+	}
+	return r;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static int open_link(struct keeperlink *link)
+{
+	int r = connect_keeper(link);
+
+	if ((r == -ENOENT || r == -ECONNREFUSED) && !getenv("NOTIFY_SOCKET"))
+		r = start_keeper(link);
+	return r;
+}
+
+/* A keeper that has nothing of us yet gets everything. */
+static int give_all(struct keeperlink *link)
+{
+	const struct keeper_message wait = request(KEEPER_WAIT, link->seconds);
+	int r = ask_keeper(link, &wait, -1);
+
+	for (size_t i = 0; r == 0 && i < link->new.n; i++)
+		r = ask_keeper(link, &link->new.items[i].message, link->new.items[i].fd);
+	return r;
+}
+
+int keeperlink_new(const char *runtime_dir, unsigned seconds, struct keeperlink **ret_link)
+{
+	const struct keeper_message give = request(KEEPER_GIVE, 0);
+	_cleanup_(keeperlink_freep) struct keeperlink *link = malloc(sizeof(*link));
+	char *path;
+
+	if (!link)
+		return -ENOMEM;
+	*link = (struct keeperlink){ .address = { .sun_family = AF_UNIX },
+				     .seconds = seconds,
+				     .fd = -1 };
+	path = link->address.sun_path;
+	if ((size_t)snprintf(path, sizeof(link->address.sun_path), "%s/keeper/socket",
+			     runtime_dir) >= sizeof(link->address.sun_path))
+		return -ENAMETOOLONG;
+	if (connect_keeper(link) == 0) {
+		const int r = ask_keeper(link, &give, -1);
+
+		if (r < 0) {
+			leave_keeper(link, r);
+			forget_old(link);
+		}
+	}
+	*ret_link = TAKE(link);
+	return 0;
+}
+
+struct keeperlink *keeperlink_free(struct keeperlink *link)
+{
+	if (!link)
+		return NULL;
+	forget_old(link);
+	vec_deinit(&link->new);
+	(void)fd_close(link->fd);
+	free(link);
+	return NULL;
+}
+
+int keeperlink_take(struct keeperlink *link, const char *name, const char *form)
+{
+	for (size_t i = 0; link && link->seconds > 0 && i < link->old.n; i++) {
+		struct given *given = &link->old.items[i];
+		const int fd = given->fd;
+
+		if (strcmp(given->message.name, name) != 0 ||
+		    strcmp(given->message.form, form) != 0)
+			continue;
+		*given = link->old.items[--link->old.n];
+		return fd;
+	}
+	return -1;
+}
+
+int keeperlink_keep(struct keeperlink *link, const char *name, const char *form, int fd)
+{
+	struct keeper_message message = request(KEEPER_KEEP, 0);
+
+	if (!link)
+		return 0;
+	(void)snprintf(message.name, sizeof(message.name), "%s", name);
+	(void)snprintf(message.form, sizeof(message.form), "%s", form);
+	return vec_push(&link->new, { .message = message, .fd = fd });
+}
+
+void keeperlink_settle(struct keeperlink *link)
+{
+	struct keeper_message drop = request(KEEPER_DROP, 0);
+	int r = 0;
+
+	/* What is kept anew takes the place of what had its name. */
+	for (size_t i = 0; r == 0 && link->fd >= 0 && i < link->old.n; i++) {
+		memcpy(drop.name, link->old.items[i].message.name, sizeof(drop.name));
+		r = ask_keeper(link, &drop, -1);
+	}
+	forget_old(link);
+	if (r < 0)
+		leave_keeper(link, r);
+	if (link->seconds == 0 || link->new.n == 0) {
+		link->fd = fd_close(link->fd);
+		return;
+	}
+	if (link->fd < 0)
+		r = open_link(link);
+	if (r == 0)
+		r = give_all(link);
+	if (r < 0)
+		leave_keeper(link, r);
+}
+
+void keeperlink_set_seconds(struct keeperlink *link, unsigned seconds)
+{
+	const struct keeper_message wait = request(KEEPER_WAIT, seconds);
+	int r = 0;
+
+	link->seconds = seconds;
+	if (link->fd >= 0)
+		r = ask_keeper(link, &wait, -1);
+	if (r < 0)
+		leave_keeper(link, r);
+	else if (seconds == 0)
+		link->fd = fd_close(link->fd);
+}
+
+void keeperlink_look_after(struct keeperlink *link)
+{
+	struct pollfd wanted = { .fd = link->fd };
+	int r = 0;
+
+	(void)has_ended(link);
+	if (link->seconds == 0 || link->new.n == 0)
+		return;
+	if (link->fd >= 0 && poll(&wanted, 1, 0) == 0)
+		return;
+	link->fd = fd_close(link->fd);
+	r = open_link(link);
+	if (r == 0)
+		r = give_all(link);
+	if (r < 0)
+		leave_keeper(link, r);
+	else
+		link->said = false;
+}
