@@ -249,6 +249,8 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             $(foreach e,$(wildcard examples/*),644:$e:share/doc/ptd/$e) \
             $(foreach h,$(wildcard include/ptd/*.h),644:$h:$h) \
             644:systemd/ptd.service:lib/systemd/system/ptd.service \
+            755:$(O)/ptd-keeper:lib/ptd/ptd-keeper \
+            644:systemd/ptd-keeper.service:lib/systemd/system/ptd-keeper.service \
             644:systemd/ptd.socket:lib/systemd/system/ptd.socket \
             644:systemd/ptd-metrics.socket:lib/systemd/system/ptd-metrics.socket \
             644:systemd/ptd-metrics@.service:lib/systemd/system/ptd-metrics@.service \
@@ -274,6 +276,7 @@ install: all ## programs, plugin, library, headers, manual pages, completions, u
 		$(DESTDIR)$(prefix)/$(libdir)/pkgconfig/ptdecode.pc
 	sed -i 's|^\(Exec[A-Z][a-z]*\)=/usr/|\1=$(prefix)/|' \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service \
+		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-keeper.service \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-metrics@.service \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-snapshot@.service
 	[ -e $(DESTDIR)/etc/ptd/ptd.conf ] || \

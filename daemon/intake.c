@@ -15,6 +15,7 @@
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/journal.h"
+#include "daemon/source/kept.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/scanner.h"
 #include "daemon/tasks/sideband.h"
@@ -244,6 +245,9 @@ void intake_drain(struct intake *intake)
 	say_storm(intake);
 	if (intake->code)
 		drain_code(intake);
+	sideband_publish(intake->sideband);
+	if (source->ops->give_room)
+		source->ops->give_room(source);
 	note_epoch(intake, moment);
 	scanner_check(intake->scanner);
 	if (r < 0 && !intake->said_lost) {
@@ -370,6 +374,30 @@ static int watch_source(struct intake *intake)
 	return r < 0 ? r : 0;
 }
 
+/* Go on from where the process before us was. */
+static int resume_intake(struct intake *intake)
+{
+	struct sideband_view view;
+	int r;
+
+	r = sideband_resume(intake->sideband);
+	if (r == -EBADMSG) {
+		log_warning("the task records of the ptd that ran before make no sense: what ran "
+			    "before cannot be decoded");
+		r = 0;
+	}
+	if (r == 0)
+		r = sideband_view_init(intake->sideband, &view);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < view.n_spans; i++)
+		store_mapped(intake, view.spans[i].pos, cursor_left(&view.spans[i]));
+	sideband_view_deinit(&view);
+	if (intake->code)
+		codestore_lose(intake->code);
+	return intake_expect(intake);
+}
+
 /* Scan the existing tasks as soon as the event loop runs. */
 static int make_scanner(struct intake *intake)
 {
@@ -403,10 +431,13 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 		r = codestore_new(options->code_max, &intake->code);
 	if (r == 0)
 		r = watch_source(intake);
+	if (r == 0 && source->kept && kept_is_resumed(source->kept))
+		r = resume_intake(intake);
 	if (r == 0)
 		r = make_scanner(intake);
 	if (r < 0)
 		return r;
+	sideband_publish(intake->sideband);
 	*ret_intake = TAKE(intake);
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include "daemon/control/listen.h"
 #include "daemon/control/server.h"
 #include "daemon/intake.h"
+#include "daemon/keeper/link.h"
 #include "daemon/notify.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/objectstore.h"
@@ -47,6 +48,7 @@ struct manager {
 	void *userdata; /* of load_config(), borrowed */
 	struct notify notify;
 
+	struct keeperlink *keeper;
 	struct source *source;
 	struct spool *spool;
 	struct objectstore *store;
@@ -111,6 +113,7 @@ static int on_tick(sd_event_source *timer, uint64_t usec, void *userdata)
 
 	(void)usec;
 	m->source->ops->look_after(m->source);
+	keeperlink_look_after(m->keeper);
 	say_status(m);
 	(void)sd_event_source_set_time_relative(timer, TICK_US);
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
@@ -351,6 +354,7 @@ static int read_settings(struct manager *m)
 	}
 	objectstore_set_limits(m->store, &m->retention.limits);
 	sideband_set_max(intake_sideband(m->intake), m->config.sideband_max);
+	keeperlink_set_seconds(m->keeper, m->config.keep_rings);
 	if (intake_code(m->intake))
 		codestore_set_max(intake_code(m->intake), m->config.mem_max);
 	enforce_limits(m);
@@ -488,7 +492,10 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 	m->config = *options->config;
 	m->load_config = options->load_config;
 	m->userdata = options->userdata;
-	r = source_new(&m->config, &m->source);
+	r = keeperlink_new(options->runtime_dir, m->config.keep_rings, &m->keeper);
+	if (r < 0)
+		return log_error_errno(r, "%s/keeper: cannot be used: %m", options->runtime_dir);
+	r = source_new(&m->config, m->keeper, &m->source);
 	if (r == 0)
 		r = check_kernel_code(m->source);
 	if (r < 0)
@@ -509,6 +516,7 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 	r = open_control(m, options->runtime_dir);
 	if (r < 0)
 		return r;
+	keeperlink_settle(m->keeper);
 	*ret_manager = TAKE(m);
 	return 0;
 }
@@ -531,6 +539,7 @@ struct manager *manager_free(struct manager *manager)
 	(void)spool_free(manager->spool);
 	if (manager->source)
 		(void)manager->source->ops->free(manager->source);
+	(void)keeperlink_free(manager->keeper);
 	sd_event_source_disable_unref(manager->tick_timer);
 	sd_event_source_disable_unref(manager->expire_timer);
 	(void)sd_event_unref(manager->event);

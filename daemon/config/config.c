@@ -17,6 +17,7 @@
 
 #define FILE_MAX    ((size_t)1 << 20)
 #define LINE_MAX_   1024u
+#define SECONDS_MAX 86400u
 #define RING_MIN    UINT64_C(4096)
 #define SPACE_CHARS " \t\r"
 
@@ -30,6 +31,7 @@ void config_init(struct config *ret_config)
 		.jit_max = UINT64_C(256) << 20,
 		.mem_max = UINT64_C(64) << 20,
 		.sideband_max = UINT64_C(64) << 20,
+		.keep_rings = 30,
 		.max_use = { .percent = 10 },
 		.keep_free = { .percent = 15 },
 	};
@@ -187,6 +189,20 @@ static int set_cpus(const struct where *where, const char *value, void *field)
 	return 0;
 }
 
+static int set_seconds(const struct where *where, const char *value, void *field)
+{
+	const char *rest;
+	uint64_t n;
+
+	if (parse_number(value, &n, &rest) < 0 || *rest || n > SECONDS_MAX) {
+		complain(where, "\"%s\" is not a number of seconds from 0 to %u, ignoring", value,
+			 SECONDS_MAX);
+		return -EINVAL;
+	}
+	*(uint32_t *)field = (uint32_t)n;
+	return 0;
+}
+
 /* Return: the index of @word among @names, or -EINVAL. */
 static int find_word(const char *word, const char *const *names, size_t n)
 {
@@ -271,6 +287,7 @@ static const struct key {
 	KEY("SidebandMax", set_size, sideband_max, true),
 	KEY("JitMax", set_size, jit_max, true),
 	KEY("MemMax", set_size, mem_max, true),
+	KEY("KeepRings", set_seconds, keep_rings, true),
 	KEY("MaxUse", set_limit, max_use, true),
 	KEY("KeepFree", set_limit, keep_free, true),
 	KEY("MaxAge", set_span, max_age_ns, true),

@@ -49,8 +49,9 @@ struct config {
 	uint64_t switch_size;
 	uint64_t task_size;
 	uint64_t sideband_max;
-	uint64_t jit_max; /* bytes of jitdumps in one snapshot */
-	uint64_t mem_max; /* bytes of anonymous code in one snapshot */
+	uint64_t jit_max;    /* bytes of jitdumps in one snapshot */
+	uint64_t mem_max;    /* bytes of anonymous code in one snapshot */
+	uint32_t keep_rings; /* seconds for which the keeper keeps the rings; 0: it does not */
 	struct config_limit max_use;
 	struct config_limit keep_free;
 	uint64_t max_age_ns; /* of a snapshot; 0: no limit */

@@ -4,10 +4,11 @@
 /*
  * Keeper
  *
- * Holds descriptors for ptd, so that the memory behind them outlives a ptd that is killed, restarted
- * or upgraded. It serves one connection at a time; the next one waits. It serves processes of its
- * own user only. When a connection has ended and no other comes in time, everything that is kept is
- * closed: recorded instructions are not to stay in memory that no recorder owns.
+ * Holds descriptors for ptd, so that the memory behind them outlives a ptd that is killed,
+ * restarted or upgraded. It serves one connection at a time; the next one waits. It serves
+ * processes of its own user only. When a connection has ended and no other comes in time,
+ * everything that is kept is closed: recorded instructions are not to stay in memory that no
+ * recorder owns.
  */
 
 #include <sys/types.h>

@@ -56,6 +56,28 @@ static int listen_at(const char *path)
 	return taken;
 }
 
+/* Say to the service manager, if there is one, that ptd can connect: sd_notify(3). */
+static void say_ready(void)
+{
+	static const char ready[] = "READY=1";
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *path = getenv("NOTIFY_SOCKET");
+	_cleanup_(fd_closep) int fd = -1;
+	size_t size;
+
+	if (!path || (path[0] != '/' && path[0] != '@') ||
+	    (size = strlen(path)) >= sizeof(address.sun_path))
+		return;
+	memcpy(address.sun_path, path, size);
+	if (path[0] == '@')
+		address.sun_path[0] = 0;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0)
+		(void)sendto(fd, ready, strlen(ready), MSG_NOSIGNAL,
+			     (const struct sockaddr *)&address,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size));
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_(keeper_freep) struct keeper *keeper = NULL;
@@ -82,6 +104,7 @@ int main(int argc, char **argv)
 		(void)log_error_errno(r, "%s: cannot listen there: %m", argv[1]);
 		return EXIT_FAILURE;
 	}
+	say_ready();
 	r = keeper_run(keeper);
 	(void)unlink(argv[1]);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -4,8 +4,8 @@
 /*
  * Keeper message
  *
- * What ptd and its keeper say to each other: messages of one size over a SOCK_SEQPACKET socket, each
- * with at most one descriptor. ptd asks, and the keeper answers each request with one
+ * What ptd and its keeper say to each other: messages of one size over a SOCK_SEQPACKET socket,
+ * each with at most one descriptor. ptd asks, and the keeper answers each request with one
  * KEEPER_DONE; before that, KEEPER_GIVE is answered with one KEEPER_KEPT for each thing that is
  * kept.
  */

@@ -66,13 +66,18 @@ static uint64_t started(uint32_t pid)
 	return t;
 }
 
+uint64_t poolwriters_birth(void)
+{
+	return started((uint32_t)getpid());
+}
+
 /* May @pid be a program that was given the pool? What cannot be known is believed of those that are
- * no older than we are. */
+ * no older than who made the pool. */
 static bool may_write(const struct poolwriters *w, uint32_t pid)
 {
 	const int r = has_pool(w, pid);
 
-	return r == -EACCES || r == -EPERM ? started(pid) >= started((uint32_t)getpid()) : r > 0;
+	return r == -EACCES || r == -EPERM ? started(pid) >= w->born : r > 0;
 }
 
 void poolwriters_note(struct poolwriters *writers, uint32_t pid, unsigned *n_checks)

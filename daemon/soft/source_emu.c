@@ -2,11 +2,15 @@
 
 #include "daemon/soft/source_emu.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -14,8 +18,11 @@
 #include "base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/emu/pool.h"
+#include "daemon/keeper/link.h"
+#include "daemon/keeper/message.h"
 #include "daemon/soft/emuterms.h"
 #include "daemon/soft/poolwriters.h"
+#include "daemon/source/kept.h"
 #include "daemon/source/ring.h"
 #include "daemon/tasks/tasks.h"
 #include "record/codec.h"
@@ -63,7 +70,6 @@ struct source_emu {
 	int fd;
 	uint8_t *map;
 	size_t map_size;
-	uint64_t task_tail, code_tail;
 	struct held held[EMU_CPUS_MAX];
 	struct poolwriters writers; /* seen in task records */
 	bool said_code_lost, said_exhausted;
@@ -93,6 +99,12 @@ static struct emu_pool *pool(const struct source_emu *e)
 static struct emu_cpu *cpu_at(const struct source_emu *e, uint32_t cpu)
 {
 	return (struct emu_cpu *)(e->map + emu_cpu_offset(&e->layout, cpu));
+}
+
+/* What is to be kept of the source. */
+static struct kept_state *state_of(const struct source_emu *e)
+{
+	return kept_draft(e->source.kept);
 }
 
 static uint64_t bytes_held(const struct source_emu *e)
@@ -367,11 +379,21 @@ static int copy_events(struct source *source, uint32_t cpu, uint64_t since_ns,
 	return 0;
 }
 
+static void keep_writers(struct source_emu *e)
+{
+	struct kept_state *state = state_of(e);
+
+	static_assert(sizeof(e->writers.pids) == sizeof(state->writers), "all of them are kept");
+	state->n_writers = (uint32_t)e->writers.n;
+	memcpy(state->writers, e->writers.pids, sizeof(state->writers));
+}
+
 static int drain_tasks(struct source_emu *e, uint8_t **ret_bytes, size_t *ret_size)
 {
 	const uint64_t head = atomic_load_explicit(&pool(e)->task_head, memory_order_acquire);
-	const bool sane = head - e->task_tail <= e->layout.task_size;
-	const size_t n = sane ? (size_t)(head - e->task_tail) : 0;
+	const uint64_t tail = state_of(e)->task_tail;
+	const bool sane = head - tail <= e->layout.task_size;
+	const size_t n = sane ? (size_t)(head - tail) : 0;
 	const size_t room = n + RECORD_OWN_MAX;
 	_cleanup_(freep) uint8_t *bytes = malloc(room);
 	struct trailer trailer;
@@ -386,14 +408,14 @@ static int drain_tasks(struct source_emu *e, uint8_t **ret_bytes, size_t *ret_si
 		return -ENOMEM;
 
 	/* Copied first and judged then, so that what was judged cannot change. */
-	v = ring_span(e->map + emu_task_offset(&e->layout), e->layout.task_size, e->task_tail, n);
+	v = ring_span(e->map + emu_task_offset(&e->layout), e->layout.task_size, tail, n);
 	ring_copy(&v, 0, n, bytes);
 	c = cursor_from(bytes, n);
-	e->task_tail = head;
-	atomic_store_explicit(&pool(e)->task_tail, head, memory_order_release);
+	state_of(e)->task_tail = head;
 
 	while ((r = record_next(&c, &record)) == 0)
 		poolwriters_note(&e->writers, record.trailer.pid, &n_checks);
+	keep_writers(e);
 	whole = n - cursor_left(&c);
 	if (r < 0 || !sane) {
 		trailer = record_trailer(0, 0, now_ns());
@@ -409,18 +431,17 @@ static int drain_tasks(struct source_emu *e, uint8_t **ret_bytes, size_t *ret_si
 static int drain_code(struct source_emu *e, uint8_t **ret_bytes, size_t *ret_size)
 {
 	const uint64_t head = atomic_load_explicit(&pool(e)->code_head, memory_order_acquire);
-	const uint64_t tail = e->code_tail, size = e->layout.code_size;
+	const uint64_t tail = state_of(e)->code_tail, size = e->layout.code_size;
 	const bool sane = head - tail <= size;
 	const size_t n = sane ? (size_t)(head - tail) : 0;
 	uint8_t *bytes = sane ? malloc(n + 1) : NULL;
 	struct source_view v;
 
-	e->code_tail = head;
+	state_of(e)->code_tail = head;
 	if (bytes) {
 		v = ring_span(e->map + emu_code_offset(&e->layout), size, tail, n);
 		ring_copy(&v, 0, n, bytes);
 	}
-	atomic_store_explicit(&pool(e)->code_tail, head, memory_order_release);
 	if (!bytes)
 		return sane ? -ENOMEM : -EBADMSG;
 	*ret_bytes = bytes;
@@ -435,6 +456,15 @@ static int drain(struct source *source, enum source_stream stream, uint8_t **ret
 
 	return stream == SOURCE_CODE ? drain_code(e, ret_bytes, ret_size)
 				     : drain_tasks(e, ret_bytes, ret_size);
+}
+
+/* If we are killed before this, the next process drains the same bytes again. */
+static void give_room(struct source *source)
+{
+	const struct source_emu *e = emu(source);
+
+	atomic_store_explicit(&pool(e)->task_tail, state_of(e)->task_tail, memory_order_release);
+	atomic_store_explicit(&pool(e)->code_tail, state_of(e)->code_tail, memory_order_release);
 }
 
 /* The programs name each task from its beginning; /proc would show QEMU in their place. */
@@ -509,6 +539,7 @@ static struct source *emu_free(struct source *source)
 	if (e->map)
 		(void)munmap(e->map, e->map_size);
 	e->fd = fd_close(e->fd);
+	e->source.kept = kept_free(e->source.kept);
 	(void)pthread_mutex_destroy(&e->lock);
 	free(e);
 	return NULL;
@@ -519,6 +550,7 @@ static const struct source_ops emu_ops = {
 	.look_after = look_after,
 	.pause = refuse_pause,
 	.drain = drain,
+	.give_room = give_room,
 	.tasks = tasks,
 	.aux_room = aux_room,
 	.hold = hold,
@@ -529,26 +561,120 @@ static const struct source_ops emu_ops = {
 	.free = emu_free,
 };
 
+#define SEALS (F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
+
 static int map_pool(struct source_emu *e)
 {
-	static const char name[] = "ptd-pool";
-	void *map;
+	void *map = mmap(NULL, e->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, e->fd, 0);
 
-	e->map_size = emu_pool_size(&e->layout);
-	e->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (e->fd < 0 || ftruncate(e->fd, (off_t)e->map_size) < 0)
-		return -errno;
-	/* Without the seals a traced program could shrink it, and kill us by SIGBUS. */
-	if (fcntl(e->fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-		return -errno;
-	map = mmap(NULL, e->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, e->fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
 	e->map = map;
 	return 0;
 }
 
-int source_emu_new(const struct config *config, struct source **ret_source)
+static int make_pool(struct source_emu *e)
+{
+	static const char name[] = "ptd-pool";
+	int r;
+
+	e->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (e->fd < 0 || ftruncate(e->fd, (off_t)e->map_size) < 0)
+		return -errno;
+	/* Without the seals a traced program could shrink it, and kill us by SIGBUS. */
+	if (fcntl(e->fd, F_ADD_SEALS, SEALS) < 0)
+		return -errno;
+	r = map_pool(e);
+	if (r == 0)
+		r = kept_new(&e->source.kept);
+	if (r == 0)
+		state_of(e)->born = e->writers.born = poolwriters_birth();
+	return r;
+}
+
+/* How the pool and the kept state are laid out, and what else of the settings is in them. */
+static void write_form(const struct emu_pool_layout *l, char ret_form[static KEEPER_FORM_SIZE])
+{
+	(void)snprintf(ret_form, KEEPER_FORM_SIZE,
+		       "emu pool=%u kept=%u.%zu cpus=%" PRIu32 ",%" PRIu32 " aux=%" PRIu64
+		       " switch=%" PRIu64 " event=%" PRIu64 " task=%" PRIu64 " code=%" PRIu64
+		       " psb=%" PRIu32 " quantum=%" PRIu32 " compression=%d,%d mtc=%d,%u cyc=%d",
+		       EMU_POOL_VERSION, KEPT_VERSION, sizeof(struct kept_state), l->n_cpus,
+		       l->n_busy_max, l->aux_size, l->switch_size, l->event_size, l->task_size,
+		       l->code_size, l->psb_period, l->quantum_us, l->return_compression,
+		       l->long_tnt, l->timing.mtc, l->timing.mtc_period, l->timing.cyc);
+}
+
+static bool is_pool(const struct source_emu *e, int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (uint64_t)st.st_size == e->map_size &&
+	       ((unsigned)fcntl(fd, F_GET_SEALS) & SEALS) == SEALS;
+}
+
+/* Go on with the pool of an earlier process. Return: 0; -ENOENT if there is none; or negative
+ * errno. */
+static int resume_pool(struct source_emu *e, struct keeperlink *link, const char *form)
+{
+	_cleanup_(fd_closep) int fd = keeperlink_take(link, "pool", form),
+				 kept_file = keeperlink_take(link, "state", form);
+	const struct kept_state *state;
+	int r;
+
+	if (fd < 0 || kept_file < 0)
+		return -ENOENT;
+	if (!is_pool(e, fd))
+		return -EBADMSG;
+	r = kept_resume(kept_file, &e->source.kept);
+	if (r < 0)
+		return r;
+	kept_file = -1;
+	state = state_of(e);
+	e->writers.born = state->born;
+	e->writers.n = state->n_writers < KEPT_WRITERS_MAX ? state->n_writers : KEPT_WRITERS_MAX;
+	memcpy(e->writers.pids, state->writers, sizeof(e->writers.pids));
+	atomic_store(&e->timing, state->timing);
+	e->fd = fd;
+	fd = -1;
+	return map_pool(e);
+}
+
+/* Forget what could not be taken over. */
+static void drop_pool(struct source_emu *e)
+{
+	e->fd = fd_close(e->fd);
+	e->source.kept = kept_free(e->source.kept);
+	e->writers = (struct poolwriters){};
+	atomic_store(&e->timing, false);
+}
+
+static int open_pool(struct source_emu *e, struct keeperlink *link)
+{
+	char form[KEEPER_FORM_SIZE];
+	int r;
+
+	write_form(&e->layout, form);
+	e->map_size = emu_pool_size(&e->layout);
+	r = resume_pool(e, link, form);
+	if (r == 0) {
+		log_notice("took over the rings of the ptd that ran before");
+	} else {
+		if (r != -ENOENT) {
+			errno = -r;
+			log_warning("cannot take over the rings of the ptd that ran before: %m");
+		}
+		drop_pool(e);
+		r = make_pool(e);
+	}
+	if (r < 0)
+		return r;
+	e->writers.pool_fd = e->fd;
+	r = keeperlink_keep(link, "pool", form, e->fd);
+	return r < 0 ? r : keeperlink_keep(link, "state", form, kept_fd(e->source.kept));
+}
+
+int source_emu_new(const struct config *config, struct keeperlink *link, struct source **ret_source)
 {
 	struct source_emu *e;
 	int r;
@@ -570,12 +696,11 @@ int source_emu_new(const struct config *config, struct source **ret_source)
 	};
 	e->source.n_cpus = e->layout.n_cpus;
 
-	r = map_pool(e);
+	r = open_pool(e, link);
 	if (r < 0) {
 		(void)emu_free(&e->source);
 		return r;
 	}
-	e->writers.pool_fd = e->fd;
 	pool(e)->header.magic = EMU_POOL_MAGIC;
 	pool(e)->header.version = EMU_POOL_VERSION;
 	pool(e)->header.layout = e->layout;
@@ -618,8 +743,12 @@ int source_emu_share(struct source *source, bool timing)
 
 	if (source->ops != &emu_ops)
 		return -EOPNOTSUPP;
-	if (timing)
+	if (timing) {
 		atomic_store(&e->timing, true);
+		state_of(e)->timing = true;
+		/* The program may write such packets before anything else is published. */
+		kept_publish(e->source.kept);
+	}
 	make_bookmark(e);
 	return e->fd;
 }

@@ -14,14 +14,18 @@
 #include "daemon/source/source.h"
 
 struct config;
+struct keeperlink;
 
 /*
- * Make the pool, and the source that owns it.
+ * Make the pool, and the source that owns it; or go on with the pool that @link, which may be NULL,
+ * has from an earlier process, if its layout is what the settings ask for. The keeper gets the
+ * pool.
  *
  * Return: 0; -EOPNOTSUPP if PT= turns off TSC packets, which the software source always writes; or
  *         negative errno.
  */
-_must_check_ int source_emu_new(const struct config *config, struct source **ret_source);
+_must_check_ int source_emu_new(const struct config *config, struct keeperlink *link,
+				struct source **ret_source);
 
 /*
  * Share the pool with a program that is about to be recorded, and set a bookmark: a snapshot may

@@ -26,6 +26,8 @@
 #include "record/tsc.h"
 
 struct config;
+struct keeperlink;
+struct kept;
 struct ptclock_log;
 struct source;
 struct tasks;
@@ -151,6 +153,10 @@ struct source_ops {
 	int (*drain)(struct source *source, enum source_stream stream, uint8_t **ret_bytes,
 		     size_t *ret_size);
 
+	/* What drain() returned is published in the kept state: the writers may use its room again.
+	 * NULL without a kept state. */
+	void (*give_room)(struct source *source);
+
 	/*
 	 * Give @put records of all tasks that live: those that the kernel would have written when
 	 * they began. All the while the source goes on writing task records of what changes.
@@ -236,7 +242,12 @@ struct source {
 	/* Samples of the clocks, which any thread may copy while the rings are held; later they may
 	 * be forgotten. NULL: all clocks are the records' clock. */
 	struct ptclock_log *clock;
+
+	/* What a later process needs to go on with the rings; NULL: none can. */
+	struct kept *kept;
 };
 
-/* Make the source that Source= asks for. Return: 0, or negative errno: why has been logged. */
-_must_check_ int source_new(const struct config *config, struct source **ret_source);
+/* Make the source that Source= asks for; if the keeper has its rings, with what they hold. @link
+ * may be NULL, and stays the caller's. Return: 0, or negative errno: why has been logged. */
+_must_check_ int source_new(const struct config *config, struct keeperlink *link,
+			    struct source **ret_source);

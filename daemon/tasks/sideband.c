@@ -6,12 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/source/kept.h"
 #include "daemon/source/source.h"
 #include "record/codec.h"
 #include "record/record.h"
 #include "util/vec.h"
 
-#define CHUNK_SIZE (((size_t)256 << 10) - 16) /* with what it begins with, a round number */
+#define CHUNK_SIZE (KEPT_SLOT_SIZE - 32) /* what remains of a slot */
 
 /* An epoch that is older ends even if it is not full, if the source looks at the tasks: what was
  * unmapped, or missed, is then known to be. */
@@ -22,11 +23,23 @@
 
 static_assert(CHUNK_SIZE >= RECORD_SIZE_MAX, "a record must fit a chunk");
 
+/* Where a chunk belongs. */
+struct place {
+	uint64_t epoch;
+	uint32_t is_head;
+	uint32_t index; /* in the head or body of the epoch */
+};
+
+/* In a slot of the kept state. */
 struct sideband_chunk {
-	unsigned n_refs; /* counted in the sideband's thread only */
-	size_t used;
+	struct kept *kept; /* borrowed; NULL: the slot is none of its own */
+	struct place place;
+	uint32_t n_refs; /* counted in the sideband's thread only */
+	uint32_t used;
 	uint8_t bytes[CHUNK_SIZE];
 };
+
+static_assert(sizeof(struct sideband_chunk) == KEPT_SLOT_SIZE, "a chunk fills a slot");
 
 struct chunks {
 	VEC(struct sideband_chunk *) list;
@@ -63,7 +76,20 @@ static void chunk_unref(struct sideband_chunk *chunk)
 {
 	assert(chunk->n_refs > 0);
 	if (--chunk->n_refs == 0)
-		free(chunk);
+		(void)kept_slot_free(chunk->kept, chunk);
+}
+
+/* Return: an empty chunk with one reference; NULL: there is no memory. */
+static struct sideband_chunk *chunk_new(struct kept *kept, const struct place *place)
+{
+	struct sideband_chunk *chunk = kept_slot_new(kept);
+
+	if (chunk) {
+		chunk->kept = kept;
+		chunk->place = *place;
+		chunk->n_refs = 1;
+	}
+	return chunk;
 }
 
 static void chunks_deinit(struct chunks *chunks)
@@ -134,19 +160,20 @@ static int append(struct sideband *s, struct chunks *to, const void *bytes, size
 	if (!chunk || CHUNK_SIZE - chunk->used < size) {
 		if (epoch_bytes(&s->now) + (1 + n_spare) * sizeof(*chunk) > s->bytes_max / 2)
 			return -ENOSPC;
-		chunk = malloc(sizeof(*chunk));
+		chunk =
+		    chunk_new(s->source->kept, &(struct place){ .epoch = s->n_epochs,
+								.is_head = to == &s->now.head,
+								.index = (uint32_t)to->list.n });
 		if (!chunk)
 			return -ENOMEM;
-		chunk->n_refs = 1;
-		chunk->used = 0;
 		r = vec_push(&to->list, chunk);
 		if (r < 0) {
-			free(chunk);
+			chunk_unref(chunk);
 			return r;
 		}
 	}
 	memcpy(chunk->bytes + chunk->used, bytes, size);
-	chunk->used += size;
+	chunk->used += (uint32_t)size;
 	return 0;
 }
 
@@ -374,6 +401,229 @@ void sideband_end_look(struct sideband *sideband)
 		begin_epoch(s, true);
 }
 
+/* --- what is kept ----------------------------------------------------------------------------- */
+
+static struct kept_row row_of(const struct chunks *chunks)
+{
+	const size_t n = chunks->list.n;
+
+	return (struct kept_row){ .n_slots = (uint32_t)n,
+				  .last_used = n > 0 ? chunks->list.items[n - 1]->used : 0 };
+}
+
+static struct kept_epoch epoch_of(const struct epoch *epoch)
+{
+	return (struct kept_epoch){ .since_ns = epoch->since_ns,
+				    .head = row_of(&epoch->head),
+				    .body = row_of(&epoch->body) };
+}
+
+void sideband_publish(const struct sideband *sideband)
+{
+	const struct sideband *s = sideband;
+	struct kept *kept = s->source->kept;
+
+	if (!kept)
+		return;
+	kept_draft(kept)->sideband = (struct kept_sideband){
+		.n_epochs = s->n_epochs,
+		.time = s->time,
+		.lost = s->lost,
+		.lost_unmarked = s->lost_unmarked,
+		.n_repeats = s->n_repeats,
+		.has_before = s->has_before,
+		.asking = s->asking,
+		.before = epoch_of(&s->before),
+		.now = epoch_of(&s->now),
+	};
+	kept_publish(kept);
+}
+
+/* Make room for the chunks of a row, none of which is there yet. */
+static int expect_row(const struct kept_row *row, struct chunks *ret_chunks)
+{
+	const struct chunks none = {};
+	int r;
+
+	*ret_chunks = none;
+	/* More slots than any file has: what was kept makes no sense. */
+	if (row->n_slots > UINT32_MAX / KEPT_SLOT_SIZE)
+		return -EBADMSG;
+	r = vec_reserve(&ret_chunks->list, row->n_slots);
+	for (size_t i = 0; r == 0 && i < row->n_slots; i++)
+		ret_chunks->list.items[i] = NULL;
+	return r;
+}
+
+static int expect_rows(struct epoch epochs[static 2], const struct kept_sideband *kept)
+{
+	int r = expect_row(&kept->before.head, &epochs[0].head);
+
+	if (r == 0)
+		r = expect_row(&kept->before.body, &epochs[0].body);
+	if (r == 0)
+		r = expect_row(&kept->now.head, &epochs[1].head);
+	return r ? r : expect_row(&kept->now.body, &epochs[1].body);
+}
+
+/* Put the chunk where it belongs. Return: whether it belongs anywhere. */
+static bool put_chunk(struct epoch epochs[static 2], const struct kept_sideband *kept,
+		      struct sideband_chunk *chunk)
+{
+	const struct place *place = &chunk->place;
+	const bool is_now = place->epoch == kept->n_epochs;
+	const struct kept_epoch *of = is_now ? &kept->now : &kept->before;
+	const struct kept_row *row = place->is_head ? &of->head : &of->body;
+	struct epoch *epoch = &epochs[is_now];
+	struct chunks *chunks = place->is_head ? &epoch->head : &epoch->body;
+
+	if ((!is_now && (!kept->has_before || place->epoch + 1 != kept->n_epochs)) ||
+	    place->index >= row->n_slots || chunks->list.items[place->index])
+		return false;
+	if (place->index + 1 == row->n_slots)
+		chunk->used = row->last_used;
+	chunks->list.items[place->index] = chunk;
+	return true;
+}
+
+static int find_chunks(struct kept *kept, struct epoch epochs[static 2])
+{
+	size_t at = 0;
+	void *slot;
+	int r;
+
+	while ((r = kept_slot_next(kept, &at, &slot)) == 0) {
+		struct sideband_chunk *chunk = slot;
+
+		chunk->kept = kept;
+		chunk->n_refs = 1;
+		if (!put_chunk(epochs, &kept_draft(kept)->sideband, chunk))
+			chunk_unref(chunk);
+	}
+	return r == -ENOENT ? 0 : r;
+}
+
+/* Have the row hold the chunks that were found. Return: 0, or -EBADMSG if one is missing or does
+ * not hold whole records. */
+static int settle_row(struct chunks *chunks, const struct kept_row *row)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < row->n_slots; i++) {
+		struct sideband_chunk *chunk = chunks->list.items[i];
+		struct record record;
+		struct cursor c;
+
+		if (!chunk) {
+			r = -EBADMSG;
+			continue;
+		}
+		chunks->list.items[chunks->list.n++] = chunk;
+		if (chunk->used > CHUNK_SIZE) {
+			r = -EBADMSG;
+			continue;
+		}
+		c = cursor_from(chunk->bytes, chunk->used);
+		while (record_next(&c, &record) == 0)
+			;
+		if (cursor_left(&c) > 0)
+			r = -EBADMSG;
+	}
+	return r;
+}
+
+static int settle_rows(struct epoch epochs[static 2], const struct kept_sideband *kept)
+{
+	const int r[] = { settle_row(&epochs[0].head, &kept->before.head),
+			  settle_row(&epochs[0].body, &kept->before.body),
+			  settle_row(&epochs[1].head, &kept->now.head),
+			  settle_row(&epochs[1].body, &kept->now.body) };
+
+	return r[0] ? r[0] : r[1] ? r[1] : r[2] ? r[2] : r[3];
+}
+
+/* Have the table hold what the records say. */
+static int note_chunks(struct tasks *tasks, const struct chunks *chunks,
+		       int (*note)(struct tasks *tasks, const struct record *record))
+{
+	int r = 0;
+
+	for (size_t i = 0; i < chunks->list.n; i++) {
+		struct cursor c =
+		    cursor_from(chunks->list.items[i]->bytes, chunks->list.items[i]->used);
+		struct record record;
+
+		while (record_next(&c, &record) == 0) {
+			const int one = note(tasks, &record);
+
+			r = r ? r : one;
+		}
+	}
+	return r;
+}
+
+/* The source did not end its look at the tasks: it has to begin again. What was known before is
+ * what the older epoch says. */
+static int note_interrupted(struct sideband *s)
+{
+	int r = note_chunks(s->tasks, &s->before.head, tasks_add_found);
+	int other = note_chunks(s->tasks, &s->before.body, tasks_add);
+
+	r = r ? r : other;
+	other = note_chunks(s->tasks, &s->now.body, tasks_add);
+	chunks_deinit(&s->now.head);
+	ask_source(s);
+	if (s->next && note_chunks(s->next, &s->now.body, tasks_add) < 0)
+		tasks_reset_repeats(s->next);
+	return r ? r : other;
+}
+
+int sideband_resume(struct sideband *sideband)
+{
+	struct sideband *s = sideband;
+	struct kept *kept = s->source->kept;
+	const struct kept_sideband *k = &kept_draft(kept)->sideband;
+	struct epoch epochs[2] = {};
+	int r, found, noted;
+
+	/* The chunks of a state that makes no sense are never found again. */
+	s->n_epochs = k->n_epochs + 1;
+	s->time = s->now.since_ns = k->time;
+	r = expect_rows(epochs, k);
+	if (r == 0) {
+		found = find_chunks(kept, epochs);
+		r = settle_rows(epochs, k);
+		r = found ? found : r;
+	}
+	if (r < 0) {
+		epoch_deinit(&epochs[0]);
+		epoch_deinit(&epochs[1]);
+		return r;
+	}
+	epoch_deinit(&s->now);
+	epochs[0].since_ns = k->before.since_ns;
+	epochs[1].since_ns = k->now.since_ns;
+	s->before = epochs[0];
+	s->now = epochs[1];
+	s->n_epochs = k->n_epochs;
+	s->has_before = k->has_before;
+	s->lost = k->lost;
+	s->lost_unmarked = k->lost_unmarked;
+	s->n_repeats = k->n_repeats;
+	if (k->asking) {
+		noted = note_interrupted(s);
+	} else {
+		s->next = tasks_free(s->next);
+		s->asking = false;
+		noted = note_chunks(s->tasks, &s->now.head, tasks_add_found);
+		found = note_chunks(s->tasks, &s->now.body, tasks_add);
+		noted = noted ? noted : found;
+	}
+	if (noted < 0)
+		tasks_reset_repeats(s->tasks);
+	return noted == -ENOMEM ? noted : 0;
+}
+
 static void view_chunks(const struct chunks *chunks, struct sideband_view *view)
 {
 	for (size_t i = 0; i < chunks->list.n; i++) {
@@ -392,11 +642,10 @@ static int view_lost(const struct sideband *s, struct sideband_view *view)
 
 	if (s->lost_unmarked == 0)
 		return 0;
-	chunk = malloc(sizeof(*chunk));
+	chunk = chunk_new(NULL, &(struct place){});
 	if (!chunk)
 		return -ENOMEM;
-	chunk->used = write_unmarked(s, s->time, chunk->bytes, sizeof(chunk->bytes));
-	chunk->n_refs = 1;
+	chunk->used = (uint32_t)write_unmarked(s, s->time, chunk->bytes, sizeof(chunk->bytes));
 	view->chunks[view->n_spans] = chunk;
 	view->spans[view->n_spans++] = cursor_from(chunk->bytes, chunk->used);
 	return 0;

@@ -25,6 +25,8 @@
  * the records of all other processes would be forgotten. Since no record describes munmap, all but
  * the first of such records say nothing (tasks_repeats()), and they are left out.
  *
+ * The chunks lie in the kept state of the source (daemon/source/kept.h), if it has one.
+ *
  * The event loop calls all functions. Other threads may read the spans of a view.
  */
 
@@ -99,6 +101,18 @@ _must_check_ int sideband_add_found(void *sideband, const void *bytes, size_t si
 
 /* The source has looked at all tasks: the epoch is complete, unless records were lost meanwhile. */
 void sideband_end_look(struct sideband *sideband);
+
+/* Publish the state of the sideband, with the rest of the source's kept state: a later process can
+ * go on from here. */
+void sideband_publish(const struct sideband *sideband);
+
+/*
+ * Go on from what another process published, in a sideband that is new.
+ *
+ * Return: 0; -EBADMSG if that makes no sense: the sideband knows nothing of the time before; or
+ *         -ENOMEM.
+ */
+_must_check_ int sideband_resume(struct sideband *sideband);
 
 /*
  * Make a view, which stays valid until sideband_view_deinit(), whatever is added.

@@ -33,12 +33,19 @@ need() {
 	done
 }
 
-# start_ptd [LINE-OF-CONFIG]...: a recorder of its own, with large rings so that whole programs fit.
+# start_ptd [LINE-OF-CONFIG]...: a recorder of its own, with large rings so that whole programs fit. It takes
+# nothing over from the one before, unless the test says KeepRings=.
 start_ptd() {
 	stop_ptd
 	printf '%s\n' '[Recorder]' Source=emu Cpus=4 AuxSize=256M SwitchSize=16M \
-		MaxUse=1T KeepFree=0 "$@" >"$T/ptd.conf"
-	"$O/ptd" --runtime-dir "$T/run" --state-dir "$T/state" --config "$T/ptd.conf" 2>"$T/ptd.log" &
+		MaxUse=1T KeepFree=0 KeepRings=0 "$@" >"$T/ptd.conf"
+	: >"$T/ptd.log"
+	launch_ptd
+}
+
+# launch_ptd: a recorder with the settings of the last one.
+launch_ptd() {
+	"$O/ptd" --runtime-dir "$T/run" --state-dir "$T/state" --config "$T/ptd.conf" 2>>"$T/ptd.log" &
 	ptd_pid=$!
 	export PTD_SOCKET=$T/run/control
 	for _ in {1..100}; do

@@ -80,9 +80,9 @@ touch "$state/.new-20200101T000000.000000Z-1/objects/x" "$T/state/store/0123/elf
 start_ptd Nonsense=1 AuxSize=1M MaxUse=100%
 [[ $(ls -A "$state") == note ]] || fail "not swept: $(ls -A "$state")"
 [[ -z $(ls -A "$T/state/store") ]] || fail "the store was not swept"
-grep -q 'ptd.conf:8: unknown setting "Nonsense", ignoring' "$T/ptd.log" || fail "no warning: $(cat "$T/ptd.log")"
+grep -q 'ptd.conf:9: unknown setting "Nonsense", ignoring' "$T/ptd.log" || fail "no warning: $(cat "$T/ptd.log")"
 
-! grep -q 'ptd.conf:10' "$T/ptd.log" || fail "MaxUse=100% was refused: $(cat "$T/ptd.log")"
+! grep -q 'ptd.conf:11' "$T/ptd.log" || fail "MaxUse=100% was refused: $(cat "$T/ptd.log")"
 
 echo "--- status, snapshot, list"
 expect 0 "Source: emu, idle" "$ptctl" status

@@ -124,10 +124,14 @@ inside grep -q '^ptd:' /etc/passwd || failed "sysusers made no user"
 [[ $(inside stat -c '%U %G %a' /var/lib/ptd) == "ptd ptd 750" ]] || failed "tmpfiles made no state directory"
 inside /lib/systemd/systemd-sysctl --cat-config | grep -qx 'kernel.perf_event_paranoid = 2' ||
 	failed "systemd-sysctl would not set perf_event_paranoid"
-expect 0 "" inside systemd-analyze verify --man=no ptd.service ptd.socket
+expect 0 "" inside systemd-analyze verify --man=no ptd.service ptd-keeper.service ptd.socket
 
 echo "--- how much of the system it is exposed to"
 systemd-analyze security --offline=true --threshold=17 "$unit" >"$T/security" 2>&1 ||
+	fail "$(tail -1 "$T/security")"
+tail -1 "$T/security"
+
+systemd-analyze security --offline=true --threshold=6 "$(dirname "$unit")/ptd-keeper.service" >"$T/security" 2>&1 ||
 	fail "$(tail -1 "$T/security")"
 tail -1 "$T/security"
 
@@ -247,8 +251,44 @@ inside touch /tmp/end
 wait $! || failed "ptctl record: exit status $?: $(cat "$T/record")"
 until_ 20 "systemd is told of its end" has StatusText "Ready*"
 
+echo "--- the rings outlive ptd, however it ends, and its keeper"
+# taken_over N: that often.
+taken_over() {
+	[[ $(journal | grep -cF "took over the rings of the ptd that ran before") == "$1" ]]
+}
+# holds FILE: what ended before is in a snapshot that is taken now.
+holds() {
+	expect 0 "" inside ptctl snapshot -o "/tmp/$1"
+	inside ptdecode -f summary "/tmp/$1" >"$T/summary"
+	grep -q '[[:space:]]unlink$' "$T/summary" || failed "it is not in the snapshot: $(cat "$T/summary")"
+}
+keeper() { inside systemctl show -P MainPID ptd-keeper.service; }
+[[ $(inside stat -c '%U %a' /run/ptd/keeper) == "ptd 700" ]] || failed "others may connect to the keeper"
+status=$(inside cat "/proc/$(keeper)/status")
+[[ $(grep ^CapEff: <<<"$status") == *0000000000000000 && $(grep ^CapBnd: <<<"$status") == *0000000000000000 ]] ||
+	failed "$status"
+expect 1 "" as ptd-admin ptctl record -o /tmp/unlinking -- /bin/unlink /tmp/none
+expect 0 "" inside systemctl restart ptd.service
+taken_over 1 || failed "it did not take the rings over"
+holds restarted
+pid=$(show MainPID)
+inside systemctl kill --kill-who=main --signal=KILL ptd.service
+until_ 20 "it was started again" is_other_process "$pid"
+until_ 20 "it is ready" has ActiveState active
+taken_over 2 || failed "it did not take the rings over"
+holds killed
+kept=$(keeper)
+inside systemctl kill --signal=KILL ptd-keeper.service
+other_keeper() { [[ $(keeper) != 0 && $(keeper) != "$kept" ]]; }
+until_ 20 "there is another keeper" other_keeper
+sleep 3
+expect 0 "" inside systemctl restart ptd.service
+taken_over 3 || failed "it did not take the rings over from the other keeper"
+holds kept
+pid=$(show MainPID)
+
 echo "--- reload"
-printf '%s\n' '[Recorder]' SidebandMax=32M MaxUse=1K AuxSize=2M >"$etc/ptd/ptd.conf.d/20-test.conf"
+printf '%s\n' '[Recorder]' SidebandMax=32M MaxUse=1K AuxSize=2M KeepRings=3 >"$etc/ptd/ptd.conf.d/20-test.conf"
 expect 0 "" inside systemctl reload ptd.service
 has ExecReload "*/usr/bin/ptctl*reload*" || failed "ExecReload is $(show ExecReload)"
 said "settings were read again" || failed "systemctl reload came back before the settings were read"
@@ -358,7 +398,9 @@ expect 0 "$id" inside ptctl list
 until_ 20 "it is active again" has ActiveState active
 expect 0 "" inside systemctl stop ptd.socket ptd.service
 expect 3 "is it running?" inside ptctl status
-[[ -z $(inside find /proc -maxdepth 1 -user ptd) ]] || failed "processes are left: $(inside find /proc -maxdepth 1 -user ptd)"
+# The keeper waits for another recorder for a while.
+nobody_left() { [[ -z $(inside pgrep -u ptd) && $(inside systemctl show -P ActiveState ptd-keeper.service) == inactive ]]; }
+until_ 20 "no process of ptd is left" nobody_left
 errors=$(journal -t ptd -p err | grep -vxF "/etc/ptd/ptd.conf: cannot read it: Is a directory")
 [[ -z $errors ]] || failed "errors: $errors"
 expect 0 "" inside systemctl enable ptd.service

@@ -6,7 +6,11 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
+#include "daemon/source/kept.h"
 #include "daemon/tasks/sideband.h"
 #include "tests/lib/failing.h"
 #include "tests/unit/records.h"
@@ -508,6 +512,181 @@ static void lost_while_asking(void **state)
 	sideband_view_deinit(&view);
 }
 
+/* --- what another process goes on from -------------------------------------------------------- */
+
+/* Return: the kept state that a process finds which is started at this moment: a copy, so that this
+ * process can go on. */
+static struct kept *copy_kept(const struct kept *kept)
+{
+	const int fd = memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct kept *copy;
+	struct stat st;
+	void *bytes;
+
+	assert_int_equal(fstat(kept_fd(kept), &st), 0);
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, kept_fd(kept), 0);
+	assert_true(bytes != MAP_FAILED);
+	assert_int_equal(write(fd, bytes, (size_t)st.st_size), st.st_size);
+	(void)munmap(bytes, (size_t)st.st_size);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(kept_resume(fd, &copy), 0);
+	return copy;
+}
+
+static struct records records_of(const struct sideband *s)
+{
+	struct records all = {};
+	struct sideband_view view;
+
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	for (size_t i = 0; i < view.n_spans; i++)
+		records_add(&all, view.spans[i].pos, cursor_left(&view.spans[i]));
+	records_add(&all, &view.since_ns, sizeof(view.since_ns));
+	sideband_view_deinit(&view);
+	return all;
+}
+
+/* Batches of records are added and published, so that epochs begin and end. A process that is
+ * killed while it adds one leaves what it has published, exactly; whoever goes on from there does
+ * so as it would have. */
+static void others_go_on_from_what_is_published(void **state)
+{
+	struct source sources[2] = { source_that_knows, source_that_knows };
+	struct source *from = &sources[0];
+	struct sideband *s, *other;
+	uint64_t time = 1, n_epochs = 0;
+
+	(void)state;
+	assert_int_equal(kept_new(&from->kept), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, from, &s), 0);
+	sideband_publish(s);
+	for (unsigned i = 0; i < 60; i++) {
+		struct source *to = from == sources ? &sources[1] : sources;
+		const size_t n_published = 1 + i * 97 % 1500, n = 1 + i * 331 % 9000;
+		struct records before, found;
+
+		assert_int_equal(add(s, n_published, time), 0);
+		time += n_published;
+		if (i % 20 == 7)
+			add_lost(s, time++);
+		sideband_publish(s);
+		before = records_of(s);
+		/* It is killed behind these. */
+		assert_int_equal(add(s, n, time), 0);
+
+		to->kept = copy_kept(from->kept);
+		assert_int_equal(sideband_new(MEBI, NULL, to, &other), 0);
+		assert_int_equal(sideband_resume(other), 0);
+		found = records_of(other);
+		assert_int_equal(found.size, before.size);
+		assert_memory_equal(found.bytes, before.bytes, before.size);
+		assert_int_equal(sideband_stats(other).lost, (i + 13) / 20 * 7);
+		records_deinit(&before);
+		records_deinit(&found);
+		n_epochs += sideband_epochs(s) > sideband_epochs(other);
+
+		/* Both get what the ring still has, and say the same. */
+		sideband_publish(other);
+		assert_int_equal(add(other, n, time), 0);
+		time += n;
+		before = records_of(s);
+		found = records_of(other);
+		assert_int_equal(sideband_epochs(other), sideband_epochs(s));
+		assert_int_equal(found.size, before.size);
+		assert_memory_equal(found.bytes, before.bytes, before.size);
+		records_deinit(&before);
+		records_deinit(&found);
+		(void)sideband_free(s);
+		(void)kept_free(from->kept);
+		s = other;
+		from = to;
+	}
+	/* Epochs ended in what was not published. */
+	assert_in_range(n_epochs, 5, 60);
+	(void)sideband_free(s);
+	(void)kept_free(from->kept);
+}
+
+/* A source that has to look at the tasks was interrupted, or was not. */
+static void a_look_begins_again(void **state)
+{
+	(void)state;
+	for (unsigned ended = 0; ended < 2; ended++) {
+		struct source a = source_that_looks, b = source_that_looks;
+		struct sideband *s, *other;
+		struct sideband_view view;
+
+		assert_int_equal(kept_new(&a.kept), 0);
+		assert_int_equal(sideband_new(MEBI, NULL, &a, &s), 0);
+		tell(s, 7, "/bin/a", 100);
+		assert_int_equal(add(s, 10, 110), 0);
+		if (ended)
+			sideband_end_look(s);
+		sideband_publish(s);
+
+		b.kept = copy_kept(a.kept);
+		assert_int_equal(sideband_new(MEBI, NULL, &b, &other), 0);
+		assert_int_equal(sideband_resume(other), 0);
+		assert_int_equal(sideband_wants_look(other), !ended);
+		assert_int_equal(since(other), ended ? 100 : SIDEBAND_NEVER);
+		if (!ended) {
+			tell(other, 7, "/bin/a", 200);
+			sideband_end_look(other);
+			assert_int_equal(since(other), 200);
+		}
+		assert_int_equal(sideband_view_init(other, &view), 0);
+		assert_int_equal(find(&view, 7).n_mmap, 1);
+		assert_int_equal(find(&view, 1).n_comm, 10);
+		sideband_view_deinit(&view);
+		(void)sideband_free(other);
+		(void)kept_free(b.kept);
+		(void)sideband_free(s);
+		(void)kept_free(a.kept);
+	}
+}
+
+/* No state makes a sideband of records that are not there, or are none. */
+static void kept_nonsense_is_refused(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		struct source a = source_that_knows, b = source_that_knows;
+		struct kept_sideband *kept;
+		struct sideband *s, *other;
+
+		assert_int_equal(kept_new(&a.kept), 0);
+		assert_int_equal(sideband_new(MEBI, NULL, &a, &s), 0);
+		assert_int_equal(add(s, 20000, 1), 0);
+		sideband_publish(s);
+		b.kept = copy_kept(a.kept);
+		kept = &kept_draft(b.kept)->sideband;
+		assert_in_range(kept->now.body.n_slots, 1, 100);
+		if (i == 1)
+			kept->now.body.n_slots++;
+		else if (i == 2)
+			kept->now.body.last_used = UINT32_MAX;
+		else if (i == 3)
+			kept->now.body.last_used--;
+		else if (i == 4)
+			kept->before.head.n_slots = UINT32_MAX;
+		else if (i == 5)
+			kept->n_epochs += 10;
+		assert_int_equal(sideband_new(MEBI, NULL, &b, &other), 0);
+		assert_int_equal(sideband_resume(other), i == 0 ? 0 : -EBADMSG);
+		/* It knows nothing of the time before, and goes on. */
+		if (i > 0) {
+			assert_int_equal(since(other), 20000);
+			assert_int_equal(look(other).n_comm, 0);
+		}
+		assert_int_equal(add(other, 100, 30000), 0);
+		sideband_publish(other);
+		(void)sideband_free(other);
+		(void)kept_free(b.kept);
+		(void)sideband_free(s);
+		(void)kept_free(a.kept);
+	}
+}
+
 struct adding {
 	struct records records;
 	struct sideband *sideband;
@@ -568,6 +747,9 @@ int main(void)
 		cmocka_unit_test(lost_records),
 		cmocka_unit_test(told_late),
 		cmocka_unit_test(lost_while_asking),
+		cmocka_unit_test(others_go_on_from_what_is_published),
+		cmocka_unit_test(a_look_begins_again),
+		cmocka_unit_test(kept_nonsense_is_refused),
 		cmocka_unit_test(calls_that_fail),
 	};
 

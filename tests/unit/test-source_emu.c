@@ -43,7 +43,7 @@ static int set_up(void **state)
 	config_init(&config);
 	config.n_cpus = 2;
 	config.aux_size = config.switch_size = config.task_size = RING;
-	assert_int_equal(source_emu_new(&config, &f->source), 0);
+	assert_int_equal(source_emu_new(&config, NULL, &f->source), 0);
 	fd = source_emu_share(f->source, false);
 	assert_int_equal(fstat(fd, &st), 0);
 	f->size = (size_t)st.st_size;
@@ -98,6 +98,7 @@ static void assert_drained(struct fixture *f, const struct records *r)
 
 	write_tasks(f, r);
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
+	f->source->ops->give_room(f->source);
 	assert_int_equal(size, r->size);
 	assert_memory_equal(bytes, r->bytes, size);
 	free(bytes);
@@ -468,12 +469,14 @@ static void draining(void **state)
 		write_tasks(f, &r);
 		free(bytes);
 		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
+		f->source->ops->give_room(f->source);
 		assert_int_equal(size, r.size);
 		assert_memory_equal(bytes, r.bytes, size);
 		assert_int_equal(f->pool->task_tail, f->pool->task_head);
 	}
 	free(bytes);
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
+	f->source->ops->give_room(f->source);
 	assert_int_equal(size, 0);
 	records_deinit(&r);
 }
@@ -494,6 +497,7 @@ static void drains_code(void **state)
 		f->pool->code_head = head + n;
 		f->pool->code_tail = 12345; /* not ours to believe */
 		assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), 0);
+		f->source->ops->give_room(f->source);
 		assert_int_equal(size, n);
 		for (uint64_t i = 0; i < n; i++)
 			assert_int_equal(bytes[i], (head + i) % 251);
@@ -502,10 +506,13 @@ static void drains_code(void **state)
 	}
 	f->pool->code_head += ring_size + 1;
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), -EBADMSG);
+	f->source->ops->give_room(f->source);
 	assert_int_equal(f->pool->code_tail, f->pool->code_head);
 	f->pool->code_head -= 8;
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), -EBADMSG);
+	f->source->ops->give_room(f->source);
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), 0);
+	f->source->ops->give_room(f->source);
 	assert_int_equal(size, 0);
 	free(bytes);
 }
@@ -547,6 +554,7 @@ static void scribbled_tasks(void **state)
 		f->pool->task_tail = 12345; /* not ours to believe */
 
 		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
+		f->source->ops->give_room(f->source);
 		assert_int_equal(size, 56 * rows[i].n_good + (good ? 0 : 56));
 		c = cursor_from(bytes, size);
 		for (size_t k = 0; k < rows[i].n_good; k++)
@@ -581,6 +589,7 @@ static void heads_that_wrap(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
 		f->pool->task_head = heads[i];
 		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
+		f->source->ops->give_room(f->source);
 		assert_int_equal(size, 56);
 		free(bytes);
 
@@ -605,6 +614,7 @@ static void scribbled_header(void **state)
 	assert_int_equal(v.a_size + v.b_size, RING);
 	assert_int_equal(v.head, UINT64_MAX);
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
+	f->source->ops->give_room(f->source);
 	assert_int_equal(size, 56);
 	free(bytes);
 }
@@ -628,6 +638,7 @@ static void activity(void **state)
 	records_comm(&r, 1, "init", 1);
 	write_tasks(f, &r);
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
+	f->source->ops->give_room(f->source);
 	free(bytes);
 	assert_false(f->source->ops->status(f->source).is_active);
 	records_deinit(&r);
@@ -636,6 +647,7 @@ static void activity(void **state)
 	records_comm(&r, (uint32_t)child, "child", 1);
 	write_tasks(f, &r);
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
+	f->source->ops->give_room(f->source);
 	free(bytes);
 	assert_true(f->source->ops->status(f->source).is_active);
 	f->pool->n_attached = 0;
@@ -694,13 +706,13 @@ static void what_it_does_not_do(void **state)
 	(void)state;
 	config_init(&config);
 	config.pt.values[PTTERM_TSC] = 0;
-	assert_int_equal(source_emu_new(&config, &source), -EOPNOTSUPP);
+	assert_int_equal(source_emu_new(&config, NULL, &source), -EOPNOTSUPP);
 	assert_ptr_equal(source, (struct source *)0x1);
 
 	config_init(&config);
 	config.pt.values[PTTERM_NORETCOMP] = 1;
 	config.pt.values[PTTERM_PSB_PERIOD] = 0;
-	assert_int_equal(source_emu_new(&config, &source), 0);
+	assert_int_equal(source_emu_new(&config, NULL, &source), 0);
 	assert_int_equal(source->facts.attr_config, 1 << 0 | 1 << 10 | 1 << 11 | 1 << 13);
 	(void)source->ops->free(source);
 }

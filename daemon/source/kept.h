@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Kept state
+ *
+ * What ptd remembers of its rings, in a memfd, so that a ptd that is started after it was killed
+ * goes on from there: how far the streams were drained, and the task records of the sideband.
+ *
+ * ptd may be killed at any instruction. So the memfd has two copies of the state and a number that
+ * says which one holds. ptd changes a draft, in memory of its own, and publishes it as a whole.
+ * Records lie in slots of one size, which only grow at their end; the state says how much of each
+ * holds. A slot that is freed is not used again before the next state is published, because the
+ * present one may still count on it.
+ *
+ * The file belongs to ptd and its keeper, and no recorded program ever sees it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+#define KEPT_VERSION     1u
+#define KEPT_SLOT_SIZE   ((size_t)256 << 10)
+#define KEPT_WRITERS_MAX 64u
+
+/* A row of slots: all but the last are full. */
+struct kept_row {
+	uint32_t n_slots;
+	uint32_t last_used; /* bytes */
+};
+
+struct kept_epoch {
+	uint64_t since_ns;
+	struct kept_row head, body;
+};
+
+/* Of the sideband: struct sideband has the same names. */
+struct kept_sideband {
+	uint64_t n_epochs;
+	uint64_t time, lost, lost_unmarked, n_repeats;
+	bool has_before, asking;
+	struct kept_epoch before, now;
+};
+
+struct kept_state {
+	struct kept_sideband sideband;
+
+	/* Of the software source. */
+	uint64_t task_tail, code_tail;
+	uint64_t born; /* when the process began that made the rings, as poolwriters count it */
+	uint32_t n_writers;
+	uint32_t writers[KEPT_WRITERS_MAX];
+	bool timing; /* a program was asked to write MTC and CYC packets */
+};
+
+struct kept;
+
+/* Make an empty state in a file of its own. Return: 0, or negative errno. */
+_must_check_ int kept_new(struct kept **ret_kept);
+
+/* Go on with the state that another process published in the file @fd, which becomes the kept
+ * state's. Return: 0; -EBADMSG if there is none, and @fd is still the caller's, or negative
+ * errno. */
+_must_check_ int kept_resume(int fd, struct kept **ret_kept);
+
+/* Free it; slots that were mapped stay mapped until they are freed. Return: NULL. */
+struct kept *kept_free(struct kept *kept);
+
+DEFINE_CLEANUP(struct kept *, kept_free);
+
+/* Return: the file, which stays the kept state's. */
+int kept_fd(const struct kept *kept);
+
+/* Return: whether it goes on from another process. */
+bool kept_is_resumed(const struct kept *kept);
+
+/* Return: the draft of the next state. */
+struct kept_state *kept_draft(struct kept *kept);
+
+/* Publish the draft. */
+void kept_publish(struct kept *kept);
+
+/* Return: KEPT_SLOT_SIZE bytes of zeros that are kept, or that are not if @kept is NULL; NULL if
+ *         there is no memory. */
+void *kept_slot_new(struct kept *kept);
+
+/* Free a slot of kept_slot_new() or kept_slot_next(). @kept may have been freed if it is given as
+ * NULL. Return: NULL. */
+void *kept_slot_free(struct kept *kept, void *slot);
+
+/* Map the slots of the other process one by one, beginning with *@at of 0. Those that are of no use
+ * are to be freed. Return: 0; -ENOENT if there are no more; or -ENOMEM. */
+_must_check_ int kept_slot_next(struct kept *kept, size_t *at, void **ret_slot);

@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The keeper: ptd is killed and restarted while programs are recorded, and so is the keeper. A snapshot that is
+# taken afterwards reaches back beyond all of it, and is decoded to what ran, instruction by instruction.
+. "$(dirname "$0")/common.sh"
+need qemu-x86_64
+
+keeper_pid() {
+	pgrep -f -x "ptd-keeper $T/run/keeper/socket"
+}
+
+# until_ SECONDS WHAT CMD...: wait until CMD succeeds.
+until_() {
+	local n
+	for ((n = 0; n < $1 * 20; n++)); do
+		"${@:3}" >/dev/null 2>&1 && return
+		sleep 0.05
+	done
+	cat "$T/ptd.log" >&2
+	fail "waited $1 s in vain: $2"
+}
+
+end_ptd() {
+	kill "-$1" "$ptd_pid"
+	{ wait "$ptd_pid"; } 2>/dev/null
+	ptd_pid=
+}
+
+n_said() {
+	[[ $(grep -c "took over the rings of the ptd that ran before" "$T/ptd.log") == "$1" ]]
+}
+
+# begin NAME CMD...: record it in the background.
+begin() {
+	mkdir "$T/$1.log"
+	PTD_EMU_LOG=$T/$1.log "$O/ptctl" record -- "${@:2}" >"$T/$1.out" 2>"$T/$1.err" & recording=$!
+}
+
+# at_work NAME: the program is being recorded, and goes on.
+at_work() {
+	kill -0 "$recording" 2>/dev/null || fail "$1 has ended too early: $(cat "$T/$1.err")"
+}
+
+# check NAME: what the rings hold is what was logged.
+check() {
+	"$O/ptctl" snapshot -o "$T/$1" >/dev/null 2>"$T/$1.err" || fail "snapshot: $(cat "$T/$1.err")"
+	for engine in flow insn; do
+		"$O/tools/exact" -e "$engine" "$T/$1" "$T/$1.log" >"$T/exact" || { cat "$T/exact"; fail "$1, $engine"; }
+	done
+	echo "$1: $(tail -1 "$T/exact")"
+}
+
+echo "--- ptd is killed, and the keeper, while programs begin and end"
+start_ptd KeepRings=60
+[[ -S $T/run/keeper/socket && $(keeper_pid) ]] || fail "there is no keeper"
+[[ $(stat -c %a "$T/run/keeper") == 700 ]] || fail "others may connect to the keeper"
+begin tree sh -c "i=0; until [ -e '$T/enough' ]; do ls /usr | sort | tail -1; i=\$((i + 1)); done; echo \$i"
+for moment in 0.7 1.3 0.4 0.9 0.2; do
+	sleep "$moment"
+	at_work tree
+	end_ptd KILL
+	sleep 0.$((RANDOM % 5))
+	launch_ptd
+done
+until_ 5 "it took the rings over" n_said 5
+sleep 0.5
+at_work tree
+kill -KILL "$(keeper_pid)"
+until_ 10 "there is another keeper" keeper_pid
+sleep 1.5
+at_work tree
+end_ptd KILL
+launch_ptd
+until_ 5 "it took the rings over from the other keeper" n_said 6
+end_ptd TERM
+launch_ptd
+until_ 5 "it took the rings over from one that was stopped" n_said 7
+at_work tree
+touch "$T/enough"
+wait "$recording"
+[[ $(tail -1 "$T/tree.out") -ge 3 ]] || fail "little ran: $(cat "$T/tree.out" "$T/tree.err")"
+grep -q "ptd went away" "$T/tree.err" || fail "record did not say that ptd went away: $(cat "$T/tree.err")"
+check tree
+
+echo "--- what was changed is made anew"
+sed -i 's/^AuxSize=.*/AuxSize=64M/' "$T/ptd.conf"
+end_ptd TERM
+launch_ptd
+n_said 7 || fail "it took over rings of another size"
+"$O/ptctl" snapshot -o "$T/none" >/dev/null 2>&1 || fail "snapshot"
+"$O/ptdecode" -f summary "$T/none" | grep -q "^Instructions: *0$" || fail "the new rings hold something"
+
+echo "--- rings that nobody takes over are freed"
+sed -i 's/^KeepRings=60/KeepRings=1/' "$T/ptd.conf"
+"$O/ptctl" reload || fail "reload"
+keeper=$(keeper_pid)
+end_ptd KILL
+until_ 10 "the keeper has ended" eval '! kill -0 '"$keeper"
+[[ ! -e $T/run/keeper/socket ]] || fail "it left its socket"
+launch_ptd
+n_said 7 || fail "it took over what was freed"
+sed -i 's/^KeepRings=1/KeepRings=0/' "$T/ptd.conf"
+"$O/ptctl" reload || fail "reload"
+until_ 10 "there is no keeper" eval '! keeper_pid'
+stop_ptd
+echo ok
