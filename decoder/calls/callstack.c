@@ -120,7 +120,7 @@ void callstack_say_switch(const struct callstack *stack, struct call_list *list,
 	const struct frame *top = callstack_top(stack);
 
 	if (vec_push(&list->calls, { .kind = PTD_CALL_SWITCH,
-				     .ambiguous = stack->alike.n > 0,
+				     .ambiguous = stack->alike.n > 0 || stack->is_guessed,
 				     .depth = top ? top->depth : stack->low,
 				     .stack = stack->id,
 				     .n_moved = (uint32_t)n_moved,

@@ -94,6 +94,7 @@ struct callstack {
 	uint64_t n_parked; /* instructions executed on it, then */
 	uint64_t early;    /* number of its entry among those that went on early; 0: it has none */
 	uint64_t resumed_ip, resumed_t; /* where and when a goroutine went on; 0: it did not */
+	bool is_guessed; /* a stack that was not seen to wait may have gone on instead of it */
 	VEC(struct alike {
 		struct callstack *stack; /* borrowed; it has an entry for this stack, too */
 		size_t own;              /* frames that might have to be exchanged */
@@ -137,7 +138,8 @@ callstack_add_call(const struct callstack *stack, struct call_list *list,
 	call = &list->calls.items[list->calls.n++];
 	call->kind = (uint8_t)kind;
 	call->how = how;
-	call->ambiguous = frame->ambiguous || stack->alike.n > 0;
+	call->ambiguous = frame->ambiguous || stack->alike.n > 0 ||
+			  (stack->is_guessed && stack->frames.n <= stack->n_old);
 	call->depth = frame->depth;
 	call->stack = stack->id;
 	call->n_moved = 0;

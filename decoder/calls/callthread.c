@@ -32,8 +32,8 @@
  *                 caller anew                              caller
  *  return         a beginning                              a tail call (push, ret; retpolines)
  *  return         where its function passed its caller     another stack, see stackpool.h
- *  return         inside the innermost                     nothing (a handler of an exception)
  *  return         any, if the caller is not known          a return; the function of A was open
+ *  return         inside the innermost                     nothing (a handler of an exception)
  *  return         inside an outer one                      inner ones are unwound
  *  return         any                                      all are unwound; that of A was open
  *
@@ -177,8 +177,7 @@ static void arrive_by_other_return(struct step *s)
 		return;
 	/* Only the lowest frame does not know where it returns to. */
 	if (step_top(s)->ret == 0) {
-		if (!step_is_inside(s, step_top(s)))
-			step_return(s);
+		step_return(s);
 		return;
 	}
 	i = step_find_open(s, stack->frames.n);

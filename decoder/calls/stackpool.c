@@ -303,6 +303,17 @@ void stackpool_end(struct stackpool *pool, struct call_world *world, uint32_t th
 
 /* --- going on --------------------------------------------------------------------------------- */
 
+/* The thread parks goroutines, or lets them go on. */
+static void note_scheduler(struct step *s)
+{
+	struct stackpool *pool = s->thread->pool;
+	const uint32_t number = s->thread->shown.id + 1;
+
+	if (pool->scheduler == 0)
+		pool->scheduler = number;
+	pool->has_schedulers |= pool->scheduler != number;
+}
+
 /* The thread is on @stack from now on. */
 static void go_to(struct step *s, struct callstack *stack)
 {
@@ -361,8 +372,12 @@ static void go_to_parked(struct step *s, size_t i, bool is_certain)
 	stack->resumed_ip = callstack_top(stack)->kind == FRAME_PARK && !is_certain ? s->ip : 0;
 	stack->resumed_t = s->place.t;
 	stack->refuted.n = 0;
-	if (!is_certain)
+	if (stack->resumed_ip != 0)
+		note_scheduler(s);
+	if (!is_certain) {
+		stack->is_guessed |= stack->resumed_ip != 0 && s->thread->pool->has_schedulers;
 		keep_alike(s, stack);
+	}
 	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0, 0);
 	step_return(s);
 }
@@ -562,6 +577,7 @@ void stackpool_park(struct step *s)
 {
 	struct callthread *thread = s->thread;
 
+	note_scheduler(s);
 	thread->parking = 0;
 	/* Those of goroutines that have ended, or went on, would be taken for others that wait. */
 	if (step_has_role(s, FUNCTION_FREE) || went_on_early(s)) {
@@ -674,9 +690,11 @@ static void move_alike(struct step *s, struct callstack *wrong, size_t n_wrong,
 		if (i >= wrong->alike.n || wrong->alike.items[i].own != n_wrong)
 			continue;
 		a = wrong->alike.items[i];
-		if (a.stack == right)
+		if (a.stack == right && a.other == n)
 			unlink_alike(wrong, i);
-		else if (returns_here(s, a.stack, a.other))
+		else if (a.stack != right && a.other <= a.stack->n_old &&
+			 a.other <= a.stack->frames.n &&
+			 a.stack->frames.items[a.other - 1].ret == right->frames.items[n - 1].ret)
 			link_alike(s, right, n, a.stack, a.other);
 	}
 }
@@ -718,20 +736,89 @@ static void exchange(struct step *s, const struct alike *alike)
 	s->world->list.stats.n_wrong++;
 }
 
+/*
+ * The thread may be on a stack that is not alike its own, but alike one that is: that of two
+ * choices each depends on the other, or of three stacks each was taken for the next one. Then the
+ * thread exchanges its frames with each stack on the way.
+ */
+struct link {
+	struct alike alike;
+	size_t before; /* index of the link before it; STEP_NONE: the thread's stack is before it */
+};
+
+/* So many of those alike are looked at. */
+#define LINKS_MAX 64
+
+/* All ways that are known so far. */
+struct chain {
+	struct link links[LINKS_MAX];
+	size_t n;
+};
+
+static bool is_in_chain(const struct chain *chain, const struct alike *alike)
+{
+	for (size_t i = 0; i < chain->n; i++)
+		if (chain->links[i].alike.stack == alike->stack &&
+		    chain->links[i].alike.other == alike->other)
+			return true;
+	return false;
+}
+
+/* Add the stacks with which the first @n frames of @stack might have to be exchanged. */
+static void add_links(const struct step *s, struct chain *chain, const struct callstack *stack,
+		      size_t n, size_t before)
+{
+	for (size_t i = 0; i < stack->alike.n && chain->n < LINKS_MAX; i++) {
+		const struct alike *alike = &stack->alike.items[i];
+		const struct callstack *other = alike->stack;
+
+		if (alike->own == n && (other->parking != 0 || other == s->thread->stack) &&
+		    alike->other > 0 && alike->other <= other->n_old &&
+		    alike->other <= other->frames.n && !is_in_chain(chain, alike))
+			chain->links[chain->n++] = (struct link){ *alike, before };
+	}
+}
+
+/* Exchange frames on the way to the link number @last. Return: whether that was possible. */
+static bool exchange_along(struct step *s, const struct chain *chain, size_t last)
+{
+	struct alike path[LINKS_MAX];
+	size_t n = 0;
+
+	for (size_t i = last; i != STEP_NONE; i = chain->links[i].before)
+		path[n++] = chain->links[i].alike;
+	while (n-- > 0) {
+		const struct callstack *right = path[n].stack;
+
+		if (right == s->thread->stack || right->parking == 0 ||
+		    path[n].other > right->frames.n)
+			return false;
+		exchange(s, &path[n]);
+	}
+	return true;
+}
+
 bool stackpool_correct(struct step *s)
 {
 	struct callstack *stack = s->thread->stack;
+	struct chain chain;
 
 	drop_stale(stack);
-	for (size_t i = 0; i < stack->alike.n; i++) {
-		const struct alike alike = stack->alike.items[i];
+	chain.n = 0;
+	add_links(s, &chain, stack, stack->frames.n, STEP_NONE);
+	for (size_t i = 0; i < chain.n; i++) {
+		const struct alike *alike = &chain.links[i].alike;
 
-		if (alike.own != stack->frames.n || alike.stack->parking == 0 ||
-		    !returns_here(s, alike.stack, alike.other))
-			continue;
-		exchange(s, &alike);
-		stackpool_compare(s);
-		return true;
+		if (returns_here(s, alike->stack, alike->other)) {
+			if (!exchange_along(s, &chain, i))
+				return false;
+			stackpool_compare(s);
+			return true;
+		}
+		if (s->thread->search_room < LINKS_MAX)
+			return false;
+		s->thread->search_room -= LINKS_MAX;
+		add_links(s, &chain, alike->stack, alike->other, i);
 	}
 	return false;
 }

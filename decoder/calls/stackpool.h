@@ -10,16 +10,18 @@
  * with it as alike. Where a function returns to an address that the stack does not have, and one of
  * these does, that one is the right one: the functions left since belong to it, and the two change
  * places. Then the thread was not on the other one, which waits, and what the thread was found not
- * to be on may be where that is.
+ * to be on may be where that is. Where no stack alike returns there, one alike those may.
  *
  * Where a goroutine's stack grows, the function that copies it lets the same goroutine go on: it is
  * called in the goroutine's place, and calls the function that goes on itself, no scheduler does.
  *
  * Slices come in the order in which they start, so a goroutine may be seen to go on in one thread
- * before it is seen to be parked in another. Then nothing is known of what is open on it, and it is
- * kept in mind as early: what is parked later, and had gone on by then, is not parked. If another
- * one was taken for it, and no one alike is right, that one waits again, for the return of the
- * function that is open on it.
+ * before it is seen to be parked in another. Then nothing is known of what is open on it, and it
+ * is kept in mind as early: what is inferred on it is ambiguous, and what is parked later, and had
+ * gone on by then, is not parked. If another stack was taken for it, and no one alike is right,
+ * that one waits again, for the return of the function that is open on it. For the same reason a
+ * stack that goes on where several threads have goroutines is a guess, even if no other one is
+ * known to wait: the functions that were open on it are left as ambiguous ones.
  *
  * Functions that change stacks are known by their names, or by what they do.
  */
@@ -62,6 +64,8 @@ struct stackpool {
 	VEC(struct parked) parked; /* the one that was parked first is first */
 	VEC(struct early) early;   /* that of number N is at (N - 1) % STACKPOOL_EARLY_MAX */
 	uint64_t n_early;          /* numbers given so far */
+	uint32_t scheduler;        /* id of the first thread with goroutines, and 1; 0: none */
+	bool has_schedulers;       /* another one has some, too */
 	struct {
 		uint64_t ret; /* behind its call */
 		uint32_t function;

@@ -274,7 +274,8 @@ void step_enter_below(struct step *s, bool was_resumed)
 	struct callstack *stack = s->thread->stack;
 	const struct frame *hidden = stack->hidden.items;
 	size_t i = stack->hidden.n;
-	struct frame frame = { .how = stack->is_whole ? PTD_CALL_BY_START : PTD_CALL_BY_INFERENCE };
+	struct frame frame = { .how = stack->is_whole ? PTD_CALL_BY_START : PTD_CALL_BY_INFERENCE,
+			       .ambiguous = stack->early > 0 };
 
 	/* What was resumed had the next hidden frame below it. */
 	if (!was_resumed)

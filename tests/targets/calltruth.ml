@@ -5,8 +5,8 @@
 
 external call_back : (int -> int) -> int -> int = "call_back"
 
-let notes = Array.make 200000 ' '
-let names = Array.make 200000 ""
+let notes = Array.make 4096 ' '
+let names = Array.make 4096 ""
 let n = ref 0
 
 let[@inline never] say what name =

@@ -15,7 +15,9 @@
  * function that it leaves has put it. A function that is unwound, unless its stack is given up for
  * another one, must have the stack pointer just above that place. And a stack on which a thread
  * goes on must be at the address that it had, unless Go has copied it or the layer says that it
- * had, or made, a wrong choice.
+ * had, or made, a wrong choice. What is ambiguous may be of another stack.
+ *
+ * Functions are inferred only if they were open when their thread began, or are ambiguous.
  *
  * It prints what differs, and counts. The exit status is 1 if anything differs.
  */
@@ -74,7 +76,8 @@ struct thread {
 	size_t next_called, next_returned;
 	uint64_t
 	    n_seen; /* instructions of which the stack pointer was compared with the open ones */
-	uint32_t stack;     /* that it is on; + 1 */
+	uint32_t stack; /* that it is on; + 1 */
+	uint32_t first_stack;
 	uint64_t jumped;    /* where the function that was left last had its return address */
 	uint64_t n_handled; /* number of the instruction at which a handler was left last */
 	bool has_copied;    /* a stack, to make it larger, since it last changed stacks */
@@ -298,6 +301,18 @@ static uint64_t slot_of(const struct thread *thread, const struct ptd_call *call
 	return n < thread->rsp.n ? thread->rsp.items[n] : UINT64_MAX;
 }
 
+/* Only what was open when the thread began is inferred, or what waited on a stack that went on
+ * before it was seen to wait: that says that it is ambiguous. */
+static void check_inferred(struct truth *truth, const struct thread *thread,
+			   const struct ptd_call *call)
+{
+	if (call->how != PTD_CALL_BY_INFERENCE && call->how != PTD_CALL_BY_RESUMPTION)
+		return;
+	truth->n_inferred++;
+	if (call->stack != thread->first_stack && !call->ambiguous)
+		fault(truth, thread, call->n_insns, call->function, "was not seen to be entered");
+}
+
 static void enter(struct truth *truth, struct thread *thread, const struct ptd_call *call)
 {
 	struct stack *stack = stack_at(truth, call->stack);
@@ -314,8 +329,7 @@ static void enter(struct truth *truth, struct thread *thread, const struct ptd_c
 	die_of_memory(vec_push(&stack->open, o));
 	thread->has_copied = thread->has_copied || strcmp(o.function->name, copies_stack) == 0;
 	truth->n_entered++;
-	truth->n_inferred +=
-	    call->how == PTD_CALL_BY_INFERENCE || call->how == PTD_CALL_BY_RESUMPTION;
+	check_inferred(truth, thread, call);
 
 	/* Calls within a function, and those that only find out an address, enter none. */
 	pass(truth, thread, n);
@@ -333,7 +347,7 @@ static void check_unwound(struct truth *truth, const struct thread *thread,
 {
 	const uint64_t n = call->n_insns;
 
-	if (o->slot == UINT64_MAX || n >= thread->rsp.n)
+	if (o->slot == UINT64_MAX || n >= thread->rsp.n || call->ambiguous)
 		return;
 	if (thread->rsp.items[n] <= o->slot || thread->rsp.items[n] - o->slot > UNWOUND_MAX)
 		fault(truth, thread, n, call->function, "is unwound, but still open");
@@ -365,7 +379,7 @@ static void check_leave(struct truth *truth, struct thread *thread, const struct
 		 (call->how == PTD_CALL_BY_UNWINDING || call->how == PTD_CALL_BY_SIGNAL) &&
 		 (o->n_gone > n || n - o->n_gone > LATE_MAX))
 		fault(truth, thread, n, call->function, "is left much later");
-	else if (truth->changes_stacks && by_return && o->slot != UINT64_MAX &&
+	else if (truth->changes_stacks && by_return && !call->ambiguous && o->slot != UINT64_MAX &&
 		 (take_return(thread, n) ? thread->rsp.items[n - 1] != o->slot
 					 : thread->rsp.items[n] != o->slot + SLOT_SIZE))
 		fault(truth, thread, n, call->function, "another function returns");
@@ -498,6 +512,8 @@ static void take_calls(struct truth *truth, const struct ptd_call_batch *batch)
 	for (size_t i = 0; i < batch->n_calls; i++) {
 		const struct ptd_call *call = &batch->calls[i];
 
+		if (thread->stack == 0)
+			thread->first_stack = call->stack;
 		truth->n_ambiguous += call->ambiguous && call->kind != PTD_CALL_SWITCH;
 		if (call->kind == PTD_CALL_ENTER)
 			enter(truth, thread, call);

@@ -306,6 +306,8 @@ static const struct {
 	  "1000:3c>f500 f500:2j>f602 f602:1r 1003:1c>f600 f600:2j>f503 f503:1r 1004:1o",
 	  "+main:start@0 +jitted:call@1 -jitted:return@1 +jitted:call@1 -jitted:return@1 "
 	  "-main:end@0" },
+	{ "recursion that is seen first in its middle", "2005:1r 2003:1r 1001:1o",
+	  "+f:start@0 -f:return@0 +f:inference@-1 -f:return@-1 +main:inference@-2 -main:end@-2" },
 	{ "calls in calls", "1000:1C 2000:1C 3000:1r 2001:1r 1001:1C 4000:1r 1002:1o",
 	  "+main:start@0 +f:call@1 +g:call@2 -g:return@2 -f:return@1 +h:call@1 -h:return@1 "
 	  "-main:end@0" },
@@ -608,10 +610,10 @@ static const struct {
 	  "tid12 t1000 1000:1c>d200 d200:1J 4006:1r 3001:1r 2001:1o tid11 t100 1000:1c>d200 "
 	  "d200:1J 2000:1c>3000 3000:1c>4000 4000:6c>d000 d000:1C b000:1o",
 	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +h:start@0 "
-	  "-h:return@0 +g:inference@-1 -g:return@-1 +f:inference@-2 +main:start@0 "
+	  "-h:return@0 +g:inference@-1? -g:return@-1? +f:inference@-2? +main:start@0 "
 	  "+gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =3 +f:start@0 +g:call@1 "
 	  "+h:call@2 +runtime.mcall:call@3 -runtime.mcall:end@3 -h:end@2 -g:end@1 "
-	  "-f:end@0 =2 +(anonymous namespace)::k(int):call@0 -f:end@-2 -(anonymous "
+	  "-f:end@0 =2 +(anonymous namespace)::k(int):call@0 -f:end@-2? -(anonymous "
 	  "namespace)::k(int):end@0" },
 	{ "one that is taken for another one, which is seen to wait later",
 	  "tid11 t100 1000:1c>d200 d200:1J 2000:1c>3000 3000:1c>d000 d000:1C b000:1o tid12 t1000 "
@@ -619,13 +621,37 @@ static const struct {
 	  "3000:1c>d000 d000:1C b000:1o tid11 t2000 b001:1c>d200 d200:1J 3001:1r 2001:1o",
 	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 "
 	  "+g:call@1 +runtime.mcall:call@2 =0 +(anonymous namespace)::k(int):call@0 "
-	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 "
-	  "-runtime.mcall:return@2 =3 +g:start@0 -g:return@0 +h:inference@-1 "
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1? "
+	  "-runtime.mcall:return@2? =3 +g:start@0 -g:return@0 +h:inference@-1? "
 	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =5 +h:start@0 "
 	  "+g:call@1 +runtime.mcall:call@2 -runtime.mcall:end@2 -g:end@1 -h:end@0 =4 "
 	  "+(anonymous namespace)::k(int):call@0 +gogo:call@1 -gogo:unwinding@1 "
-	  "-(anonymous namespace)::k(int):unwinding@0 =6 +g:start@0 -g:return@0 =1 "
-	  "-g:end@1 -f:end@0 -h:end@-1 -(anonymous namespace)::k(int):end@0" },
+	  "-(anonymous namespace)::k(int):unwinding@0 =6 +g:start@0 -g:return@0 =1? "
+	  "-g:end@1? -f:end@0? -h:end@-1? -(anonymous namespace)::k(int):end@0" },
+	{ "of two goroutines each was taken for the other one twice",
+	  "1000:1c>d200 d200:1J 2000:1j>2006 2006:1c>3000 3000:1j>3002 3002:1c>2000 2000:1j>2004 "
+	  "2004:1c>d000 d000:1C b000:1c>7000 7000:1c>d200 d200:1J 2000:1j>2004 2004:1c>d000 "
+	  "d000:1C b000:1c>7000 7000:1c>d200 d200:1J 2005:1j>2002 2002:1c>2000 2000:1j>2002 "
+	  "2002:1c>d000 d000:1C b000:1c>7000 7000:1c>d200 d200:1J 2005:1j>2002 2002:1c>d000 "
+	  "d000:1C b000:1c>7000 7000:1c>d200 d200:1J 2003:1j>2006 2006:1c>d000 d000:1C "
+	  "b000:1c>7000 7000:1c>d200 d200:1J 2007:1j>2020 2020:1r 3003:1j>3004",
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 "
+	  "+g:call@1 +f:call@2 +runtime.mcall:call@3 =0 +(anonymous namespace)::k(int):call@0 "
+	  "+resolve:call@1 +gogo:call@2 -gogo:unwinding@2 -resolve:unwinding@1 -(anonymous "
+	  "namespace)::k(int):unwinding@0 =2 +f:start@0 +runtime.mcall:call@1 =0 +(anonymous "
+	  "namespace)::k(int):call@0 +resolve:call@1 +gogo:call@2 -gogo:unwinding@2 "
+	  "-resolve:unwinding@1 -(anonymous namespace)::k(int):unwinding@0 =1? "
+	  "-runtime.mcall:return@3? +f:call@3? +runtime.mcall:call@4? =0 +(anonymous "
+	  "namespace)::k(int):call@0 +resolve:call@1 +gogo:call@2 -gogo:unwinding@2 "
+	  "-resolve:unwinding@1 -(anonymous namespace)::k(int):unwinding@0 =2? "
+	  "-runtime.mcall:return@1? +runtime.mcall:call@1? =0 +(anonymous "
+	  "namespace)::k(int):call@0 +resolve:call@1 +gogo:call@2 -gogo:unwinding@2 "
+	  "-resolve:unwinding@1 -(anonymous namespace)::k(int):unwinding@0 =1? "
+	  "-runtime.mcall:return@4? +runtime.mcall:call@4? =0 +(anonymous "
+	  "namespace)::k(int):call@0 +resolve:call@1 +gogo:call@2 -gogo:unwinding@2 "
+	  "-resolve:unwinding@1 -(anonymous namespace)::k(int):unwinding@0 =1? "
+	  "-runtime.mcall:return@4? =2(1)? =1(2) -f:return@2 -g:end@1 -f:end@0 "
+	  "-runtime.mcall:end@2? -f:end@1? -f:end@0" },
 	{ "a scheduler's stack that waits is not the scheduler's any more",
 	  "1000:1c>d000 d000:1C 2000:1c>c000 c000:2r 3000:1c>d000 d000:1C 4000:1c>c200 c200:2r "
 	  "2001:1o",
@@ -701,6 +727,127 @@ static void test_many_fibers(void **state)
 	callcheck_end(&f->check);
 	assert_int_equal(f->check.n_faults, 0);
 	assert_true(ptd_calls_stats(f->calls)->n_wrong > 100);
+}
+
+/* --- goroutines ------------------------------------------------------------------------------- */
+
+#define GOROUTINES      2
+#define GOROUTINE_DEPTH 24
+#define GOROUTINE_SITES 10
+#define GOROUTINE_STEPS 4000
+#define GOROUTINE_SEEDS 4
+
+/* What a goroutine truly is in the middle of. */
+struct goroutine {
+	uint64_t ip;
+	uint64_t rets[GOROUTINE_DEPTH]; /* where each function but the first one returns to */
+	size_t n;
+};
+
+struct goroutines {
+	struct fixture *f;
+	struct goroutine all[GOROUTINES];
+	uint32_t random;
+	size_t n_returns;
+};
+
+static uint32_t draw(struct goroutines *g, uint32_t n)
+{
+	g->random = g->random * 1103515245 + 12345;
+	return (g->random >> 12) % n;
+}
+
+__attribute__((format(printf, 2, 3))) static void say_word(struct goroutines *g, const char *format,
+							   ...)
+{
+	char word[48];
+	va_list list;
+
+	va_start(list, format);
+	(void)vsnprintf(word, sizeof(word), format, list);
+	va_end(list);
+	take_word(g->f, word);
+	if (g->f->batch.n_runs > RUNS - 8)
+		give_batch(g->f);
+}
+
+/* The goroutine jumps to a place in its function that calls @target. */
+static void call_from(struct goroutines *g, struct goroutine *own, uint64_t target)
+{
+	const uint64_t from = (own->ip & ~UINT64_C(0xfff)) + 2 * draw(g, GOROUTINE_SITES) + 2;
+
+	say_word(g, "%" PRIx64 ":1j>%" PRIx64, own->ip, from);
+	say_word(g, "%" PRIx64 ":1c>%" PRIx64, from, target);
+	own->ip = from + 1;
+}
+
+static void call_function(struct goroutines *g, struct goroutine *own)
+{
+	const uint64_t target = UINT64_C(0x2000) + 0x1000 * draw(g, 3);
+
+	call_from(g, own, target);
+	own->rets[own->n++] = own->ip;
+	own->ip = target;
+}
+
+static void return_from(struct goroutines *g, struct goroutine *own)
+{
+	say_word(g, "%" PRIx64 ":1j>%" PRIx64, own->ip, (own->ip & ~UINT64_C(0xfff)) + 0x20);
+	say_word(g, "%" PRIx64 ":1r", (own->ip & ~UINT64_C(0xfff)) + 0x20);
+	own->ip = own->rets[--own->n];
+	g->n_returns++;
+}
+
+/* Some calls and returns; then the goroutine waits, or ends: then another one begins. */
+static void go_on(struct goroutines *g, struct goroutine *own)
+{
+	for (size_t i = draw(g, 6); i > 0; i--) {
+		if (own->n + 1 < GOROUTINE_DEPTH && (own->n == 0 || draw(g, 2)))
+			call_function(g, own);
+		else
+			return_from(g, own);
+	}
+	call_from(g, own, 0xd000);
+	say_word(g, "d000:1C");
+	if (own->n == 0 && draw(g, 4) == 0) {
+		say_word(g, "d500:1c>7000");
+		*own = (struct goroutine){ .ip = 0x2000 };
+	} else {
+		say_word(g, "b000:1c>7000");
+	}
+	say_word(g, "7000:1c>d200");
+	say_word(g, "d200:1J");
+}
+
+/*
+ * Goroutines that wait at few addresses, of one thread, all seen from their beginning: whichever
+ * goes on, each return leaves the innermost function, nothing is unwound, and nothing inferred.
+ */
+static void test_goroutines(void **state)
+{
+	for (uint32_t seed = 0; seed < GOROUTINE_SEEDS; seed++) {
+		struct goroutines g = { .random = seed };
+		const struct ptd_calls_stats *stats;
+
+		(void)teardown(state);
+		assert_int_equal(setup(state), 0);
+		g.f = *state;
+		g.f->is_quiet = true;
+		say_word(&g, "1000:1c>d200");
+		say_word(&g, "d200:1J");
+		for (size_t i = 0; i < GOROUTINES; i++)
+			g.all[i] = (struct goroutine){ .ip = 0x2000 };
+		for (size_t i = 0; i < GOROUTINE_STEPS; i++)
+			go_on(&g, &g.all[draw(&g, GOROUTINES)]);
+		give_batch(g.f);
+		assert_int_equal(ptd_calls_finish(g.f->calls), 0);
+		take_calls(g.f);
+		callcheck_end(&g.f->check);
+		assert_int_equal(g.f->check.n_faults, 0);
+		stats = ptd_calls_stats(g.f->calls);
+		/* Which one goes on is not always found out: some wrong choices show too late. */
+		assert_true(stats->n_entered[PTD_CALL_BY_INFERENCE] * 100 < g.n_returns);
+	}
 }
 
 /* --- bounds ----------------------------------------------------------------------------------- */
@@ -980,6 +1127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rules, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_fibers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_goroutines, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_schedulers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gaps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_traps, setup, teardown),
