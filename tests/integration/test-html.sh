@@ -18,6 +18,25 @@ for name in ls threads; do
 	grep -q 'left out: nothing$' "$T/said" || fail "the report of $name leaves something out"
 done
 
+echo "--- the moment of the snapshot, where the trace goes on behind it, and as a part that ends before it"
+sed 's/^ *"snapshot": [0-9]*,$/"snapshot": 1000,/' "$T/ls.html" >"$T/earlier.html"
+node tests/tools/report.mjs "$T/earlier.html" >"$T/said" || fail "the report with an earlier snapshot"
+python3 - "$T/said" <<'PY' || fail "the moments of an earlier snapshot"
+import json
+import sys
+
+said = json.load(open(sys.argv[1], encoding="utf-8"))
+first = min(row[1] for row in said["spans"] + [other[1:] for other in said["others"]])
+(taken, text), (_, end) = said["moments"]
+assert (int(taken), text, end) == (first + 1000, "the snapshot was taken", "the trace ends"), said["moments"]
+PY
+"$O/ptdecode" -f html -o "$T/part.html" --time ",$(python3 -c 'import json, sys
+t = json.load(open(sys.argv[1]))["calls"][0]["t"] + 1000000
+print(f"{t // 10**9}.{t % 10**9:09}")' "$T/ls.calls")" "$T/ls" ||
+	fail "the report of a part"
+node tests/tools/report.mjs "$T/part.html" >"$T/said" || fail "the report of a part"
+grep -q '"the trace ends"\]\]' "$T/said" || fail "the moments of a part: $(grep -o '"moments".*\]\]' "$T/said")"
+
 echo "--- hostile names"
 cat >"$T/hostile.c" <<'C'
 __attribute__((noinline)) void first(void) { __asm__ volatile(""); }

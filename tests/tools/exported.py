@@ -338,6 +338,14 @@ def check_html(rows, roots, export, functions, recording, ptdecode, *command):
         expected = [[one[key] for key in ("t", "duration", "instructions", "tid")] for one in json.loads(out)["slowest"]]
         assert slowest == expected[:len(slowest)] and len(slowest) == min(len(expected), 5), (name, slowest, expected)
         n_slowest += len(slowest)
+    with open(f"{recording}/manifest", encoding="utf-8") as file:
+        taken = int(dict(line.rstrip("\n").split("=", 1) for line in file)["clock_ns"])
+    end, text = said["moments"][-1]
+    assert text.startswith("the trace ends"), text
+    if taken <= int(end):
+        assert [str(taken), "the snapshot was taken"] in said["moments"], (taken, said["moments"])
+    else:
+        assert re.search("; the snapshot was taken .* later$", text), (taken, said["moments"])
     others = collections.Counter(other[1] for other in said["others"])
     return f"{len(said['functions'])} functions, {len(said['stacks'])} stacks, {n_slowest} slowest executions, {dict(others)}, left out: {left_out or 'nothing'}"
 

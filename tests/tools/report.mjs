@@ -61,7 +61,8 @@ const said = vm.runInContext(`(() => {
 		for (const child of node.children)
 			work.push([child, path + ";" + model.nameOf(child.f).replaceAll(";", ":")]);
 	}
-	return { spans, others, stacks, left_out: model.data.left_out, text: model.leftOut(), calls: model.data.calls,
+	return { spans, others, stacks, left_out: model.data.left_out, text: model.leftOut(),
+		moments: model.moments().map(([t, text]) => [String(base + BigInt(t)), text]), calls: model.data.calls,
 		partial: model.data.partial, functions: model.functions, command: model.command(0, model.end),
 		slowest: model.outliers(model.metrics[0]).slice(0, 5).map(({ f }) => [f.name, f.slowest.map((one) => [at(one.t),
 			one.duration, one.insns, model.tracks[one.track].tid])]),

@@ -320,6 +320,17 @@ class Model {
 			return String(all);
 		return `${all / 1000000000n}.${String(all % 1000000000n).padStart(9, "0")}`;
 	}
+	// Times of the whole trace that the timeline marks, with a text for each.
+	moments() {
+		const { complete_since: since, snapshot } = this.data, moments = [];
+		if (since)
+			moments.push([since, "all CPUs since here"]);
+		if (snapshot && snapshot <= this.end)
+			moments.push([snapshot, "the snapshot was taken"]);
+		const later = snapshot > this.end ? `; the snapshot was taken ${this.formatDuration(snapshot - this.end)} later` : "";
+		moments.push([this.end, `the trace ends${later}`]);
+		return moments;
+	}
 	// The command line that shows in full what lies between two times.
 	command(from, to) {
 		if (!this.hasTime)

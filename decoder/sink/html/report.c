@@ -293,6 +293,8 @@ static int put_document(struct report *report, struct ptd_output *output)
 	json_number(&json, "bytes_overwritten", report->info->bytes_overwritten);
 	if (report->info->complete_since > report->base)
 		json_number(&json, "complete_since", report->info->complete_since - report->base);
+	if (report->info->snapshot_taken > report->base)
+		json_number(&json, "snapshot", report->info->snapshot_taken - report->base);
 	put_left_out(report, &json);
 	put_threads(report, &json);
 	put_trace(report, &json);

@@ -147,23 +147,20 @@ class Timeline extends Chart {
 			}
 		});
 	}
-	// Times of the whole trace: since when it is complete, and its end.
+	// Texts of times that lie close together stand one above the other.
 	drawMarks(context) {
-		const colours = this.report.colours, { complete_since: since } = this.model.data;
-		const mark = (t, text) => {
-			const x = Math.min(this.xOf(t), this.surface.width - 1);
+		const colours = this.report.colours;
+		this.model.moments().forEach(([t, text], i) => {
+			const x = Math.min(this.xOf(t), this.surface.width - 1), bottom = this.surface.height - 20 * i;
 			if (x < 0 || this.xOf(t) > this.surface.width + 1)
 				return;
 			const width = text.length * CHARACTER + 10, left = x + width > this.surface.width ? x - width : x;
 			context.fillStyle = colours.accent;
 			context.fillRect(x - 1, TOP, 2, this.surface.height);
-			context.fillRect(left, this.surface.height - 18, width, 18);
+			context.fillRect(left, bottom - 18, width, 18);
 			context.fillStyle = colours.surface;
-			context.fillText(text, left + 5, this.surface.height - 9);
-		};
-		if (since)
-			mark(since, "all CPUs since here");
-		mark(this.model.end, "the trace ends");
+			context.fillText(text, left + 5, bottom - 9);
+		});
 		if (!this.measured)
 			return;
 		const [from, to] = this.measured.map((t) => this.xOf(t));
