@@ -49,7 +49,7 @@ static int setup(void **state)
 	assert_int_equal(mapfile_read(&f->bytes, AT_FDCWD, f->self), 0);
 	fd = open(f->self, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(buildid_read(fd, &f->id), 0);
-	assert_int_equal(f->id.size, 20);
+	assert_in_range(f->id.size, 8, sizeof(f->id.bytes));
 	(void)close(fd);
 	tempdir_make("object", f->dir);
 	*state = f;
@@ -110,11 +110,11 @@ static void finds_at_its_path(void **state)
 	/* One file, however it is asked for. */
 	assert_ptr_equal(find(objects, f->self, &f->id, OBJECT_OK), o);
 
-	wrong.bytes[19] ^= 1;
+	wrong.bytes[0] ^= 1;
 	o = find(objects, f->self, &wrong, OBJECT_WRONG_ID);
 	assert_int_equal(o->id.id, 1);
 	assert_memory_equal(o->id.build_id, wrong.bytes, wrong.size);
-	wrong.size = 8;
+	wrong.size = f->id.size / 2;
 	(void)find(objects, f->self, &wrong, OBJECT_WRONG_ID);
 
 	missing = find(objects, "/nonexistent/program", &f->id, OBJECT_MISSING);
