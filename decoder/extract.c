@@ -400,8 +400,11 @@ static int keep_mark(const struct passage *p, const struct ptd_mark *mark)
 static int take_mark(const struct passage *p, const struct ptd_mark *mark)
 {
 	const struct extract *e = p->extract;
+	/* The thread noted it on a CPU that is not asked for. */
+	const bool is_elsewhere =
+	    !e->cpus.is_all && mark->kind == PTD_MARK_STATED && mark->t < p->batch->slice->t0;
 
-	if (asks_for_time(e, mark->t) && (!e->last || p->thread->has_kept) &&
+	if (asks_for_time(e, mark->t) && !is_elsewhere && (!e->last || p->thread->has_kept) &&
 	    (!asks_for_code(e) || mark->kind == PTD_MARK_GAP || p->thread->keeps))
 		return keep_mark(p, mark);
 	leave_out_mark(p->counts, mark);

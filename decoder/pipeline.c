@@ -14,6 +14,8 @@
 
 #include "base/base.h"
 #include "decoder/ahead.h"
+#include "decoder/calllog/calllog.h"
+#include "decoder/calllog/callsource.h"
 #include "decoder/calllog/fdrlog.h"
 #include "decoder/calllog/ovnilog.h"
 #include "decoder/codemap.h"
@@ -28,6 +30,7 @@
 #include "decoder/image/view.h"
 #include "decoder/memtrace/tracedir.h"
 #include "decoder/memtrace/tracesource.h"
+#include "decoder/overlay.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/errata.h"
 #include "decoder/pt/walk.h"
@@ -93,6 +96,8 @@ struct ptd_decoder {
 
 	struct batchsource *source; /* an input that has batches instead of PT, and no lanes; or
 				     * NULL */
+	struct overlay *overlay;    /* what programs noted themselves; or NULL */
+	char *unknown_thread;       /* the complaint about threads that only @overlay knows */
 
 	struct lane_config lane_config; /* but for the queue */
 	struct ahead *lanes;
@@ -114,6 +119,7 @@ struct ptd_decoder {
 	size_t n_cpus; /* of the source: that there is room for */
 	uint64_t n_gaps[_PTD_GAP_REASONS];
 	uint64_t gap_bytes[_PTD_GAP_REASONS];
+	uint64_t n_stated; /* marks of the overlay that were given out */
 	struct ptd_stats stats;
 };
 
@@ -219,14 +225,16 @@ static const char *input_dir(const struct ptd_options *o)
 	return o->input && stat(o->input, &st) == 0 && S_ISDIR(st.st_mode) ? o->input : NULL;
 }
 
-/* The trace's complaints, and the timeline's. */
-static int collect_complaints(struct ptd_decoder *d, const char *name)
+/* Collect the complaints of the trace, of the timeline, and of @log, which may be NULL. There is
+ * room for one more. */
+static int collect_complaints(struct ptd_decoder *d, const char *name, const struct calllog *log)
 {
 	const char *const *others;
 	size_t n, n_others;
 
 	others = timeline_complaints(d->timeline, &n_others);
-	d->complaints = calloc(n_others + _TRACE_COMPLAINTS, sizeof(*d->complaints));
+	d->complaints = calloc(n_others + _TRACE_COMPLAINTS + CALLLOG_COMPLAINTS_MAX + 1,
+			       sizeof(*d->complaints));
 	if (!d->complaints)
 		return -ENOMEM;
 	n = 0;
@@ -242,6 +250,8 @@ static int collect_complaints(struct ptd_decoder *d, const char *name)
 	}
 	for (size_t i = 0; i < n_others; i++)
 		d->complaints[n++] = others[i];
+	for (size_t i = 0; log && i < log->n_complaints; i++)
+		d->complaints[n++] = log->complaints[i];
 	d->info.complaints = d->complaints;
 	d->info.n_complaints = n;
 	return 0;
@@ -274,15 +284,25 @@ static int open_recording(struct ptd_decoder *d, const struct ptd_options *o, ch
 static int make_source(struct ptd_decoder *d, const struct ptd_options *o,
 		       const struct decoder_feed *feed, char **reterr_message)
 {
+	struct calllog *log;
+	int r;
+
 	if (feed)
 		return feed->make(feed->userdata, d->objects, d->resolver, &d->source);
-	if (fdrlog_is(o->input))
-		return fdrlog_new(o->input, o->instr_map, d->objects, d->resolver, &d->source,
-				  reterr_message);
 	if (tracedir_is(o->input))
 		return tracesource_new(o->input, d->objects, d->resolver, &d->source,
 				       reterr_message);
-	return ovnilog_new(o->input, 0, d->objects, d->resolver, &d->source, reterr_message);
+	if (fdrlog_is(o->input))
+		r = fdrlog_open(o->input, o->instr_map, d->objects, d->resolver, &log,
+				reterr_message);
+	else
+		r = ovnilog_open(o->input, 0, d->objects, d->resolver, &log, reterr_message);
+	if (r < 0)
+		return r;
+	r = callsource_new(log, &d->source);
+	if (r < 0)
+		calllog_free(log);
+	return r;
 }
 
 static bool has_batches(const char *input)
@@ -319,14 +339,46 @@ static int open_batches(struct ptd_decoder *d, const struct ptd_options *o,
 	return 0;
 }
 
+/* Open the log of what programs noted themselves. Return: 0 and @ret_log, which belongs to the
+ * decoder; or negative errno and @reterr_message. */
+static int open_overlay(struct ptd_decoder *d, const struct ptd_options *o,
+			const struct calllog **ret_log, char **reterr_message)
+{
+	struct calllog *log;
+	int r;
+
+	if (d->info.clock != PTD_CLOCK_NS)
+		return message_set(reterr_message, -EINVAL,
+				   "%s: has no times in ns, by which events could be merged",
+				   name_of(o));
+	if (!ovnilog_is(o->ovni))
+		return message_set(reterr_message, -EINVAL, "%s: is no trace of ovni", o->ovni);
+	r = ovnilog_open(o->ovni, d->trace->facts.monotonic_offset_ns, d->objects, d->resolver,
+			 &log, reterr_message);
+	if (r < 0)
+		return r;
+	r = overlay_new(log, &d->overlay);
+	if (r < 0)
+		calllog_free(log);
+	else
+		*ret_log = log;
+	return r;
+}
+
 static int open_trace(struct ptd_decoder *d, const struct ptd_options *o,
 		      const struct decoder_feed *feed, char **reterr_message)
 {
 	const struct trace_facts *facts;
+	const struct calllog *log = NULL;
 	int r;
 
-	if (feed || (o->input && has_batches(o->input)))
+	if (feed || (o->input && has_batches(o->input))) {
+		if (o->ovni)
+			return message_set(reterr_message, -EINVAL,
+					   "%s: is no recording, with which events could be merged",
+					   o->input);
 		return open_batches(d, o, feed, reterr_message);
+	}
 	r = o->input ? open_recording(d, o, reterr_message) : open_bare(d, o, reterr_message);
 	if (r < 0)
 		return r;
@@ -351,7 +403,9 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o,
 	d->info.bytes_overwritten = facts->bytes_overwritten;
 	d->info.complete_since = facts->complete_since;
 	d->info.truncated_at = d->trace->truncated_at;
-	return collect_complaints(d, name_of(o));
+	if (o->ovni)
+		r = open_overlay(d, o, &log, reterr_message);
+	return r < 0 ? r : collect_complaints(d, name_of(o), log);
 }
 
 /* What the user states of the CPU counts before what the input states. */
@@ -782,6 +836,8 @@ int decoder_new_fed(const struct ptd_options *given, const struct decoder_feed *
 		r = find_last(d, options, reterr_message);
 	if (r == 0)
 		r = start_lanes(d, reterr_message);
+	if (r == 0 && d->overlay)
+		r = overlay_start(d->overlay, reterr_message);
 	if (r < 0 && d->reading.spills.failure == r)
 		return cannot_spill(options, r, reterr_message);
 	if (r < 0) {
@@ -818,6 +874,8 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	free(decoder->counts);
 	extract_free(decoder->extract);
 	batchsource_free(decoder->source);
+	overlay_free(decoder->overlay);
+	free(decoder->unknown_thread);
 	cache_free(decoder->cache);
 	resolver_free(decoder->resolver);
 	codemap_deinit(&decoder->codemap);
@@ -836,7 +894,9 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 
 void decoder_set_expander(struct ptd_decoder *decoder, const struct expander *expander)
 {
-	__atomic_store_n(&decoder->expander, decoder->extract ? NULL : expander, __ATOMIC_RELEASE);
+	const bool is_whole = !decoder->extract && !decoder->overlay;
+
+	__atomic_store_n(&decoder->expander, is_whole ? expander : NULL, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < decoder->n_lanes && !expander; i++)
 		ahead_wait(&decoder->lanes[i]);
 }
@@ -989,6 +1049,39 @@ static struct extract_counts *counts_of_given(const struct ptd_decoder *d)
 	return &d->counts[d->given ? (size_t)(d->given - d->lanes) : d->source->cpu];
 }
 
+/* The whole stream is over: complain about threads that only the overlay knows. Return: PTD_END or
+ * -ENOMEM. */
+static int end_overlay(struct ptd_decoder *d)
+{
+	uint32_t pid, tid;
+	const size_t n = overlay_n_unknown(d->overlay, &pid, &tid);
+
+	if (n == 0 || d->unknown_thread)
+		return PTD_END;
+	if (asprintf(&d->unknown_thread,
+		     "%s: has nothing of %zu thread%s whose events are to be merged, such as "
+		     "%" PRId32 "/%" PRId32,
+		     d->name, n, n == 1 ? "" : "s", (int32_t)pid, (int32_t)tid) < 0) {
+		d->unknown_thread = NULL;
+		return d->r = -ENOMEM;
+	}
+	d->complaints[d->info.n_complaints++] = d->unknown_thread;
+	return PTD_END;
+}
+
+/* Put what programs noted themselves into the batch, the next one. Return: 0; or negative errno. */
+static int lay_over(struct ptd_decoder *d, struct ptd_batch *batch)
+{
+	return d->r = overlay_batch(d->overlay, batch, &d->message);
+}
+
+/* The batch is what the caller gets. */
+static void count_stated(struct ptd_decoder *d, const struct ptd_batch *batch)
+{
+	for (size_t i = 0; i < batch->n_marks; i++)
+		d->n_stated += batch->marks[i].kind == PTD_MARK_STATED;
+}
+
 int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch)
 {
 	struct ptd_batch *batch = &decoder->batch;
@@ -997,9 +1090,13 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 	if (decoder->r < 0)
 		return decoder->r;
 	do {
-		struct ptd_batch whole;
+		struct ptd_batch whole, *next = decoder->extract ? &whole : batch;
 
-		r = next_batch(decoder, decoder->extract ? &whole : batch);
+		r = next_batch(decoder, next);
+		if (r == PTD_END && decoder->overlay && !decoder->extract)
+			return end_overlay(decoder);
+		if (r == 0 && decoder->overlay)
+			r = lay_over(decoder, next);
 		if (r != 0)
 			return r;
 		if (!decoder->extract)
@@ -1009,6 +1106,8 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 			return decoder->r = r;
 	} while (batch->n_runs == 0 && batch->n_stated == 0 && batch->n_marks == 0);
 
+	if (decoder->overlay)
+		count_stated(decoder, batch);
 	if (decoder->given_slice->id == NO_SLICE)
 		decoder->given_slice->id = decoder->n_slices++;
 	*ret_batch = batch;
@@ -1140,6 +1239,12 @@ const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 		.n_records_unknown = decoder->trace->n_unknown,
 		.n_records_bad = decoder->trace->n_skipped + timeline_n_skipped(decoder->timeline),
 	};
+	if (decoder->overlay) {
+		decoder->stats.n_stated = decoder->n_stated;
+		if (!decoder->extract)
+			decoder->stats.n_stated_left_out =
+			    overlay_n_calls(decoder->overlay) - decoder->n_stated;
+	}
 	if (decoder->source)
 		count_source(decoder);
 	for (size_t i = 0; i < decoder->n_lanes; i++) {

@@ -32,7 +32,7 @@ _ptdecode() {
 		_ptdecode_files -f -- "$cur"
 		return
 		;;
-	--debug-dir | --buildid-dir | --symfs | --state-dir)
+	--debug-dir | --buildid-dir | --symfs | --state-dir | --ovni)
 		_ptdecode_files -d -- "$cur"
 		return
 		;;
@@ -44,7 +44,7 @@ _ptdecode() {
 			return
 		fi
 		words='-f --format -o --output -e --engine --verify --check --debug-dir --lines --inlines --buildid-dir --symfs
-			--debuginfod --core --instr-map --state-dir --force --max-output --max-spill --threads --cpu-model --mtc-freq --nom-freq --cpuid-15
+			--debuginfod --core --instr-map --ovni --state-dir --force --max-output --max-spill --threads --cpu-model --mtc-freq --nom-freq --cpuid-15
 			--time --cpu --pid --tid --comm --symbol --object --last
 			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code --filter'
 		;;

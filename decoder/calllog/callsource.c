@@ -4,7 +4,11 @@
 
 #include <errno.h>
 
+#include "decoder/calllog/calllog.h"
+#include "decoder/symbol/resolver.h"
 #include "util/heap.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 struct callsource {
 	struct batchsource source; /* the first field */
@@ -131,7 +135,7 @@ static int next_batch(struct batchsource *batches, struct ptd_batch *ret_batch,
 		.stated = piece->calls.items,
 		.n_stated = piece->calls.n,
 	};
-	ret_batch->symbols = source->log->ops->symbols(source->log, &ret_batch->n_symbols);
+	ret_batch->symbols = resolver_symbols(source->log->resolver, &ret_batch->n_symbols);
 	*ret_slice = &source->slice;
 	return 0;
 }
@@ -140,10 +144,9 @@ static void free_source(struct batchsource *batches)
 {
 	struct callsource *source = of(batches);
 
-	source->log->ops->free(source->log);
+	calllog_free(source->log);
 	vec_deinit(&source->heap);
-	vec_deinit(&source->piece.calls);
-	vec_deinit(&source->piece.marks);
+	callpiece_deinit(&source->piece);
 	map_deinit(&source->spaces);
 	free(source);
 }
@@ -162,6 +165,9 @@ int callsource_new(struct calllog *log, struct batchsource **ret_source)
 		return -ENOMEM;
 	source->source.ops = &source_ops;
 	source->source.states_calls = true;
+	source->source.clock = log->clock;
+	source->source.complaints = log->complaints;
+	source->source.n_complaints = log->n_complaints;
 	source->log = log;
 	*ret_source = &source->source;
 	return 0;

@@ -9,20 +9,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/calllog/callsource.h"
+#include "decoder/calllog/calllog.h"
 #include "decoder/calllog/fdrfile.h"
 #include "decoder/image/objects.h"
 #include "decoder/symbol/instrmap.h"
 #include "decoder/symbol/resolver.h"
 #include "decoder/symbol/source.h"
-#include "util/arena.h"
 #include "util/dirs.h"
+#include "util/map.h"
 #include "util/message.h"
 
-#define NAME_PREFIX    "xray-log."
-#define MAP_NAME       "map.elf"
-#define COMPLAINTS_MAX 8
-#define NS_PER_S       1000000000
+#define NAME_PREFIX "xray-log."
+#define MAP_NAME    "map.elf"
+#define NS_PER_S    1000000000
 
 struct fdrlane {
 	struct calllane lane; /* the first field */
@@ -41,7 +40,6 @@ struct fdrfunction {
 
 struct fdrlog {
 	struct calllog log;        /* the first field */
-	struct resolver *resolver; /* borrowed */
 	VEC(struct fdrfile) files; /* in the order of their names */
 	struct logwindow window;
 	struct fdrscan scan;
@@ -51,10 +49,6 @@ struct fdrlog {
 	VEC(struct fdrfunction) functions;
 	struct map by_number; /* number → index */
 	struct symbol_list unnamed;
-	struct arena arena;
-
-	const char *complaints[COMPLAINTS_MAX];
-	size_t n_complaints;
 };
 
 static struct fdrlog *of(struct calllog *log)
@@ -155,22 +149,7 @@ static int note_function(void *userdata, uint32_t number)
 static int note_fault(void *userdata, const struct fdrfile *file, uint64_t offset,
 		      const char *fault)
 {
-	struct fdrlog *log = userdata;
-	const bool is_last = log->n_complaints == COMPLAINTS_MAX - 1;
-	char *text;
-	const char *copy;
-
-	if (log->n_complaints == COMPLAINTS_MAX)
-		return 0;
-	if (asprintf(&text, "%s: byte %" PRIu64 ": %s%s", file->log.path, offset, fault,
-		     is_last ? "; and more is wrong" : "") < 0)
-		return -ENOMEM;
-	copy = arena_strdup(&log->arena, text);
-	free(text);
-	if (!copy)
-		return -ENOMEM;
-	log->complaints[log->n_complaints++] = copy;
-	return 0;
+	return calllog_complain(userdata, file->log.path, offset, fault);
 }
 
 static int scan_files(struct fdrlog *log, const char *path, char **reterr_message)
@@ -193,11 +172,8 @@ static int scan_files(struct fdrlog *log, const char *path, char **reterr_messag
 			r = message_set(reterr_message, r, "%s: calls more than %u functions",
 					file->log.path, FDRLOG_FUNCTIONS_MAX);
 	}
-	if (r < 0 || log->scan.n_calls > 0)
-		return r;
-	if (log->n_complaints > 0)
-		return message_set(reterr_message, -EBADMSG, "%s", log->complaints[0]);
-	return message_set(reterr_message, -EBADMSG, "%s: has no calls", path);
+	log->log.n_calls = log->scan.n_calls;
+	return r < 0 ? r : calllog_check(&log->log, path, "calls", reterr_message);
 }
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -214,7 +190,7 @@ static int name_by_map(struct fdrlog *log, const struct object *object, const st
 
 		if (f->number == 0 || f->number > map->addresses.n)
 			continue;
-		r = resolver_find(log->resolver, object->symbols,
+		r = resolver_find(log->log.resolver, object->symbols,
 				  map->addresses.items[f->number - 1], &symbol, &end);
 		if (symbol == PTD_NO_SYMBOL)
 			continue;
@@ -266,7 +242,7 @@ static int name_by_number(struct fdrlog *log, struct objects *objects)
 		if (f->symbol != PTD_NO_SYMBOL)
 			continue;
 		f->object = &object->id;
-		copy = arena_strdup(&log->arena, name);
+		copy = arena_strdup(&log->log.texts, name);
 		r = copy ? symbol_list_add(&log->unnamed, f->number, 1, copy, (uint16_t)n, NULL)
 			 : -ENOMEM;
 	}
@@ -275,7 +251,7 @@ static int name_by_number(struct fdrlog *log, struct objects *objects)
 		uint64_t end;
 
 		if (f->symbol == PTD_NO_SYMBOL)
-			r = resolver_find(log->resolver, object->symbols, f->number, &f->symbol,
+			r = resolver_find(log->log.resolver, object->symbols, f->number, &f->symbol,
 					  &end);
 	}
 	return r;
@@ -322,7 +298,7 @@ static int find_comm(struct fdrlog *log, const struct fdrfile *file, const char 
 	end = strchr(name, '.');
 	if (!end || end == name)
 		return 0;
-	comm = arena_alloc(&log->arena, (size_t)(end - name) + 1);
+	comm = arena_alloc(&log->log.texts, (size_t)(end - name) + 1);
 	if (!comm)
 		return -ENOMEM;
 	memcpy(comm, name, (size_t)(end - name));
@@ -489,11 +465,6 @@ static int read_lane(struct calllog *calllog, struct calllane *calllane, struct 
 	return r < 0 ? r : 0;
 }
 
-static const struct ptd_symbol *const *find_symbols(const struct calllog *calllog, size_t *ret_n)
-{
-	return resolver_symbols(((const struct fdrlog *)calllog)->resolver, ret_n);
-}
-
 /* --- its life --------------------------------------------------------------------------------- */
 
 static void free_log(struct calllog *calllog)
@@ -505,11 +476,9 @@ static void free_log(struct calllog *calllog)
 	vec_deinit(&log->files);
 	vec_deinit(&log->scan.blocks);
 	vec_deinit(&log->lanes);
-	vec_deinit(&log->log.lanes);
 	vec_deinit(&log->functions);
 	map_deinit(&log->by_number);
 	symbol_list_deinit(&log->unnamed);
-	arena_deinit(&log->arena);
 	logwindow_deinit(&log->window);
 	free(log);
 }
@@ -517,7 +486,6 @@ static void free_log(struct calllog *calllog)
 static const struct calllog_ops log_ops = {
 	.begin = begin_lane,
 	.read = read_lane,
-	.symbols = find_symbols,
 	.free = free_log,
 };
 
@@ -544,8 +512,8 @@ static int open_log(struct fdrlog *log, const char *path, const char *map, struc
 	return r < 0 ? r : make_lanes(log);
 }
 
-int fdrlog_new(const char *path, const char *map, struct objects *objects,
-	       struct resolver *resolver, struct batchsource **ret_source, char **reterr_message)
+int fdrlog_open(const char *path, const char *map, struct objects *objects,
+		struct resolver *resolver, struct calllog **ret_log, char **reterr_message)
 {
 	struct fdrlog *log = calloc(1, sizeof(*log));
 	int r;
@@ -553,18 +521,15 @@ int fdrlog_new(const char *path, const char *map, struct objects *objects,
 	if (!log)
 		return -ENOMEM;
 	log->log.ops = &log_ops;
-	log->resolver = resolver;
+	log->log.resolver = resolver;
 	logwindow_init(&log->window);
 	symbol_list_init(&log->unnamed);
 	r = open_log(log, path, map, objects, reterr_message);
-	if (r == 0)
-		r = callsource_new(&log->log, ret_source);
 	if (r < 0) {
-		free_log(&log->log);
+		calllog_free(&log->log);
 		return r;
 	}
-	(*ret_source)->clock = log->is_in_ticks ? PTD_CLOCK_TSC : PTD_CLOCK_NS;
-	(*ret_source)->complaints = log->complaints;
-	(*ret_source)->n_complaints = log->n_complaints;
+	log->log.clock = log->is_in_ticks ? PTD_CLOCK_TSC : PTD_CLOCK_NS;
+	*ret_log = &log->log;
 	return 0;
 }

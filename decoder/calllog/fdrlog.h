@@ -4,7 +4,7 @@
 /*
  * FDR log
  *
- * A flight data recorder file, or a directory of such files, as a source of calls (callsource.h).
+ * A flight data recorder file, or a directory of such files, as a log of calls (calllog.h).
  * Functions have numbers there. An ELF file, the program itself or one that was written with the
  * log, says which function a number is.
  */
@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 
-struct batchsource;
+struct calllog;
 struct objects;
 struct resolver;
 
@@ -31,6 +31,6 @@ bool fdrlog_is(const char *path);
  *
  * Return: 0; or negative errno and @reterr_message.
  */
-_must_check_ int fdrlog_new(const char *path, const char *map, struct objects *objects,
-			    struct resolver *resolver, struct batchsource **ret_source,
-			    char **reterr_message);
+_must_check_ int fdrlog_open(const char *path, const char *map, struct objects *objects,
+			     struct resolver *resolver, struct calllog **ret_log,
+			     char **reterr_message);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/calllog/callsource.h"
+#include "decoder/calllog/calllog.h"
 #include "decoder/calllog/logfile.h"
 #include "decoder/calllog/ovnicalls.h"
 #include "decoder/calllog/ovnievent.h"
@@ -19,12 +19,11 @@
 #include "decoder/image/objects.h"
 #include "decoder/symbol/resolver.h"
 #include "decoder/symbol/source.h"
-#include "util/arena.h"
+#include "util/map.h"
 #include "util/message.h"
 
-#define COMPLAINTS_MAX 8
-#define EVENT_MAX      (OVNI_EVENT_SIZE + OVNI_PAYLOAD_MAX)
-#define DATA_MAX       (sizeof(uint32_t) + OVNINAMES_SIZE)
+#define EVENT_MAX (OVNI_EVENT_SIZE + OVNI_PAYLOAD_MAX)
+#define DATA_MAX  (sizeof(uint32_t) + OVNINAMES_SIZE)
 
 struct ovniloom {
 	VEC(uint32_t) cpus; /* by index */
@@ -46,8 +45,7 @@ struct ovnilane {
 };
 
 struct ovnilog {
-	struct calllog log;        /* the first field */
-	struct resolver *resolver; /* borrowed */
+	struct calllog log; /* the first field */
 	int64_t offset_ns;
 	struct ovnitree tree;
 	struct ovninames names;
@@ -56,15 +54,10 @@ struct ovnilog {
 	VEC(struct ovniloom) looms;
 	struct map processes; /* hash of the loom and the pid → number */
 	struct map by_name;   /* hash of its name → number of the loom */
-	uint64_t n_calls;
 
 	struct symbol_list list;
 	VEC(uint32_t) symbols; /* by number of the name */
 	const struct ptd_object *object;
-	struct arena arena;
-
-	const char *complaints[COMPLAINTS_MAX];
-	size_t n_complaints;
 };
 
 static struct ovnilog *of(struct calllog *log)
@@ -75,27 +68,6 @@ static struct ovnilog *of(struct calllog *log)
 bool ovnilog_is(const char *path)
 {
 	return ovnitree_is(path);
-}
-
-/* --- complaints ------------------------------------------------------------------------------- */
-
-static int complain(struct ovnilog *log, const char *path, uint64_t offset, const char *fault)
-{
-	const bool is_last = log->n_complaints == COMPLAINTS_MAX - 1;
-	char *text;
-	const char *copy;
-
-	if (log->n_complaints == COMPLAINTS_MAX)
-		return 0;
-	if (asprintf(&text, "%s: byte %" PRIu64 ": %s%s", path, offset, fault,
-		     is_last ? "; and more is wrong" : "") < 0)
-		return -ENOMEM;
-	copy = arena_strdup(&log->arena, text);
-	free(text);
-	if (!copy)
-		return -ENOMEM;
-	log->complaints[log->n_complaints++] = copy;
-	return 0;
 }
 
 /* --- events ----------------------------------------------------------------------------------- */
@@ -197,7 +169,7 @@ static int scan_event(struct ovnilog *log, struct ovnilane *lane, const struct o
 	if (call.kind == OVNICALL_CPU && !lane->has_begun)
 		lane->cpu_first = cpu_of(log, lane, call.cpu);
 	lane->has_begun = true;
-	log->n_calls += call.kind != OVNICALL_NONE && call.kind != OVNICALL_CPU;
+	log->log.n_calls += call.kind != OVNICALL_NONE && call.kind != OVNICALL_CPU;
 	return 0;
 }
 
@@ -206,8 +178,8 @@ static int lose_rest(struct ovnilog *log, struct ovnilane *lane, int r, const ch
 {
 	lane->n_lost = lane->file.size - lane->end;
 	lane->is_cut = r == -ENODATA;
-	return complain(log, lane->file.path, lane->end,
-			lane->is_cut ? "the file ends inside an event" : fault);
+	return calllog_complain(&log->log, lane->file.path, lane->end,
+				lane->is_cut ? "the file ends inside an event" : fault);
 }
 
 static int scan_stream(struct ovnilog *log, struct ovnilane *lane, char **reterr_message)
@@ -232,9 +204,10 @@ static int scan_stream(struct ovnilog *log, struct ovnilane *lane, char **reterr
 			lane->t_first = time_of(log, event.clock);
 		if (event.clock < last && is_sorted) {
 			is_sorted = false;
-			r = complain(log, lane->file.path, lane->end,
-				     "the clock goes back: time stands still until it is as late "
-				     "again");
+			r = calllog_complain(
+			    &log->log, lane->file.path, lane->end,
+			    "the clock goes back: time stands still until it is as late "
+			    "again");
 		}
 		last = event.clock > last ? event.clock : last;
 		lane->end = offset;
@@ -301,14 +274,14 @@ static int add_stream(struct ovnilog *log, const struct ovnistream *stream, stru
 	lane.lane.pid = is_old ? stream->pid : id_of(meta->pid);
 	lane.lane.tid = is_old ? stream->tid : id_of(meta->tid);
 	if (meta->comm[0]) {
-		lane.lane.comm = arena_strdup(&log->arena, meta->comm);
+		lane.lane.comm = arena_strdup(&log->log.texts, meta->comm);
 		if (!lane.lane.comm)
 			return -ENOMEM;
 	}
 	r = find_loom(log, &lane, is_old ? stream->loom : meta->loom, meta);
 	if (r == 0 && !is_old && !meta->is_finished)
-		r = complain(log, stream->metadata, 0,
-			     "the program did not end its stream: events may be missing");
+		r = calllog_complain(&log->log, stream->metadata, 0,
+				     "the program did not end its stream: events may be missing");
 	if (r == 0)
 		r = logfile_open(&lane.file, stream->path, &log->window, reterr_message);
 	log->window.file = NULL;
@@ -345,12 +318,9 @@ static int read_streams(struct ovnilog *log, const char *path, char **reterr_mes
 		r = read_stream(log, &log->tree.streams.items[i], reterr_message);
 	for (size_t i = 0; i < log->lanes.n && r == 0; i++)
 		r = scan_stream(log, &log->lanes.items[i], reterr_message);
-	if (r < 0 || log->n_calls > 0)
-		return r;
-	if (log->n_complaints > 0)
-		return message_set(reterr_message, -EBADMSG, "%s", log->complaints[0]);
-	return message_set(reterr_message, -EBADMSG, "%s: has no events but of threads' lives",
-			   path);
+	return r < 0
+		   ? r
+		   : calllog_check(&log->log, path, "events but of threads' lives", reterr_message);
 }
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -374,16 +344,11 @@ static int make_symbols(struct ovnilog *log, struct objects *objects)
 		uint32_t symbol;
 		uint64_t end;
 
-		r = resolver_find(log->resolver, object->symbols, i + 1, &symbol, &end);
+		r = resolver_find(log->log.resolver, object->symbols, i + 1, &symbol, &end);
 		if (r == 0)
 			r = vec_push(&log->symbols, symbol);
 	}
 	return r;
-}
-
-static const struct ptd_symbol *const *find_symbols(const struct calllog *calllog, size_t *ret_n)
-{
-	return resolver_symbols(((const struct ovnilog *)calllog)->resolver, ret_n);
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */
@@ -405,21 +370,17 @@ static int begin_lane(struct calllog *calllog, struct calllane *calllane, char *
 static int add_call(const struct ovnilog *log, const struct ovnilane *lane,
 		    const struct ovnicall *call, struct callpiece *piece)
 {
-	struct ptd_stated_call stated = { .t = lane->lane.t,
-					  .object = log->object,
-					  .kind = call->kind == OVNICALL_LEAVE ? PTD_STATED_LEAVE
-									       : PTD_STATED_ENTER };
-	int r;
+	static const uint8_t kinds[] = { [OVNICALL_ENTER] = PTD_STATED_ENTER,
+					 [OVNICALL_LEAVE] = PTD_STATED_LEAVE,
+					 [OVNICALL_POINT] = PTD_STATED_POINT };
 
 	/* The file was changed since it was gone through. */
 	if (call->name >= log->symbols.n)
 		return -ESTALE;
-	stated.symbol = log->symbols.items[call->name];
-	r = vec_push(&piece->calls, stated);
-	if (r < 0 || call->kind != OVNICALL_POINT)
-		return r;
-	stated.kind = PTD_STATED_LEAVE;
-	return vec_push(&piece->calls, stated);
+	return vec_push(&piece->calls, { .t = lane->lane.t,
+					 .object = log->object,
+					 .symbol = log->symbols.items[call->name],
+					 .kind = kinds[call->kind] });
 }
 
 /* Take an event. Return: 0; 1: the lane is on another CPU now; or negative errno. */
@@ -496,14 +457,12 @@ static void free_log(struct calllog *calllog)
 		vec_deinit(&log->looms.items[i].cpus);
 	vec_deinit(&log->lanes);
 	vec_deinit(&log->looms);
-	vec_deinit(&log->log.lanes);
 	vec_deinit(&log->symbols);
 	map_deinit(&log->processes);
 	map_deinit(&log->by_name);
 	ovnitree_deinit(&log->tree);
 	ovninames_deinit(&log->names);
 	symbol_list_deinit(&log->list);
-	arena_deinit(&log->arena);
 	logwindow_deinit(&log->window);
 	free(log);
 }
@@ -511,12 +470,11 @@ static void free_log(struct calllog *calllog)
 static const struct calllog_ops log_ops = {
 	.begin = begin_lane,
 	.read = read_lane,
-	.symbols = find_symbols,
 	.free = free_log,
 };
 
-int ovnilog_new(const char *path, int64_t offset_ns, struct objects *objects,
-		struct resolver *resolver, struct batchsource **ret_source, char **reterr_message)
+int ovnilog_open(const char *path, int64_t offset_ns, struct objects *objects,
+		 struct resolver *resolver, struct calllog **ret_log, char **reterr_message)
 {
 	struct ovnilog *log = calloc(1, sizeof(*log));
 	int r;
@@ -524,7 +482,8 @@ int ovnilog_new(const char *path, int64_t offset_ns, struct objects *objects,
 	if (!log)
 		return -ENOMEM;
 	log->log.ops = &log_ops;
-	log->resolver = resolver;
+	log->log.resolver = resolver;
+	log->log.clock = PTD_CLOCK_NS;
 	log->offset_ns = offset_ns;
 	logwindow_init(&log->window);
 	symbol_list_init(&log->list);
@@ -533,14 +492,10 @@ int ovnilog_new(const char *path, int64_t offset_ns, struct objects *objects,
 		r = make_symbols(log, objects);
 	for (size_t i = 0; i < log->lanes.n && r == 0; i++)
 		r = vec_push(&log->log.lanes, &log->lanes.items[i].lane);
-	if (r == 0)
-		r = callsource_new(&log->log, ret_source);
 	if (r < 0) {
-		free_log(&log->log);
+		calllog_free(&log->log);
 		return r;
 	}
-	(*ret_source)->clock = PTD_CLOCK_NS;
-	(*ret_source)->complaints = log->complaints;
-	(*ret_source)->n_complaints = log->n_complaints;
+	*ret_log = &log->log;
 	return 0;
 }

@@ -4,7 +4,7 @@
 /*
  * ovni log
  *
- * A trace of ovni (util/ovni.h), version 1 or later, as a source of calls (callsource.h): see
+ * A trace of ovni (util/ovni.h), version 1 or later, as a log of calls (calllog.h): see
  * ovnicalls.h. Each stream is gone through once when the trace is opened, so that names, and
  * damage, are known before anything is shown. A stream can be read forward only, so what is behind
  * damage is lost.
@@ -15,7 +15,7 @@
 
 #include "base/base.h"
 
-struct batchsource;
+struct calllog;
 struct objects;
 struct resolver;
 
@@ -31,6 +31,6 @@ bool ovnilog_is(const char *path);
  *
  * Return: 0; or negative errno and @reterr_message.
  */
-_must_check_ int ovnilog_new(const char *path, int64_t offset_ns, struct objects *objects,
-			     struct resolver *resolver, struct batchsource **ret_source,
-			     char **reterr_message);
+_must_check_ int ovnilog_open(const char *path, int64_t offset_ns, struct objects *objects,
+			      struct resolver *resolver, struct calllog **ret_log,
+			      char **reterr_message);

@@ -114,6 +114,11 @@ static void take(struct statement *s, uint8_t kind)
 	case PTD_STATED_TAIL:
 		take_leave(s, PTD_CALL_BY_TAIL);
 		break;
+	case PTD_STATED_POINT:
+		enter(s, was_in_tail ? PTD_CALL_BY_TAIL : PTD_CALL_BY_CALL);
+		if (s->world->list.r == 0)
+			take_leave(s, PTD_CALL_BY_RETURN);
+		break;
 	default:
 		take_chain(s);
 		break;

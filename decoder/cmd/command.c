@@ -64,6 +64,9 @@ static void usage(FILE *f)
 	    "stacks)\n"
 	    "      --instr-map FILE  the program whose functions a log of XRay has, with its "
 	    "names\n"
+	    "      --ovni DIR        a trace of ovni that the recorded programs wrote: show its "
+	    "events in\n"
+	    "                        the threads that noted them\n"
 	    "      --state-dir DIR   look there for a snapshot that is named by its id or as "
 	    "latest\n"
 	    "                        (or $PTD_STATE_DIR; " PTD_STATE_DIR_DEFAULT ")\n"
@@ -280,6 +283,7 @@ enum {
 	OPT_DEBUGINFOD,
 	OPT_CORE,
 	OPT_INSTR_MAP,
+	OPT_OVNI,
 	OPT_CPU_MODEL,
 	OPT_MTC_FREQ,
 	OPT_NOM_FREQ,
@@ -317,6 +321,7 @@ static const struct option long_options[] = {
 	{ "debuginfod", no_argument, NULL, OPT_DEBUGINFOD },
 	{ "core", required_argument, NULL, OPT_CORE },
 	{ "instr-map", required_argument, NULL, OPT_INSTR_MAP },
+	{ "ovni", required_argument, NULL, OPT_OVNI },
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "max-output", required_argument, NULL, OPT_MAX_OUTPUT },
 	{ "max-spill", required_argument, NULL, OPT_MAX_SPILL },
@@ -435,6 +440,9 @@ static int parse_option(struct command *c, int option)
 		return 0;
 	case OPT_INSTR_MAP:
 		c->options.instr_map = optarg;
+		return 0;
+	case OPT_OVNI:
+		c->options.ovni = optarg;
 		return 0;
 	case OPT_DEBUGINFOD:
 		c->debuginfod = true;
@@ -579,6 +587,8 @@ int command_parse(struct command *c, int argc, char **argv)
 			     c->options.input);
 	if (c->options.core && c->options.raw_pt)
 		return wrong("--core goes with a recording", c->options.core);
+	if (c->options.ovni && c->options.raw_pt)
+		return wrong("--ovni goes with a recording", c->options.ovni);
 	if (c->options.input && c->options.raw_filter)
 		return wrong("--filter goes with --raw-pt", c->options.raw_filter);
 	if (c->verify && (c->outputs.n > 0 || c->options.engine))

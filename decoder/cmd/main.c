@@ -482,7 +482,7 @@ static int collect_roots(const struct command *c, struct roots *roots)
 	const struct ptd_options *o = &c->options;
 	const char *const paths[] = {
 		DEBUGFILE_SYSTEM_DIR, o->debug_dir, o->buildid_dir, o->symfs, o->raw_pt, o->input,
-		c->other_input,       o->core,      o->instr_map,
+		c->other_input,       o->core,      o->instr_map,   o->ovni,
 	};
 	int r = 0;
 
@@ -504,6 +504,8 @@ static uint64_t size_of_inputs(const struct command *c)
 		size += budget_size_of(c->other_input);
 	if (c->options.core)
 		size += budget_size_of(c->options.core);
+	if (c->options.ovni)
+		size += budget_size_of(c->options.ovni);
 	for (size_t i = 0; i < c->code.n; i++)
 		size += budget_size_of(c->code.items[i].path);
 	return size;
@@ -548,6 +550,8 @@ static int close_inherited(const struct command *c)
 		r = vec_push(&paths, c->options.core);
 	if (r == 0)
 		r = vec_push(&paths, c->options.instr_map);
+	if (r == 0)
+		r = vec_push(&paths, c->options.ovni);
 	if (r == 0)
 		r = vec_push(&paths, c->options.raw_pt);
 	for (size_t i = 0; i < c->code.n && r == 0; i++) {
@@ -627,6 +631,8 @@ static int prepare(struct command *c, struct fetcher *fetcher)
 		r = check_input(c->options.core);
 	if (r == 0 && c->options.instr_map)
 		r = check_input(c->options.instr_map);
+	if (r == 0 && c->options.ovni)
+		r = check_input(c->options.ovni);
 	if (r == 0)
 		r = start_fetcher(c, fetcher);
 	if (r == 0)

@@ -454,7 +454,18 @@ static void put_values(struct ptd_output *output, const struct ptd_mark *mark)
 	ptd_output_printf(output, "\n");
 }
 
-static int put_mark(struct memory *memory, const struct ptd_mark *mark, struct ptd_output *output)
+/* What the program noted itself. */
+static void put_stated(struct ptd_output *output, const struct ptd_batch *batch,
+		       const struct ptd_mark *mark)
+{
+	ptd_output_printf(output, "%s: %s ", ptd_mark_kind_name(mark->kind),
+			  ptd_stated_kind_name((enum ptd_stated_kind)mark->extra));
+	output_name(output, batch->symbols[mark->value]->name);
+	ptd_output_printf(output, "\n");
+}
+
+static int put_mark(struct memory *memory, const struct ptd_batch *batch,
+		    const struct ptd_mark *mark, struct ptd_output *output)
 {
 	char ip[24] = "unknown";
 	int r;
@@ -495,6 +506,9 @@ static int put_mark(struct memory *memory, const struct ptd_mark *mark, struct p
 								  : "abort",
 				  ip);
 		break;
+	case PTD_MARK_STATED:
+		put_stated(output, batch, mark);
+		break;
 	default:
 		put_values(output, mark);
 	}
@@ -518,7 +532,7 @@ static int text_expand(const void *state, void *userdata, const struct ptd_batch
 			templates_prefetch(&memory->templates, batch->runs[i + PREFETCH].block,
 					   batch->runs[i + PREFETCH].base);
 		while (r == 0 && m < batch->n_marks && batch->marks[m].run == i)
-			r = put_mark(memory, &batch->marks[m++], output);
+			r = put_mark(memory, batch, &batch->marks[m++], output);
 		if (r == 0 && i < batch->n_runs)
 			r = put_run(memory, batch, &batch->runs[i], output);
 	}

@@ -190,6 +190,13 @@ struct ptd_options {
 	 * map.elf; and else functions are called by their numbers.
 	 */
 	const char *instr_map;
+
+	/*
+	 * The directory of a trace of ovni that programs in the recording wrote meanwhile, whose
+	 * events become marks of the threads that noted them (PTD_MARK_STATED); or NULL. The
+	 * recording must have times in ns.
+	 */
+	const char *ovni;
 };
 
 /* Return: whether there is an engine called @name. */

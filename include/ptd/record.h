@@ -154,6 +154,10 @@ enum ptd_mark_kind {
 	PTD_MARK_TRIG,    /* triggers fired: which, a bit each, and PTD_TRIG_MORE; without @ip, how
 			   * many instructions behind the last address or branch in the packets, + 1
 			   * (0: they do not say) */
+
+	/* What the program noted itself (ptd_options.ovni): the id of the symbol that names it;
+	 * enum ptd_stated_kind. */
+	PTD_MARK_STATED,
 	_PTD_MARK_KINDS,
 };
 
@@ -228,6 +232,7 @@ enum ptd_stated_kind {
 	/* The same, but @symbol is the first function of a chain of such jumps: the function that
 	 * is left was entered by one of them. */
 	PTD_STATED_TAIL_CHAIN,
+	PTD_STATED_POINT, /* entered, and left at once */
 	_PTD_STATED_KINDS,
 };
 
@@ -316,6 +321,12 @@ struct ptd_stats {
 	size_t n_gap_reasons;
 	uint64_t n_records_unknown; /* sideband records of a type that this library does not know */
 	uint64_t n_records_bad;     /* sideband records that are too short or not plausible */
+	/*
+	 * Of what programs noted themselves (ptd_options.ovni): what the stream has as
+	 * PTD_MARK_STATED; and what is left out because nothing of its thread was recorded then,
+	 * which is not counted if a part of the trace is asked for.
+	 */
+	uint64_t n_stated, n_stated_left_out;
 };
 
 enum ptd_clock {
@@ -357,6 +368,9 @@ const char *ptd_gap_reason_name(enum ptd_gap_reason reason);
 
 /* Return: the kind as one word: "gap", "async", "ptwrite", … */
 const char *ptd_mark_kind_name(enum ptd_mark_kind kind);
+
+/* Return: the kind in words: "begin", "end", "point", … */
+const char *ptd_stated_kind_name(enum ptd_stated_kind kind);
 
 #ifdef __cplusplus
 }

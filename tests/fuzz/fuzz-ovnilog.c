@@ -2,7 +2,8 @@
 
 /*
  * A foreign stream of ovni, up to the text "meta:", behind which stands its metadata. It is read as
- * an input, as a stream of version 1 and of version 3; its calls must nest.
+ * an input, as a stream of version 1 and of version 3; its calls must nest. Then it is laid over a
+ * stream of runs: marks must be in their order, and name symbols.
  */
 
 #include <stdio.h>
@@ -10,10 +11,76 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "decoder/calllog/calllog.h"
+#include "decoder/calllog/ovnilog.h"
+#include "decoder/image/objects.h"
+#include "decoder/overlay.h"
+#include "decoder/symbol/resolver.h"
 #include "tests/lib/statedcheck.h"
 #include "tests/lib/tempdir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_marks(const struct ptd_batch *batch, size_t n_symbols)
+{
+	for (size_t i = 0; i < batch->n_marks; i++) {
+		const struct ptd_mark *mark = &batch->marks[i];
+
+		if (mark->run >= batch->n_runs || mark->t > batch->runs[mark->run].t ||
+		    (mark->run > 0 && mark->t <= batch->runs[mark->run - 1].t) ||
+		    (i > 0 && mark->t < mark[-1].t) || mark->value == PTD_NO_SYMBOL ||
+		    mark->value >= n_symbols)
+			abort();
+	}
+}
+
+/* The trace was opened: lay it over a thread's runs, once and again. */
+static void lay(struct overlay *overlay, const struct calllane *lane, size_t n_symbols)
+{
+	const struct ptd_slice slice = { .pid = lane->pid, .tid = lane->tid };
+	struct ptd_run runs[66] = {};
+	char *message = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
+		runs[i].t = i == 0 ? 0 : i > 64 ? UINT64_MAX : UINT64_C(1) << (i - 1);
+	for (int again = 0; again < 2; again++) {
+		struct ptd_batch batch = { .slice = &slice,
+					   .runs = runs,
+					   .n_runs = ARRAY_LEN(runs) };
+
+		if (overlay_start(overlay, &message) < 0 ||
+		    overlay_batch(overlay, &batch, &message) < 0)
+			abort();
+		check_marks(&batch, n_symbols);
+	}
+}
+
+static void lay_over(const char *dir)
+{
+	struct resolver *resolver = NULL;
+	struct objects *objects = NULL;
+	struct overlay *overlay = NULL;
+	struct calllog *log;
+	char *message = NULL;
+	size_t n_symbols;
+
+	if (objects_new(NULL, &objects) < 0 || resolver_new(&resolver) < 0)
+		abort();
+	if (ovnilog_open(dir, -5, objects, resolver, &log, &message) == 0) {
+		const struct calllane *lane = log->lanes.items[0];
+
+		if (overlay_new(log, &overlay) < 0)
+			abort();
+		(void)resolver_symbols(resolver, &n_symbols);
+		lay(overlay, lane, n_symbols);
+		overlay_free(overlay);
+	} else if (!message) {
+		abort();
+	}
+	free(message);
+	resolver_free(resolver);
+	objects_free(objects);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -30,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		tempdir_put(dir, names[i][0], data, n);
 		tempdir_put(dir, names[i][1], meta, found ? (size_t)(data + size - meta) : 0);
 		statedcheck(dir, NULL);
+		lay_over(dir);
 		tempdir_remove(dir);
 	}
 	return 0;

@@ -24,7 +24,7 @@ static void print_mark(FILE *f, const struct ptd_mark *mark)
 static void print_call(FILE *f, const struct ptd_batch *batch, const struct ptd_stated_call *call)
 {
 	assert_true(call->kind < _PTD_STATED_KINDS && call->symbol < batch->n_symbols);
-	fprintf(f, "%c%s@%" PRIu64 " ", "><~^"[call->kind], batch -> symbols[call->symbol] -> name,
+	fprintf(f, "%c%s@%" PRIu64 " ", "><~^*"[call->kind], batch -> symbols[call->symbol] -> name,
 		call -> t);
 }
 

@@ -7,7 +7,8 @@
  * What the decoder makes of an input that states calls, as text:
  *
  *	2 9/7: >f@101 <f@111	on CPU 2, process 9, thread 7 enters f at 101 and leaves it at 111
- *	~f ^f			leaves it by a jump; and so the first of a chain of jumps
+ *	~f ^f *f		leaves it by a jump; and so the first of a chain of jumps; enters it
+ *				and leaves it at once
  *	[bad packet, 16]	a gap, in which so many bytes were lost
  *	; byte 120: …		a complaint, behind all of it, without the path
  *	!: …			the error of an input that cannot be opened

@@ -60,9 +60,8 @@ static const struct row rows[] = {
 	  "r0f4f487858c1b0b5954311000000 r0000ffffffff0000000000000000 r00365372abcbb0b595431100 "
 	  "r00365373 r78c3b9b595431100 r0036534087a4c2b595431100 r003653689c4bcbb595431100 "
 	  "r004f486501c5cf1d96d01200",
-	  "4 9/7: >nanos6 6Sr@4859384881531819 <nanos6 6Sr@4859384881531819 >nanos6 "
-	  "6Ss@4859384882119544 <nanos6 6Ss@4859384882119544 >nanos6 6S@@4859384882701447 <nanos6 "
-	  "6S@@4859384882701447 >nanos6 6Sh@4859384883268508 <nanos6 6Sh@4859384883268508 " },
+	  "4 9/7: *nanos6 6Sr@4859384881531819 *nanos6 6Ss@4859384882119544 *nanos6 "
+	  "6S@@4859384882701447 *nanos6 6Sh@4859384883268508 " },
 	{ OLDEST, "OHx@10(0,-1,0q) 6Sa@11 6SA@12 MUi@13 r014d55460d00000000000000 r0000 OHe@14",
 	  "4 9/7: >nanos6 6Sa@11 <nanos6 6Sa@12 >mpi MUi@13 <mpi MUf@13 " },
 
@@ -72,7 +71,7 @@ static const struct row rows[] = {
 	  "VTc@0x12d0961a4bc1ec(2,1) VTx@0x12d0961a4bc1ed(2) VTe@0x12d0961a4bc1ef(2)",
 	  "? 9/7: >testtype1@5295892685636077 <testtype1@5295892685636079 " },
 	{ OLDEST, "VYc@1{1:} VTc@2(2,1) VTx@3(2) VTe@4(2) r1356574305000000000000000000 r0000",
-	  "? 9/7: >@3 <@4 >nosv VWC@5 <nosv VWC@5 " },
+	  "? 9/7: >@3 <@4 *nosv VWC@5 " },
 
 	/* Design: the order of the machine's bytes. */
 	{ OLDEST, "B OHx@10(1,-1,0q) VYc@11{1:work} VTc@12(5,1) VTx@13(5) VTe@20(5) OHe@21",
@@ -95,8 +94,7 @@ static const struct row rows[] = {
 	  "? 9/7: >nosv VAs@1 <nosv VAs@2 >nosv VSN@3 <nosv VSN@4 >nodes DR[@5 <nodes DR[@6 >tampi "
 	  "TCi@7 <tampi TCi@8 " },
 	{ OLDEST, "KCO@1 KCI@2 VS@@3 OB.@4 Zab@5 ZAb@6(1)",
-	  "? 9/7: >kernel KCO@1 <kernel KCO@1 >kernel KCI@2 <kernel KCI@2 >nosv VS@@3 <nosv VS@@3 "
-	  ">ovni OB.@4 <ovni OB.@4 >ovni Zab@5 <ovni Zab@5 >ovni ZAb@6 <ovni ZAb@6 " },
+	  "? 9/7: *kernel KCO@1 *kernel KCI@2 *nosv VS@@3 *ovni OB.@4 *ovni Zab@5 *ovni ZAb@6 " },
 
 	/* CPUs: the thread moves; a CPU that is not listed. */
 	{ OLDEST, "OHx@10(0,-1,0q) OF[@11 OHp@12 OHw@13 OAs@14(1) OHr@15 OF]@16 OHe@17",
@@ -112,8 +110,8 @@ static const struct row rows[] = {
 	  "4 9/7: >one@11 >two@12 <two@13 >Phase 3@14 <Phase 3@15 <one@16 " },
 	{ NEWEST,
 	  "h OM=@11(5q,99) OM=@12(0q,99) OM[@13(1q,42) OM]@14(1q,42) OM[@15(1q,100) OM]@16(1q,100)",
-	  "? 9/7: >Progress 5@11 <Progress 5@11 >Progress 0@12 <Progress 0@12 >mark 42 1@13 <mark "
-	  "42 1@14 >mark 100 1@15 <mark 100 1@16 " },
+	  "? 9/7: *Progress 5@11 *Progress 0@12 >mark 42 1@13 <mark 42 1@14 >mark 100 1@15 <mark "
+	  "100 1@16 " },
 	{ NEW(""), "h OM[@11(1q,0) OM]@12(1q,0)", "? 9/7: >mark 0 1@11 <mark 0 1@12 " },
 	{ NEW(",\"mark\":{\"0\":{\"labels\":{\"1\":\"a\\\"\\\\\\n\\ud83d\\ude00\\ud83dx\"}}}"),
 	  "h OM[@11(1q,0) OM]@12(1q,0)", "? 9/7: >a\"\\\n😀�x@11 <a\"\\\n😀�x@12 " },

@@ -730,6 +730,8 @@ static void summary_as_json(void **state)
 	    " \"complete_since\": 0,\n"
 	    " \"records_unknown\": 0,\n"
 	    " \"records_bad\": 0,\n"
+	    " \"events\": 0,\n"
+	    " \"events_left_out\": 0,\n"
 	    " \"missing\": [],\n"
 	    " \"processes\": [\n"
 	    "  {\"instructions\": 8, \"pid\": 10, \"comm\": \"demo\"}\n"

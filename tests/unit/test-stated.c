@@ -29,7 +29,7 @@ static const struct ptd_symbol *const by_id[] = { &symbols[0], &symbols[1], &sym
 
 /*
  * A stream: ">f" enters f, "<f" leaves it, "~f" leaves it by a jump, "^f" leaves the end of a chain
- * that began with f, "!" is a gap. Every one takes 10 ns.
+ * that began with f, "*f" enters and leaves it at once, "!" is a gap. Every one takes 10 ns.
  */
 struct row {
 	const char *stream;
@@ -57,6 +57,10 @@ static const struct row rows[] = {
 	{ ">f>f^f>g^f>h<h<f",
 	  "f 0 call; f 1 call; /f tail call 10; g 1 tail call; /g tail call 10; "
 	  "h 1 tail call; /h return 10; /f return 70; " },
+
+	/* Entered and left at once. */
+	{ ">f*g<f", "f 0 call; g 1 call; /g return 0; /f return 20; " },
+	{ ">f~f*g", "f 0 call; /f tail call 10; g 0 tail call; /g return 0; " },
 
 	/* longjmp() or an exception. */
 	{ ">f>g>h<f", "f 0 call; g 1 call; h 2 call; /h unwinding 10; /g unwinding 20; "
@@ -93,7 +97,8 @@ struct fixture {
 static const uint8_t kinds[] = { ['>'] = PTD_STATED_ENTER,
 				 ['<'] = PTD_STATED_LEAVE,
 				 ['~'] = PTD_STATED_TAIL,
-				 ['^'] = PTD_STATED_TAIL_CHAIN };
+				 ['^'] = PTD_STATED_TAIL_CHAIN,
+				 ['*'] = PTD_STATED_POINT };
 
 static void make(struct fixture *f, const char *stream)
 {

@@ -88,6 +88,7 @@ static int calls_write(void *state, const struct ptd_batch *batch, const void *b
 	struct calls *calls = state;
 	const int r = callfeed_batch(&calls->feed, batch);
 
+	calls->tree.symbols = batch->symbols;
 	(void)bytes;
 	(void)n_bytes;
 	(void)output;

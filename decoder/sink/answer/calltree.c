@@ -598,13 +598,44 @@ int calltree_calls(struct calltree *tree, const struct ptd_call_thread *thread,
 	return r;
 }
 
+/* Write what the thread noted itself, on the line that begins with @line. */
+static void put_stated(struct calltree *tree, const char *line, const struct ptd_mark *mark)
+{
+	ptd_output_printf(tree->output, "%s// %s ", line,
+			  ptd_stated_kind_name((enum ptd_stated_kind)mark->extra));
+	output_name(tree->output, tree->symbols[mark->value]->name);
+	ptd_output_printf(tree->output, "\n");
+}
+
+static void put_json_stated(struct calltree *tree, const struct ptd_slice *slice,
+			    const struct ptd_mark *mark)
+{
+	json_object(&tree->json, NULL);
+	json_id(&tree->json, "pid", slice->pid);
+	json_id(&tree->json, "tid", slice->tid);
+	json_text(&tree->json, "event", tree->symbols[mark->value]->name);
+	json_text(&tree->json, "kind", ptd_stated_kind_name((enum ptd_stated_kind)mark->extra));
+	json_number(&tree->json, "t", mark->t);
+	json_close(&tree->json);
+}
+
 void calltree_mark(struct calltree *tree, const struct ptd_slice *slice,
 		   const struct ptd_mark *mark)
 {
+	const bool is_stated = mark->kind == PTD_MARK_STATED;
 	char line[2 * COLUMN_MAX];
 
-	if (mark->kind != PTD_MARK_GAP && mark->kind != PTD_MARK_OUT_OF_SCOPE)
+	if (mark->kind != PTD_MARK_GAP && mark->kind != PTD_MARK_OUT_OF_SCOPE && !is_stated)
 		return;
+	if (tree->is_json && is_stated) {
+		put_json_stated(tree, slice, mark);
+		return;
+	}
+	/* It stands behind the beginnings of the functions that are open, in which it happened. */
+	if (is_stated && is_named(tree, slice->pid, slice->tid))
+		tree->t = mark->t;
+	if (is_stated && tree->is_begun)
+		suspend(tree);
 	if (tree->is_json) {
 		json_object(&tree->json, NULL);
 		json_id(&tree->json, "pid", slice->pid);
@@ -621,7 +652,9 @@ void calltree_mark(struct calltree *tree, const struct ptd_slice *slice,
 		name_thread(tree, slice->pid, slice->tid, slice->comm);
 	*put_blanks(column_time(line, tree->info->clock, mark->t),
 		    COLUMN_DURATION + INSNS_WIDTH + DEPTH_WIDTH + 5) = '\0';
-	if (mark->kind == PTD_MARK_GAP)
+	if (is_stated)
+		put_stated(tree, line, mark);
+	else if (mark->kind == PTD_MARK_GAP)
 		ptd_output_printf(tree->output, "%s// gap: %s, %" PRIu64 " byte%s lost\n", line,
 				  ptd_gap_reason_name(mark->reason), mark->n_bytes,
 				  plural(mark->n_bytes));

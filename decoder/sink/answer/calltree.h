@@ -58,8 +58,9 @@ struct calltree {
 	const struct ptd_info *info; /* borrowed */
 	struct ptd_decoder *decoder; /* borrowed; NULL: no source lines are shown */
 	bool is_json;
-	uint64_t min_duration; /* what took less is left out */
-	int64_t max_depth;     /* what is deeper is left out */
+	uint64_t min_duration;                   /* what took less is left out */
+	int64_t max_depth;                       /* what is deeper is left out */
+	const struct ptd_symbol *const *symbols; /* of the batch, by their ids; borrowed */
 
 	struct json json;
 	struct open_stacks stacks;
@@ -83,7 +84,8 @@ void calltree_begin(struct calltree *tree);
 _must_check_ int calltree_calls(struct calltree *tree, const struct ptd_call_thread *thread,
 				const struct ptd_call *calls, size_t n_calls);
 
-/* Write the mark, if it is a gap, which comes next in the thread of @slice. */
+/* Write the mark, which comes next in the thread of @slice, if it is a gap or what the program
+ * noted itself. */
 void calltree_mark(struct calltree *tree, const struct ptd_slice *slice,
 		   const struct ptd_mark *mark);
 

@@ -287,6 +287,25 @@ static int put_mark(void *state, const struct viewtrack *track, uint64_t t,
 	return end_point(chrome);
 }
 
+static int put_stated(struct chrome *chrome, char phase, const struct viewtrack *track, uint64_t t,
+		      const struct ptd_symbol *symbol)
+{
+	(void)put_point(chrome, phase, t, track, VIEWTRACK_STATED, symbol->name);
+	return end_point(chrome);
+}
+
+static int begin_stated(void *state, const struct viewtrack *track, uint64_t t,
+			const struct ptd_symbol *symbol)
+{
+	return put_stated(state, 'B', track, t, symbol);
+}
+
+static int point_stated(void *state, const struct viewtrack *track, uint64_t t,
+			const struct ptd_symbol *symbol)
+{
+	return put_stated(state, 'i', track, t, symbol);
+}
+
 static int put_signal(void *state, const struct viewtrack *track,
 		      const struct viewtrack_signal *signal)
 {
@@ -333,7 +352,7 @@ static int name_track(void *state, const struct viewtrack *track)
 {
 	struct chrome *chrome = state;
 	const char *comm = viewtrack_comm(track);
-	char name[64];
+	char name[VIEWTRACK_NAME];
 	int r;
 
 	if (track->pid == track->tid || !map_get(&chrome->processes, track->pid)) {
@@ -342,9 +361,7 @@ static int name_track(void *state, const struct viewtrack *track)
 			return r;
 		put_name(chrome, "process_name", track->pid, track->tid, comm);
 	}
-	(void)snprintf(name, sizeof(name), "%.32s, stack %" PRIu32, comm, track->stack);
-	put_name(chrome, "thread_name", track->pid, track->tid,
-		 track->stack == VIEWTRACK_NONE ? comm : name);
+	put_name(chrome, "thread_name", track->pid, track->tid, viewtrack_name(track, name));
 	while (chrome->places.n <= track->id) {
 		struct json json = begin_members(chrome);
 		struct members place;
@@ -393,6 +410,8 @@ static const struct viewtracks_ops ops = {
 	.begin = begin,
 	.begin_gap = begin_gap,
 	.end = end,
+	.begin_stated = begin_stated,
+	.point_stated = point_stated,
 	.mark = put_mark,
 	.signal = put_signal,
 	.snapshot = put_snapshot,

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "decoder/sink/export/fxt_record.h"
 #include "decoder/sink/export/viewtracks.h"
 #include "decoder/sink/output.h"
@@ -290,7 +291,7 @@ static int name_track(void *state, const struct viewtrack *track)
 {
 	struct fxt *fxt = state;
 	const char *comm = viewtrack_comm(track);
-	char name[64];
+	char name[VIEWTRACK_NAME];
 	int r = 0;
 
 	while (fxt->threads.n <= track->id)
@@ -301,11 +302,9 @@ static int name_track(void *state, const struct viewtrack *track)
 		if (r == 0)
 			r = put_object(fxt, FXT_OBJECT_PROCESS, track->pid, 0, comm);
 	}
-	if (r == 0 && track->stack != VIEWTRACK_NONE)
-		(void)snprintf(name, sizeof(name), "%.32s, stack %" PRIu32, comm, track->stack);
 	return r < 0 ? r
 		     : put_object(fxt, FXT_OBJECT_THREAD, track->tid, track->pid,
-				  track->stack == VIEWTRACK_NONE ? comm : name);
+				  viewtrack_name(track, name));
 }
 
 /* Return: the number of the thread of the track. */
@@ -444,6 +443,32 @@ static int put_mark(void *state, const struct viewtrack *track, uint64_t t,
 			 NAME_CATEGORIES + VIEWTRACK_MARK, (uint16_t)(NAME_MARKS + mark->kind));
 }
 
+static int put_stated(struct fxt *fxt, enum fxt_event_type type, const struct viewtrack *track,
+		      uint64_t t, const struct ptd_symbol *symbol)
+{
+	struct fxt_record record = { .n_words = 2 };
+	char name[OUTPUT_NAME_MAX];
+	const int size = snprintf(name, sizeof(name), "%s", symbol->name);
+	const size_t n = (size_t)size < sizeof(name) ? (size_t)size : sizeof(name) - 1;
+
+	printable_clean(name, n);
+	fxt_record_text(&record, name, n);
+	return put_event(fxt, &record, type, refer_thread(fxt, track), t,
+			 NAME_CATEGORIES + VIEWTRACK_STATED, (uint16_t)(FXT_INLINE | n));
+}
+
+static int begin_stated(void *state, const struct viewtrack *track, uint64_t t,
+			const struct ptd_symbol *symbol)
+{
+	return put_stated(state, FXT_EVENT_BEGIN, track, t, symbol);
+}
+
+static int point_stated(void *state, const struct viewtrack *track, uint64_t t,
+			const struct ptd_symbol *symbol)
+{
+	return put_stated(state, FXT_EVENT_INSTANT, track, t, symbol);
+}
+
 static int put_signal(void *state, const struct viewtrack *track,
 		      const struct viewtrack_signal *signal)
 {
@@ -491,6 +516,8 @@ static const struct viewtracks_ops ops = {
 	.begin = begin,
 	.begin_gap = begin_gap,
 	.end = end,
+	.begin_stated = begin_stated,
+	.point_stated = point_stated,
 	.mark = put_mark,
 	.signal = put_signal,
 	.snapshot = put_snapshot,

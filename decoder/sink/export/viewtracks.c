@@ -15,8 +15,9 @@
 #define ROOM_MORE   256
 
 const char *const viewtrack_categories[_VIEWTRACK_CATEGORIES] = {
-	[VIEWTRACK_USER] = "user", [VIEWTRACK_KERNEL] = "kernel", [VIEWTRACK_JIT] = "jit",
-	[VIEWTRACK_GAP] = "gap",   [VIEWTRACK_MARK] = "mark",     [VIEWTRACK_SIGNAL] = "signal",
+	[VIEWTRACK_USER] = "user",     [VIEWTRACK_KERNEL] = "kernel", [VIEWTRACK_JIT] = "jit",
+	[VIEWTRACK_GAP] = "gap",       [VIEWTRACK_MARK] = "mark",     [VIEWTRACK_SIGNAL] = "signal",
+	[VIEWTRACK_STATED] = "stated",
 };
 
 enum viewtrack_category viewtrack_category_of(const struct ptd_function *function)
@@ -36,6 +37,25 @@ void viewtracks_deinit(struct viewtracks *tracks)
 	vec_deinit(&tracks->signals);
 	map_deinit(&tracks->cpus);
 	callfeed_deinit(&tracks->feed);
+	for (size_t i = 0; i < tracks->stated.n; i++)
+		vec_deinit(&tracks->stated.items[i].open);
+	vec_deinit(&tracks->stated);
+	map_deinit(&tracks->stated_by_thread);
+}
+
+const char *viewtrack_name(const struct viewtrack *track, char ret_name[static VIEWTRACK_NAME])
+{
+	const char *comm = viewtrack_comm(track);
+
+	if (track->noted_by != VIEWTRACK_NONE)
+		(void)snprintf(ret_name, VIEWTRACK_NAME, "%.32s %" PRIu32 ", events", comm,
+			       track->noted_by);
+	else if (track->stack != VIEWTRACK_NONE)
+		(void)snprintf(ret_name, VIEWTRACK_NAME, "%.32s, stack %" PRIu32, comm,
+			       track->stack);
+	else
+		(void)snprintf(ret_name, VIEWTRACK_NAME, "%.*s", VIEWTRACK_NAME - 1, comm);
+	return ret_name;
 }
 
 /* --- tracks ----------------------------------------------------------------------------------- */
@@ -71,9 +91,11 @@ static int make_track(struct viewtracks *ts, const struct viewtrack *track, uint
 static int get_thread_track(struct viewtracks *ts, uint32_t pid, uint32_t tid, const char *comm,
 			    uint32_t *ret_track)
 {
-	const struct viewtrack track = {
-		.pid = shown_id(pid), .tid = shown_id(tid), .stack = VIEWTRACK_NONE, .comm = comm
-	};
+	const struct viewtrack track = { .pid = shown_id(pid),
+					 .tid = shown_id(tid),
+					 .stack = VIEWTRACK_NONE,
+					 .noted_by = VIEWTRACK_NONE,
+					 .comm = comm };
 	const uint64_t key = key_of(pid, tid), *found = map_get(&ts->threads, key);
 	int r;
 
@@ -98,6 +120,7 @@ static int show_further(struct viewtracks *ts, const struct ptd_call_thread *thr
 {
 	struct viewtrack track = { .pid = shown_id(thread->pid),
 				   .stack = id,
+				   .noted_by = VIEWTRACK_NONE,
 				   .comm = thread->comm };
 	struct viewtrack_stack *stack = get_stack(ts, id);
 	uint32_t made;
@@ -364,6 +387,93 @@ static int get_slice_track(struct viewtracks *ts, const struct ptd_slice *slice,
 	return r;
 }
 
+/* Get what the thread of the slice noted, with its track. Return: 0 or negative errno. */
+static int get_stated(struct viewtracks *ts, const struct ptd_slice *slice,
+		      struct viewtrack_stated **ret_stated)
+{
+	const uint64_t key = key_of(slice->pid, slice->tid);
+	const uint64_t *found = map_get(&ts->stated_by_thread, key);
+	const struct viewtrack track = { .pid = shown_id(slice->pid),
+					 .tid = VIEWTRACK_TID_UNKNOWN + ts->n_further + 1,
+					 .stack = VIEWTRACK_NONE,
+					 .noted_by = shown_id(slice->tid),
+					 .comm = slice->comm };
+	struct viewtrack_stated stated = {};
+	int r = 0;
+
+	if (!found) {
+		r = get_thread_track(ts, slice->pid, slice->tid, slice->comm, &stated.of_thread);
+		if (r == 0)
+			r = make_track(ts, &track, &stated.track);
+		if (r == 0)
+			r = vec_push(&ts->stated, stated);
+		if (r == 0)
+			r = map_put(&ts->stated_by_thread, key, ts->stated.n - 1);
+		if (r < 0)
+			return r;
+		ts->n_further++;
+	}
+	*ret_stated = &ts->stated.items[found ? (size_t)*found : ts->stated.n - 1];
+	return 0;
+}
+
+/* End the regions from @first on. */
+static int end_stated(struct viewtracks *ts, struct viewtrack_stated *stated, size_t first)
+{
+	const struct viewtrack *track = &ts->all.items[stated->track];
+	int r = 0;
+
+	for (size_t i = stated->open.n; r == 0 && i-- > first;)
+		r = ts->ops->end(ts->state, track, track->last, NULL);
+	return r;
+}
+
+/* The region ends. One that is not open began before the trace, and is shown as a point. */
+static int leave_stated(struct viewtracks *ts, struct viewtrack_stated *stated,
+			const struct ptd_symbol *symbol)
+{
+	const struct viewtrack *track = &ts->all.items[stated->track];
+	size_t i = stated->open.n;
+	int r;
+
+	while (i > 0 && stated->open.items[i - 1] != symbol)
+		i--;
+	if (i == 0)
+		return ts->ops->point_stated(ts->state, track, track->last, symbol);
+	r = end_stated(ts, stated, i - 1);
+	stated->open.n--;
+	for (i--; r == 0 && i < stated->open.n; i++) {
+		stated->open.items[i] = stated->open.items[i + 1];
+		r = ts->ops->begin_stated(ts->state, track, track->last, stated->open.items[i]);
+	}
+	return r;
+}
+
+/* Show what the thread of the slice noted itself. */
+static int show_stated(struct viewtracks *ts, const struct ptd_slice *slice,
+		       const struct ptd_mark *mark)
+{
+	const struct ptd_symbol *symbol = ts->symbols[mark->value];
+	struct viewtrack_stated *stated;
+	struct viewtrack *track;
+	int r;
+
+	if (!ts->ops->begin_stated)
+		return 0;
+	r = get_stated(ts, slice, &stated);
+	if (r < 0)
+		return r;
+	track = &ts->all.items[stated->track];
+	track->last = not_before(mark->t, track->last);
+	if (mark->extra == PTD_STATED_ENTER && stated->open.n < VIEWTRACK_STATED_MAX) {
+		r = vec_push(&stated->open, symbol);
+		return r < 0 ? r : ts->ops->begin_stated(ts->state, track, track->last, symbol);
+	}
+	if (mark->extra == PTD_STATED_ENTER || mark->extra == PTD_STATED_POINT)
+		return ts->ops->point_stated(ts->state, track, track->last, symbol);
+	return leave_stated(ts, stated, symbol);
+}
+
 int viewtracks_mark(struct viewtracks *tracks, const struct ptd_slice *slice,
 		    const struct ptd_mark *mark)
 {
@@ -373,6 +483,8 @@ int viewtracks_mark(struct viewtracks *tracks, const struct ptd_slice *slice,
 
 	if (!is_shown(mark))
 		return 0;
+	if (mark->kind == PTD_MARK_STATED)
+		return show_stated(tracks, slice, mark);
 	r = get_slice_track(tracks, slice, &track);
 	if (r < 0)
 		return r;
@@ -436,6 +548,7 @@ int viewtracks_batch(struct viewtracks *tracks, const struct ptd_batch *batch)
 {
 	int r = 0;
 
+	tracks->symbols = batch->symbols;
 	if (tracks->clock == PTD_CLOCK_NONE)
 		return 0;
 	if (!tracks->is_running || tracks->slice.id != batch->slice->id) {
@@ -461,6 +574,7 @@ static int show_snapshot(struct viewtracks *ts)
 	const struct viewtrack track = { .pid = VIEWTRACK_PID_OF_RECORDER,
 					 .tid = VIEWTRACK_PID_OF_RECORDER,
 					 .stack = VIEWTRACK_NONE,
+					 .noted_by = VIEWTRACK_NONE,
 					 .comm = "snapshot" };
 	uint32_t made;
 	int r;
@@ -482,6 +596,13 @@ int viewtracks_finish(struct viewtracks *tracks)
 
 		if (track->has_gap)
 			r = end_gap(tracks, track, not_before(tracks->t_end, track->last));
+	}
+	for (size_t i = 0; r == 0 && i < tracks->stated.n; i++) {
+		struct viewtrack_stated *stated = &tracks->stated.items[i];
+		struct viewtrack *track = &tracks->all.items[stated->track];
+
+		track->last = not_before(tracks->all.items[stated->of_thread].last, track->last);
+		r = end_stated(tracks, stated, 0);
 	}
 	for (size_t i = 0; r == 0 && i < tracks->signals.n; i++) {
 		const struct viewtrack_signal *signal = &tracks->signals.items[i];

@@ -6,7 +6,9 @@
  *
  * What a viewer of traces shows: tracks, on which spans of time nest. Each thread has a track. So
  * has each further stack of a process, such as a goroutine's, since spans on a track must nest, and
- * the calls of two stacks do not. A span is a function that is open, or a gap.
+ * the calls of two stacks do not. A span is a function that is open, or a gap. What a thread noted
+ * itself (PTD_MARK_STATED) is on a track of its own, since it does not nest with the calls. If a
+ * region ends before others that began in it, those end and begin again there.
  *
  * Viewers sort what they read by time, and what has the same time by its order in the file. A
  * function that is found to have been open at the start of the trace, or of what follows a gap, is
@@ -44,13 +46,19 @@
 /* Signals that are kept until their threads are seen; further ones are left out. */
 #define VIEWTRACK_SIGNALS_MAX (1u << 16)
 
+/* Regions that a thread noted and that are open; what begins beyond them is shown as a point. */
+#define VIEWTRACK_STATED_MAX 256u
+
 #define VIEWTRACK_NONE UINT32_MAX
+#define VIEWTRACK_NAME 64 /* bytes of viewtrack_name() */
 
 struct viewtrack {
 	uint32_t id; /* dense, from 0 */
 	uint32_t pid, tid;
-	uint32_t stack;   /* number of a further stack; VIEWTRACK_NONE: the track is a thread's */
-	const char *comm; /* borrowed; NULL: not known */
+	uint32_t stack;    /* number of a further stack; VIEWTRACK_NONE: the track is a thread's */
+	uint32_t noted_by; /* tid of the thread that noted what is on the track; VIEWTRACK_NONE: the
+			    * track has calls */
+	const char *comm;  /* borrowed; NULL: not known */
 
 	const struct ptd_call_thread *owner; /* whose track it is; borrowed; NULL: not known */
 	bool has_gap;                        /* a gap is open */
@@ -70,6 +78,7 @@ enum viewtrack_category {
 	VIEWTRACK_GAP,
 	VIEWTRACK_MARK,
 	VIEWTRACK_SIGNAL,
+	VIEWTRACK_STATED,
 	_VIEWTRACK_CATEGORIES,
 };
 extern const char *const viewtrack_categories[_VIEWTRACK_CATEGORIES]; /* their names */
@@ -81,6 +90,9 @@ static inline const char *viewtrack_comm(const struct viewtrack *track)
 {
 	return track->comm && track->comm[0] ? track->comm : "?";
 }
+
+/* Write the name of the track, which says what is on it. Return: @ret_name. */
+const char *viewtrack_name(const struct viewtrack *track, char ret_name[static VIEWTRACK_NAME]);
 
 /* A signal that a thread took; @is_fatal: it killed the process. */
 struct viewtrack_signal {
@@ -107,6 +119,12 @@ struct viewtracks_ops {
 	int (*end)(void *state, const struct viewtrack *track, uint64_t t,
 		   const struct ptd_call *leave);
 
+	/* What a thread noted itself: a region begins, which end() ends; or a point. */
+	int (*begin_stated)(void *state, const struct viewtrack *track, uint64_t t,
+			    const struct ptd_symbol *symbol);
+	int (*point_stated)(void *state, const struct viewtrack *track, uint64_t t,
+			    const struct ptd_symbol *symbol);
+
 	/* Points in time, in any order. The snapshot has a track of its own. */
 	int (*mark)(void *state, const struct viewtrack *track, uint64_t t,
 		    const struct ptd_mark *mark);
@@ -132,7 +150,11 @@ struct viewtracks {
 	VEC(struct viewtrack_stack) shown; /* likewise by the number of the stack */
 	VEC(bool) is_seen;                 /* by id of the thread: it has a track */
 	VEC(struct viewtrack_signal) signals;
-	uint32_t n_further; /* tracks of further stacks so far */
+	uint32_t n_further; /* tracks of further stacks, and of what threads noted, so far */
+
+	const struct ptd_symbol *const *symbols; /* of the last batch, by their ids; borrowed */
+	VEC(struct viewtrack_stated) stated;
+	struct map stated_by_thread; /* by pid and tid → index */
 
 	/* The thread of the last call, and the track of its stack. */
 	const struct ptd_call_thread *thread;
@@ -156,6 +178,12 @@ struct viewtracks {
 struct viewtrack_stack {
 	uint32_t track; /* VIEWTRACK_NONE: none yet */
 	uint32_t own;   /* that was made for it as a further stack, likewise */
+};
+
+/* What a thread noted itself. */
+struct viewtrack_stated {
+	uint32_t track, of_thread;           /* with what it noted; with its calls */
+	VEC(const struct ptd_symbol *) open; /* regions, the innermost is the last */
 };
 
 /* Set the first four members of @tracks, and leave the others 0, or call viewtracks_open(). */

@@ -199,9 +199,13 @@ static void put_threads(const struct report *report, struct json *json)
 	for (size_t i = 0; i < tracks->all.n && i < SPANS_TRACKS; i++) {
 		const struct viewtrack *track = &tracks->all.items[i];
 
-		put_thread(json, track->pid, track->tid, track->comm);
+		const bool is_noted = track->noted_by != VIEWTRACK_NONE;
+
+		put_thread(json, track->pid, is_noted ? track->noted_by : track->tid, track->comm);
 		if (track->stack != VIEWTRACK_NONE)
 			json_number(json, NULL, track->stack);
+		else if (is_noted)
+			json_text(json, NULL, "events");
 		json_close(json);
 	}
 	json_close(json);
@@ -232,6 +236,10 @@ static void put_trace(const struct report *report, struct json *json)
 	json_array(json, "marks");
 	for (int i = 0; i < _PTD_MARK_KINDS; i++)
 		json_text(json, NULL, ptd_mark_kind_name((enum ptd_mark_kind)i));
+	json_close(json);
+	json_array(json, "stated");
+	for (size_t i = 0; i < report->trackspans->names.n; i++)
+		put_name(json, NULL, report->trackspans->names.items[i]->name);
 	json_close(json);
 	json_array(json, "cpus");
 	for (size_t i = 0; i < stats->n_cpus; i++) {

@@ -38,6 +38,7 @@ enum span_kind {
 	SPAN_MARK,     /* enum ptd_mark_kind */
 	SPAN_SIGNAL,   /* its number; SPAN_FATAL: it killed the process */
 	SPAN_FUNCTION, /* id of the function */
+	SPAN_STATED,   /* number of the name of what the thread noted itself */
 	_SPAN_KINDS,
 };
 
@@ -52,7 +53,7 @@ struct span {
 	uint32_t value;   /* see enum span_kind; of several, one that lasted long */
 	uint32_t track;
 	uint32_t part; /* SPANS_NO_PART: the row is final */
-	int32_t row;   /* of a function */
+	int32_t row;   /* of a function, or of what was noted */
 	uint8_t kind;  /* enum span_kind */
 	bool is_mixed; /* those that were merged have different values */
 };

@@ -78,6 +78,8 @@ class Timeline extends Chart {
 	}
 	colourOf(row, i) {
 		const colours = this.report.colours, value = row.value[i];
+		if (row.kind === KIND.stated)
+			return this.isSearching ? colours.dim : colours.ofName(this.model.spanName(row, i));
 		if (this.isFound(value))
 			return colours.match;
 		return this.isSearching ? colours.dim : colours.of(this.model.functionOf(value));
@@ -109,7 +111,7 @@ class Timeline extends Chart {
 			}
 			const text = hasText && width > 28 ? fitText(this.labelOf(row, i), width - 8) : "";
 			if (text) {
-				context.fillStyle = this.isSearching && !this.isFound(row.value[i]) ? colours.text : colours.boxText;
+				context.fillStyle = this.isSearching && !(row.kind === KIND.call && this.isFound(row.value[i])) ? colours.text : colours.boxText;
 				context.fillText(text, Math.max(x, 0) + 4, y + height / 2 + 0.5);
 			}
 		});

@@ -62,6 +62,55 @@ static int begin(void *state, const struct viewtrack *track, uint64_t t,
 	return vec_push(&track_of(ts, track)->open, open);
 }
 
+/* --- what threads noted ----------------------------------------------------------------------- */
+
+/* Get the number of the name. Return: 0 or -ENOMEM. */
+static int find_name(struct trackspans *ts, const struct ptd_symbol *symbol, uint32_t *ret_name)
+{
+	const uint64_t key = (uintptr_t)symbol, *found = map_get(&ts->names_by_symbol, key);
+	int r;
+
+	*ret_name = found ? (uint32_t)*found : (uint32_t)ts->names.n;
+	if (found)
+		return 0;
+	r = map_put(&ts->names_by_symbol, key, *ret_name);
+	return r < 0 ? r : vec_push(&ts->names, symbol);
+}
+
+static int begin_stated(void *state, const struct viewtrack *track, uint64_t t,
+			const struct ptd_symbol *symbol)
+{
+	struct trackspans_track *to = track_of(state, track);
+	struct trackspans_open open = { .t = t, .row = (int32_t)to->open.n };
+	const int r = find_name(state, symbol, &open.name);
+
+	return r < 0 ? r : vec_push(&to->open, open);
+}
+
+static int add_stated(struct trackspans *ts, const struct viewtrack *track, uint64_t t,
+		      const struct trackspans_open *open)
+{
+	return add_span(ts, &(struct span){ .t = open->t,
+					    .duration = t - open->t,
+					    .busy = t - open->t,
+					    .n = 1,
+					    .value = open->name,
+					    .track = track->id,
+					    .row = open->row,
+					    .kind = SPAN_STATED });
+}
+
+static int point_stated(void *state, const struct viewtrack *track, uint64_t t,
+			const struct ptd_symbol *symbol)
+{
+	struct trackspans_open point = { .t = t, .row = (int32_t)track_of(state, track)->open.n };
+	const int r = find_name(state, symbol, &point.name);
+
+	return r < 0 ? r : add_stated(state, track, t, &point);
+}
+
+/* --- functions that end ----------------------------------------------------------------------- */
+
 /* Return: whether the function is open on the track. */
 static bool is_open(const struct trackspans_track *track, const struct ptd_function *function)
 {
@@ -100,6 +149,8 @@ static int end_function(struct trackspans *ts, const struct viewtrack *track, ui
 	open = from->open.items[--from->open.n];
 	if (from->open.n == 0)
 		vec_deinit(&from->open);
+	if (!open.frame.function)
+		return add_stated(ts, track, t, &open);
 	if (leave)
 		r = add_outlier(ts, track, &open, leave);
 	if (r < 0)
@@ -198,6 +249,8 @@ static const struct viewtracks_ops ops = {
 	.begin = begin,
 	.begin_gap = begin_gap,
 	.end = end,
+	.begin_stated = begin_stated,
+	.point_stated = point_stated,
 	.mark = add_mark,
 	.signal = add_signal,
 	.run = run,
@@ -218,6 +271,8 @@ void trackspans_deinit(struct trackspans *ts)
 	for (size_t i = 0; i < ts->items.n; i++)
 		vec_deinit(&ts->items.items[i].open);
 	vec_deinit(&ts->items);
+	vec_deinit(&ts->names);
+	map_deinit(&ts->names_by_symbol);
 	outliers_deinit(&ts->outliers);
 	spans_deinit(&ts->spans);
 	viewtracks_deinit(&ts->tracks);

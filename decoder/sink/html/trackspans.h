@@ -19,9 +19,10 @@
 #include "ptd/record.h"
 #include "util/vec.h"
 
-/* A function that is open. */
+/* A function that is open, or a region that the thread noted itself. */
 struct trackspans_open {
-	struct open_frame frame;
+	struct open_frame frame; /* its function is NULL: it is a region, called by: */
+	uint32_t name;
 	uint64_t t; /* as the track shows it */
 	int32_t row;
 };
@@ -39,6 +40,9 @@ struct trackspans {
 	struct spans spans;
 	struct outliers outliers;
 	VEC(struct trackspans_track) items; /* by id of the track */
+
+	VEC(const struct ptd_symbol *) names; /* of what threads noted, by their numbers */
+	struct map names_by_symbol;           /* address of the symbol → number */
 
 	uint64_t t_in; /* when the thread that is on a CPU came to it */
 };

@@ -84,6 +84,9 @@ class Colours {
 			return this.unlisted;
 		return (this.ofFunction[f.i] ||= `hsl(${this.hue(f)} ${this.box[0]} ${this.box[1]})`);
 	}
+	ofName(name) {
+		return `hsl(${hash(name) % 360} ${this.box[0]} ${this.box[1]})`;
+	}
 	hue(f) {
 		return (hash(f.object) % 360 + hash(f.name) % 50) % 360;
 	}
