@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "decoder/symbol/ehframe.h"
 #include "ptd/record.h"
 #include "util/map.h"
 
@@ -51,11 +52,24 @@ struct debug_payload {
 	uint64_t code_addr, n_entries;
 };
 
-/* The name of the file and a 0 follow. */
+/* The name of the file and a 0 follow. Line and column are 0 if they are not known. */
 struct debug_entry {
 	uint64_t address;
-	uint32_t line, discriminator;
+	uint32_t line, column;
 };
+
+/* Then follow a header (.eh_frame_hdr) and .eh_frame, @data_size bytes in all. */
+struct unwinding_payload {
+	uint64_t data_size, header_size;
+	uint64_t mapped_size; /* how much of it is in the memory of the process; 0: only the header
+			       * is to be read */
+};
+
+/* What .eh_frame_hdr begins with: its version; and the last of four bytes is how its table is
+ * encoded, if it has one. */
+#define FRAMES_HEADER_VERSION  1
+#define FRAMES_HEADER_TABLE    0x3b
+#define FRAMES_HEADER_NO_TABLE 0xff
 
 /* A name that stands for that of the entry before. */
 #define SAME_NAME "\xff"
@@ -64,12 +78,14 @@ struct debug_entry {
 
 static_assert(sizeof(struct file_head) == 40 && sizeof(struct record_head) == 16 &&
 		  sizeof(struct load_payload) == 40 && sizeof(struct move_payload) == 48 &&
-		  sizeof(struct debug_payload) == 16 && sizeof(struct debug_entry) == 16,
+		  sizeof(struct debug_payload) == 16 && sizeof(struct debug_entry) == 16 &&
+		  sizeof(struct unwinding_payload) == 24,
 	      "as the format says");
 
 /* What says the lines of a function. */
 struct lines {
 	uint64_t offset, size; /* in the file; 0: a function has taken them */
+	uint64_t n;
 };
 
 struct parser {
@@ -81,6 +97,7 @@ struct parser {
 	/* Lines of functions that were not loaded yet, by the address of the code. */
 	struct map lines_by_address; /* → index in lines */
 	VEC(struct lines) lines;
+	uint64_t frames, frames_size; /* call frame information of the next function */
 	uint64_t nearest_line; /* the least distance of a first line from the start of its code */
 };
 
@@ -129,7 +146,8 @@ static int sort_lines(const struct jitdump *dump, struct jitdump_load *load)
 	struct debug_entry entry;
 
 	load->sorted.n = 0;
-	while (cursor_get(&c, sizeof(entry), &entry) == 0 && cursor_get_string(&c, &name) == 0) {
+	while (load->sorted.n < load->n_lines && cursor_get(&c, sizeof(entry), &entry) == 0 &&
+	       cursor_get_string(&c, &name) == 0) {
 		int r;
 
 		if (strcmp(name, SAME_NAME) != 0)
@@ -137,6 +155,7 @@ static int sort_lines(const struct jitdump *dump, struct jitdump_load *load)
 		r = vec_push(&load->sorted, { .address = entry.address - dump->lines_bias,
 					      .file = file,
 					      .line = entry.line,
+					      .column = entry.column,
 					      .order = (uint32_t)load->sorted.n });
 		if (r < 0)
 			return r;
@@ -161,23 +180,49 @@ static int find_line(const struct jitdump *dump, struct jitdump_load *load, uint
 	if (n == 0)
 		return 0;
 	*ret_position = (struct ptd_position){ .file = load->sorted.items[n - 1].file,
-					       .line = load->sorted.items[n - 1].line };
+					       .line = load->sorted.items[n - 1].line,
+					       .column = load->sorted.items[n - 1].column };
 	return 1;
+}
+
+/* Return: the function with the code at @offset of the file; NULL if there is none. */
+static struct jitdump_load *find_load(struct jitdump *dump, uint64_t offset)
+{
+	const size_t n = vec_bisect(&dump->loads, load, load->offset <= offset);
+	struct jitdump_load *load = n > 0 ? &dump->loads.items[n - 1] : NULL;
+
+	return load && offset - load->offset < load->size ? load : NULL;
 }
 
 static int find_positions(struct symbol_source *source, uint64_t offset,
 			  struct ptd_position *ret_positions)
 {
 	struct jitdump *dump = (struct jitdump *)source;
-	const size_t n = vec_bisect(&dump->loads, load, load->offset <= offset);
-	struct jitdump_load *load = n > 0 ? &dump->loads.items[n - 1] : NULL;
+	struct jitdump_load *load = find_load(dump, offset);
 
-	if (!load || offset - load->offset >= load->size || load->lines_size == 0)
+	if (!load || load->lines_size == 0)
 		return 0;
 	return find_line(dump, load, load->address + (offset - load->offset), ret_positions);
 }
 
+static bool find_entry(struct symbol_source *source, uint64_t offset,
+		       struct ehframe_entry *ret_entry)
+{
+	struct jitdump *dump = (struct jitdump *)source;
+	const struct jitdump_load *load = find_load(dump, offset);
+	struct ehframe_entry entry;
+
+	if (!load || !ehframe_read_entry(dump->bytes + load->frames, load->frames_size, &entry) ||
+	    offset - load->offset >= entry.end)
+		return false;
+	entry.start += load->offset;
+	entry.end += load->offset;
+	*ret_entry = entry;
+	return true;
+}
+
 static const struct symbol_source_ops jitdump_ops = { .read = read_loads,
+						      .entry = find_entry,
 						      .positions = find_positions };
 
 static int refuse(int r, const char *why, const char **reterr_why)
@@ -259,7 +304,9 @@ static int read_debug_info(struct parser *p, struct cursor c)
 	r = cursor_get(&c, sizeof(head), &head);
 	if (r < 0)
 		return r;
-	lines = (struct lines){ .offset = (uint64_t)(c.pos - p->bytes), .size = cursor_left(&c) };
+	lines = (struct lines){ .offset = (uint64_t)(c.pos - p->bytes),
+				.size = cursor_left(&c),
+				.n = head.n_entries };
 	if (lines.size > JITDUMP_LINES_MAX)
 		lines.size = JITDUMP_LINES_MAX;
 	if (head.n_entries == 0 || cursor_get(&c, sizeof(first), &first) < 0)
@@ -289,17 +336,47 @@ static void take_lines(struct parser *p, struct jitdump_load *load)
 		return;
 	load->lines = p->lines.items[*i].offset;
 	load->lines_size = p->lines.items[*i].size;
+	load->n_lines = p->lines.items[*i].n;
 	p->lines.items[*i] = (struct lines){};
+}
+
+static bool is_frames_header(const uint8_t *bytes, uint64_t size)
+{
+	return size >= 4 && bytes[0] == FRAMES_HEADER_VERSION &&
+	       (bytes[3] == FRAMES_HEADER_TABLE || bytes[3] == FRAMES_HEADER_NO_TABLE);
+}
+
+/*
+ * The call frame information of a function comes before its code. The format has the header at the
+ * start of the data; V8 writes it at the end, where perf looks for it.
+ */
+static int read_unwinding(struct parser *p, struct cursor c)
+{
+	struct unwinding_payload head;
+	int r;
+
+	r = cursor_get(&c, sizeof(head), &head);
+	if (r < 0)
+		return r;
+	if (head.data_size > cursor_left(&c) || head.header_size > head.data_size)
+		return -EBADMSG;
+	p->frames = (uint64_t)(c.pos - p->bytes);
+	p->frames_size = head.mapped_size > 0 ? head.data_size - head.header_size : 0;
+	if (is_frames_header(c.pos, head.header_size))
+		p->frames += head.header_size;
+	return 0;
 }
 
 static int read_load(struct parser *p, uint64_t time, struct cursor c)
 {
+	const uint64_t frames_size = p->frames_size;
 	struct jitdump_load load;
 	struct load_payload head;
 	const uint8_t *end;
 	size_t left;
 	int r;
 
+	p->frames_size = 0;
 	r = cursor_get(&c, sizeof(head), &head);
 	if (r < 0)
 		return r;
@@ -320,6 +397,8 @@ static int read_load(struct parser *p, uint64_t time, struct cursor c)
 		.size = head.code_size,
 		.offset = (uint64_t)(c.end - p->bytes) - head.code_size,
 		.index = head.code_index,
+		.frames = p->frames,
+		.frames_size = frames_size,
 		.tid = head.tid,
 		.name = (const char *)c.pos,
 		.name_size =
@@ -371,6 +450,7 @@ static int read_record(struct parser *p, const struct record_head *head, struct 
 	case ID_DEBUG_INFO:
 		return read_debug_info(p, payload);
 	case ID_UNWINDING_INFO:
+		return read_unwinding(p, payload);
 	default:
 		return 0;
 	}

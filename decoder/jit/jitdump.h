@@ -25,9 +25,9 @@
 /* Where the code of a source line begins. */
 struct jitdump_line {
 	uint64_t address;
-	const char *file; /* in the file; NULL: not known */
-	uint32_t line;
-	uint32_t order; /* its place in the file */
+	const char *file;      /* in the file; NULL: not known */
+	uint32_t line, column; /* 0: not known */
+	uint32_t order;        /* its place in the file */
 };
 
 /* A function whose code the compiler made. */
@@ -37,9 +37,12 @@ struct jitdump_load {
 	uint64_t offset;     /* of its code in the file */
 	uint64_t index;      /* the compiler's number for it */
 	uint64_t lines;      /* offset in the file of what says its source lines, and its size; */
-	uint64_t lines_size; /* 0: nothing does */
-	uint32_t tid;        /* as the compiler states it; some compilers do not state a tid */
-	bool has_sorted;     /* whether the lines are in sorted; they are when one was asked for */
+	uint64_t lines_size; /* 0: nothing does; */
+	uint64_t n_lines;    /* and how many it states */
+	uint64_t frames;     /* offset in the file of its call frame information (.eh_frame), and */
+	uint64_t frames_size; /* its size; 0: none is stated */
+	uint32_t tid;         /* as the compiler states it; some compilers do not state a tid */
+	bool has_sorted;      /* whether the lines are in sorted; they are when one was asked for */
 	VEC(struct jitdump_line) sorted;
 	const char *name; /* in the file; it need not end with a NUL after @name_size bytes */
 	uint16_t name_size;
@@ -61,8 +64,8 @@ struct jitdump_event {
 };
 
 struct jitdump {
-	/* The names of the code, and its source positions, by its offset in the file, which does
-	 * not change when the code is moved. */
+	/* The names of the code, its source positions, and how its functions are unwound, by its
+	 * offset in the file, which does not change when the code is moved. */
 	struct symbol_source symbols;
 	const uint8_t *bytes; /* of the file; borrowed */
 

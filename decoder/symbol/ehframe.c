@@ -23,6 +23,9 @@
 #define CIE_HEAD_MAX 64u
 #define ENTRY_MAX    (1u << 16)
 
+/* An .eh_frame that is in no file is read as if it were at this address. */
+#define BARE_ADDRESS (UINT64_C(1) << 62)
+
 /* How a pointer is encoded: its format in the low four bits, then what it counts from. */
 enum {
 	FORMAT_MASK = 0x0f,
@@ -401,18 +404,16 @@ bool ehframe_find(const struct ehframe *ehframe, uint64_t address, uint64_t *ret
 	return true;
 }
 
-bool ehframe_find_entry(const struct ehframe *ehframe, uint64_t address,
-			struct ehframe_entry *ret_entry)
+/* Read the entry at @offset, which is loaded at @address, with its instructions. */
+static bool read_instructions(const struct ehframe *ehframe, uint64_t offset, uint64_t address,
+			      struct ehframe_entry *ret_entry)
 {
-	const size_t n = count_before(ehframe, address);
 	struct function function;
 	struct common common;
 	struct cursor own;
 	uint64_t size;
 
-	if (n == 0 || !function_at(ehframe, n - 1, &function) || function.end <= address ||
-	    !read_whole(ehframe, function.offset, function.address, ENTRY_MAX, ENTRY_MAX, &function,
-			&common, &own))
+	if (!read_whole(ehframe, offset, address, ENTRY_MAX, ENTRY_MAX, &function, &common, &own))
 		return false;
 	if (common.has_augmentation &&
 	    (leb128_get_unsigned(&own, &size) < 0 || cursor_skip(&own, size) < 0))
@@ -426,6 +427,38 @@ bool ehframe_find_entry(const struct ehframe *ehframe, uint64_t address,
 					     .common = common.instructions,
 					     .own = own };
 	return true;
+}
+
+bool ehframe_find_entry(const struct ehframe *ehframe, uint64_t address,
+			struct ehframe_entry *ret_entry)
+{
+	const size_t n = count_before(ehframe, address);
+	struct function function;
+
+	return n > 0 && function_at(ehframe, n - 1, &function) && function.end > address &&
+	       read_instructions(ehframe, function.offset, function.address, ret_entry);
+}
+
+bool ehframe_read_entry(const uint8_t *bytes, size_t size, struct ehframe_entry *ret_entry)
+{
+	struct ehframe ehframe = { .is_wide = true };
+	struct record record = {};
+	uint64_t offset = 0;
+	bool found;
+
+	if (filebytes_new_in_memory(bytes, size, &ehframe.file) < 0)
+		return false;
+	/* What is common to several entries comes first. */
+	while (read_record(&ehframe, offset, &record) && !record.is_end && record.id == 0)
+		offset = record.next;
+	found =
+	    record.id != 0 && read_instructions(&ehframe, offset, BARE_ADDRESS + offset, ret_entry);
+	if (found) {
+		ret_entry->end -= ret_entry->start;
+		ret_entry->start = 0;
+	}
+	filebytes_unref(ehframe.file);
+	return found;
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */

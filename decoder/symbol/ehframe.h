@@ -62,4 +62,12 @@ struct ehframe_entry {
 bool ehframe_find_entry(const struct ehframe *ehframe, uint64_t address,
 			struct ehframe_entry *ret_entry);
 
+/*
+ * Read the call frame information of one function, the @size bytes at @bytes of an .eh_frame that
+ * is in no ELF file. The addresses in it do not count: the function begins at 0.
+ *
+ * Return: whether the first entry can be read. Its bytes are those at @bytes.
+ */
+bool ehframe_read_entry(const uint8_t *bytes, size_t size, struct ehframe_entry *ret_entry);
+
 DEFINE_CLEANUP(struct ehframe *, ehframe_free);

@@ -313,9 +313,9 @@ struct ptd_core_frame {
 
 /*
  * Find the functions that were open in thread @i of the core file, the innermost first, by the
- * thread's registers and stack and by the call frame information (.eh_frame) of the objects. There
- * are no more where that is not known. The array belongs to the decoder and is valid until the next
- * call.
+ * thread's registers and stack and by the call frame information (.eh_frame) of the objects, and
+ * of the jitdumps that have it. There are no more where that is not known. The array belongs to the
+ * decoder and is valid until the next call.
  *
  * Return: 0, and @ret_complete, whether the last one is the outermost of the thread; or -ENOMEM.
  */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "decoder/jit/jitdump.h"
+#include "decoder/symbol/ehframe.h"
 #include "ptd/decode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -36,6 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < dump.loads.n; i++) {
 		const struct jitdump_load *l = &dump.loads.items[i];
 		struct ptd_position positions[PTD_POSITIONS_MAX];
+		struct ehframe_entry entry;
 		const struct symtab_symbol *symbol;
 		uint64_t end;
 		int n;
@@ -44,6 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(symbol && symbol->name == l->name && end == l->offset + l->size);
 		n = dump.symbols.ops->positions(&dump.symbols, l->offset, positions);
 		check(n >= 0 && n <= 1);
+		check(!dump.symbols.ops->entry(&dump.symbols, l->offset, &entry) ||
+		      (entry.start == l->offset && entry.end > entry.start));
 	}
 	for (size_t i = 0; i < dump.events.n; i++) {
 		const struct jitdump_event *e = &dump.events.items[i];

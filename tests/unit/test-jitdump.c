@@ -20,6 +20,8 @@
 
 #include "base/base.h"
 #include "decoder/jit/jitdump.h"
+#include "decoder/symbol/ehframe.h"
+#include "decoder/symbol/unwind.h"
 #include "ptd/decode.h"
 #include "tests/lib/jitbuild.h"
 #include "tests/lib/symbolat.h"
@@ -286,6 +288,7 @@ static char *render_lines(struct jitdump *dump, const struct jitdump_load *load)
 		    dump->symbols.ops->positions(&dump->symbols, load->offset + at, positions);
 
 		assert_in_range(n, 0, 1);
+		assert_true(n == 0 || positions[0].column == 1);
 		if (n == 1)
 			fprintf(f, "%s:%" PRIu32 " ", positions[0].file ?: "?", positions[0].line);
 		else
@@ -312,7 +315,7 @@ static void lines(void **state)
 			n++;
 		jitbuild_begin(&b, 0);
 		jitbuild_debug(&b, 9, 0x1000, line_rows[i].lines, n);
-		jitbuild_record(&b, JITBUILD_UNWIND, 9, code, sizeof(code));
+		jitbuild_record(&b, JITBUILD_MOVE, 9, code, sizeof(code));
 		jitbuild_load(&b, 10, 0x1000, 5, "f", code, sizeof(code));
 		/* Other code at that address has no lines. */
 		jitbuild_load(&b, 20, 0x1000, 6, "g", code, sizeof(code));
@@ -326,6 +329,167 @@ static void lines(void **state)
 	}
 }
 
+/* What is behind the last line that is stated is none, whatever it looks like. */
+static void lines_as_many_as_stated(void **state)
+{
+	static const struct jitbuild_line two[] = { { 0x1000, 1, "a" }, { 0x1008, 2, "b" } };
+	static const uint8_t code[16];
+
+	(void)state;
+	for (uint64_t n = 0; n <= 3; n++) {
+		static const char *const expected[] = { "? ? ? ? ", "a:1 a:1 a:1 a:1 ",
+							"a:1 a:1 b:2 b:2 ", "a:1 a:1 b:2 b:2 " };
+		_cleanup_(freep) char *text = NULL;
+		struct jitdump dump;
+		const char *why;
+		struct jitbuild b;
+		size_t at;
+
+		jitbuild_begin(&b, 0);
+		at = jitbuild_debug(&b, 9, 0x1000, two, ARRAY_LEN(two));
+		memcpy(b.bytes + at + 24, &n, sizeof(n));
+		jitbuild_load(&b, 10, 0x1000, 5, "f", code, sizeof(code));
+		assert_int_equal(jitdump_parse(b.bytes, b.size, &dump, &why), 0);
+		text = render_lines(&dump, &dump.loads.items[0]);
+		assert_string_equal(text, expected[n]);
+		jitdump_deinit(&dump);
+	}
+}
+
+/* Unwinding information: .eh_frame of a function of 16 bytes. Its second byte saves rbp. */
+/* clang-format off */
+static const uint8_t frames[] = {
+	/* Common: up to the encoding; CFA = rsp + 8, the return address is at CFA - 8. */
+	20, 0, 0, 0, 0, 0, 0, 0, 3, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b,
+	0x0c, 7, 8, 0x90, 1, 0, 0,
+	/* Its own: push rbp; mov rsp, rbp. */
+	24, 0, 0, 0, 28, 0, 0, 0, 0xc0, 0xff, 0xff, 0xff, 16, 0, 0, 0, 0,
+	0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0, 0, 0,
+};
+/* clang-format on */
+static const uint8_t frames_header[20] = { 1, 0x1b, 3, 0x3b };
+
+struct unwinding_row {
+	const char *title;
+	bool is_first, is_last;                       /* where the header is */
+	uint64_t data_more, header_size, mapped_size; /* data_more: than there is */
+	size_t n_cut;                                 /* bytes of the record */
+	bool expected;
+	size_t n_skipped;
+	uint8_t range;
+};
+
+static const struct unwinding_row unwinding_rows[] = {
+	{ "the header first", true, false, 0, 20, 72, 0, true, 0, 16 },
+	{ "the header last", false, true, 0, 20, 72, 0, true, 0, 16 },
+	{ "no header", false, false, 0, 0, 52, 0, true, 0, 16 },
+	{ "another size is mapped", true, false, 0, 20, 80, 0, true, 0, 16 },
+	{ "not mapped", true, false, 0, 20, 0, 0, false, 0, 16 },
+	{ "a header alone", true, false, 0, 72, 72, 0, false, 0, 16 },
+	{ "more data than the record has", true, false, 1, 20, 72, 0, false, 1, 16 },
+	{ "far more", true, false, UINT64_MAX - 72, 20, 72, 0, false, 1, 16 },
+	{ "a header larger than the data", true, false, 0, 73, 72, 0, false, 1, 16 },
+	{ "smaller than its fields", true, false, 0, 20, 72, 73, false, 1, 16 },
+	{ "frames cut off", true, false, UINT64_C(-20), 20, 72, 0, false, 0, 16 },
+	{ "a shorter function", true, false, 0, 20, 72, 0, false, 0, 5 },
+	{ "an empty function", true, false, 0, 20, 72, 0, false, 0, 0 },
+};
+
+static size_t put_unwinding(struct jitbuild *b, const struct unwinding_row *row)
+{
+	struct jitbuild p = {};
+	const size_t n_headers = (size_t)row->is_first + row->is_last;
+
+	jitbuild_u64(&p, n_headers * sizeof(frames_header) + sizeof(frames) + row->data_more);
+	jitbuild_u64(&p, row->header_size);
+	jitbuild_u64(&p, row->mapped_size);
+	if (row->is_first)
+		jitbuild_put(&p, frames_header, sizeof(frames_header));
+	jitbuild_put(&p, frames, sizeof(frames));
+	p.bytes[p.size - sizeof(frames) + 36] = row->range;
+	if (row->is_last)
+		jitbuild_put(&p, frames_header, sizeof(frames_header));
+	return jitbuild_record(b, JITBUILD_UNWIND, 9, p.bytes, (uint32_t)(p.size - row->n_cut));
+}
+
+/* The stack from 0x7000 on: a saved rbp, and a return address. */
+static bool read_stack(void *userdata, uint64_t address, void *ret_bytes, size_t size)
+{
+	static const uint64_t stack[] = { 0x1234, 0x5678 };
+
+	(void)userdata;
+	if (address < 0x7000 || address - 0x7000 > sizeof(stack) - size)
+		return false;
+	memcpy(ret_bytes, (const uint8_t *)stack + (address - 0x7000), size);
+	return true;
+}
+
+/* Behind its fourth byte the function is unwound by rbp; at its first one, by rsp. */
+static void check_entry(const struct ehframe_entry *entry, const struct jitdump_load *load)
+{
+	const struct unwind_memory memory = { .read = read_stack };
+	struct unwind_frame frame = { .known = (1u << _UNWIND_REGS) - 1 }, caller;
+
+	assert_int_equal(entry->start, load->offset);
+	assert_int_equal(entry->end, load->offset + 16);
+	assert_int_equal(entry->code_factor, 1);
+	assert_int_equal(entry->data_factor, -8);
+	assert_int_equal(entry->return_register, UNWIND_RIP);
+	assert_false(entry->is_signal);
+	frame.regs[6] = 0x7000;
+	frame.regs[UNWIND_RSP] = 0x6f00;
+	assert_int_equal(unwind_frame(entry, load->offset + 5, &frame, &memory, &caller), 0);
+	assert_int_equal(caller.regs[6], 0x1234);
+	assert_int_equal(caller.regs[UNWIND_RSP], 0x7010);
+	assert_int_equal(caller.regs[UNWIND_RIP], 0x5678);
+	frame.regs[UNWIND_RSP] = 0x7008;
+	assert_int_equal(unwind_frame(entry, load->offset, &frame, &memory, &caller), 0);
+	assert_int_equal(caller.regs[6], 0x7000);
+	assert_int_equal(caller.regs[UNWIND_RSP], 0x7010);
+	assert_int_equal(caller.regs[UNWIND_RIP], 0x5678);
+}
+
+static void unwinding(void **state)
+{
+	static const uint8_t code[16];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(unwinding_rows); i++) {
+		const struct unwinding_row *row = &unwinding_rows[i];
+		const struct jitdump_load *load;
+		struct ehframe_entry entry;
+		struct jitdump dump;
+		const char *why;
+		struct jitbuild b;
+
+		print_message("  %s\n", row->title);
+		jitbuild_begin(&b, 0);
+		jitbuild_load(&b, 9, 0x800, 3, "e", code, sizeof(code));
+		(void)put_unwinding(&b, row);
+		jitbuild_load(&b, 10, 0x1000, 4, "f", code, sizeof(code));
+		jitbuild_load(&b, 20, 0x2000, 5, "g", code, sizeof(code));
+		/* That of a function without code is not of the next one. */
+		(void)put_unwinding(&b, row);
+		jitbuild_load(&b, 30, 0x3000, 6, "h", code, 0);
+		jitbuild_load(&b, 40, 0x4000, 7, "i", code, sizeof(code));
+		assert_int_equal(jitdump_parse(b.bytes, b.size, &dump, &why), 0);
+		assert_int_equal(dump.loads.n, 4);
+		assert_int_equal(dump.n_skipped, 2 * row->n_skipped);
+		load = &dump.loads.items[1];
+		assert_int_equal(dump.symbols.ops->entry(&dump.symbols, load->offset + 5, &entry),
+				 row->expected);
+		if (row->expected)
+			check_entry(&entry, load);
+		for (size_t k = 0; k < dump.loads.n; k++)
+			assert_true(k == 1 ||
+				    !dump.symbols.ops->entry(&dump.symbols,
+							     dump.loads.items[k].offset, &entry));
+		assert_false(dump.symbols.ops->entry(&dump.symbols, load->offset + 16, &entry));
+		assert_false(dump.symbols.ops->entry(&dump.symbols, load->offset - 1, &entry));
+		jitdump_deinit(&dump);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -334,6 +498,8 @@ int main(void)
 		cmocka_unit_test(long_names_are_cut),
 		cmocka_unit_test(names_by_offset),
 		cmocka_unit_test(lines),
+		cmocka_unit_test(lines_as_many_as_stated),
+		cmocka_unit_test(unwinding),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
