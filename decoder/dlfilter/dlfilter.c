@@ -75,10 +75,12 @@ static int parse_args(struct dlfilter *filter, int n, char **args)
 			r = requested_add(&filter->outputs, optarg, NULL);
 		else if (c == 'o')
 			r = requested_set_path(&filter->outputs, optarg);
-		else if (c == 'l' || c == 'i')
-			filter->positions = c == 'l' ? PTD_SHOW_LINES : PTD_SHOW_INLINES;
-		else
+		else if (c == 'i')
+			filter->positions = PTD_SHOW_INLINES;
+		else if (c != 'l')
 			r = -EINVAL;
+		else if (filter->positions == PTD_SHOW_NO_POSITIONS)
+			filter->positions = PTD_SHOW_LINES;
 	}
 	if (r == 0 && optind <= n) {
 		log_error("--dlarg \"%s\": expected options only", argv[optind]);
@@ -152,8 +154,10 @@ static int open_decoder(struct dlfilter *filter)
 	const char *home = getenv("HOME");
 	int r;
 
-	if (home && asprintf(&buildids, "%s/.debug", home) < 0)
+	if (home && asprintf(&buildids, "%s/.debug", home) < 0) {
+		buildids = NULL;
 		return log_error_errno(-ENOMEM, "%m");
+	}
 	options.buildid_dir = buildids;
 	r = decoder_new_fed(&options, &feed, &filter->decoder, &message);
 	if (r < 0)
@@ -306,10 +310,11 @@ static int take_branch(struct dlfilter *filter, const struct perf_dlfilter_sampl
 	r = branchsource_add(filter->source, &branch, &memory);
 	if (r == BRANCHSOURCE_FULL) {
 		r = write_batches(filter);
-		if (r == 0)
-			r = branchsource_add(filter->source, &branch, &memory);
+		if (r < 0)
+			return r;
+		r = branchsource_add(filter->source, &branch, &memory);
 	}
-	return r;
+	return r < 0 ? log_error_errno(r, "cannot take a branch: %m") : r;
 }
 
 int filter_event(void *data, const struct perf_dlfilter_sample *sample, void *ctx)

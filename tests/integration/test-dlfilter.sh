@@ -83,6 +83,16 @@ n=$(wc -l <"$T/tree.ours")
 [[ $n -gt 1000 ]] || fail "$n calls of the program"
 echo "plain: $n calls as perf script --call-trace has them"
 
+# --inlines is more than --lines, whichever comes last, as for ptdecode.
+"${CC:-cc}" -O2 -g -o "$T/lines-O2" tests/targets/lines.c || fail "lines.c"
+record inlined "$T/lines-O2"
+for option in "--lines --inlines" "--inlines --lines" --inlines --lines; do
+	# shellcheck disable=SC2086 # these are options
+	filter "$T/inlined" $option -f text -o "$T/${option// /}" || fail "$option: status $?"
+done
+cmp "$T/--inlines--lines" "$T/--inlines" && cmp "$T/--lines--inlines" "$T/--inlines" || fail "--lines beside --inlines"
+cmp -s "$T/--lines" "$T/--inlines" && fail "lines.c has no function that was inlined"
+
 # Every output can be asked for; what is refused, is refused before anything is written.
 filter "$T/plain" -f drmemtrace -o "$T/memtrace" && "$O/ptdecode" --check "$T/memtrace" || fail "drmemtrace"
 refused() { # TEXT OPTION...
