@@ -878,8 +878,10 @@ int callthread_take(struct callthread *thread, struct call_world *world,
 		    at->mark < batch->n_marks ? &batch->marks[at->mark] : NULL;
 		const size_t end = mark ? mark->run : callthread_n(batch);
 
-		r = batch->n_stated > 0 ? stated_take(thread, world, batch, &at->run, end)
-					: take_runs(thread, world, batch, &at->run, end);
+		/* A batch of marks alone has no array of runs. */
+		if (at->run < end)
+			r = batch->n_stated > 0 ? stated_take(thread, world, batch, &at->run, end)
+						: take_runs(thread, world, batch, &at->run, end);
 		if (r < 0)
 			return r;
 		if (mark && at->run == end) {
