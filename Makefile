@@ -210,7 +210,8 @@ fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 
 bench: packages-check ## speed, as ratios against a peer measured in the same run
 	@$(MAKE) $(ON_ALL_CPUS) --no-print-directory -s all $(O)/bench/runs $(O)/bench/iptpeer $(O)/tools/auxbytes \
-		$(O)/targets/branchy.c $(O)/targets/numeric.c $(O)/targets/rounds.c
+		$(O)/tools/reshape $(O)/targets/branchy.c $(O)/targets/numeric.c $(O)/targets/rounds.c $(O)/targets/calls.c \
+		$(O)/ptd-emu-system.so
 	@O=$(O) tests/bench/run.sh
 
 lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, messages, layers, golden coverage, headers that stand alone, hardening

@@ -3,9 +3,9 @@
 #
 # Speed of the decoder, as ratios: ours against peers, both measured in this run on this machine. Programs of at
 # least 150 million instructions are recorded by the software source, with and without MTC and CYC packets;
-# real traces of ../shared/data are used, too, if they are there. compare.py measures, prints, and leaves
-# build/bench.tsv. RUNS is how often each is measured (3), ONLY a pattern of inputs (*), README a file whose
-# table is to be replaced.
+# real traces of ../shared/data are used, too, if they are there, and what the guest (tests/guest) ran, if one can
+# be made. compare.py measures, prints, and leaves build/bench.tsv. RUNS is how often each is measured (3), ONLY a
+# pattern of inputs (*), README a file whose table is to be replaced.
 . "$(dirname "$0")/../integration/common.sh"
 need qemu-x86_64 perf python3
 
@@ -63,6 +63,40 @@ real() {
 	inputs+=("$1")
 }
 
+# kernel NAME: the last of all that the guest's CPUs run in some seconds, most of which is code of its kernel. perf and
+# ptdecode are given what the guest's CPUID does not say, without which MTC packets would not state the time.
+kernel() {
+	[[ $1 == ${ONLY:-*} ]] || return 0
+	if ! command -v qemu-system-x86_64 busybox cpio >/dev/null || ! tests/guest/kernel.sh "$O"; then
+		echo "$1: left out, because there is no guest here"
+		return 0
+	fi
+	cat >"$T/work" <<-'EOF'
+	end=$(($(cut -d. -f1 /proc/uptime) + 10))
+	while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do
+		find /sys/kernel /proc -maxdepth 3 2>/dev/null | wc -l
+		dd if=/dev/zero bs=512 count=5000 2>/dev/null | cat | wc -c
+		calls.c
+	done
+	EOF
+	cat tests/guest/recorder.sh - >"$T/script" <<-EOF
+	echo 0 >/proc/sys/kernel/kptr_restrict
+	start_told Trace=all AuxSize=8M SwitchSize=8M PT=mtc_period=9
+	sh "$T/work" >/dev/null &
+	sh "$T/work" >/dev/null
+	wait \$!
+	snapshot kernel
+	stop
+	EOF
+	MEMORY=2048 tests/guest/boot.sh -t 900 -p -o "$T/guest" "$T/script" "$O"/{ptd,ptctl,targets/calls.c} "$T/work" \
+		2>"$T/err" || fail "$1: $(tail -3 "$T/err")"
+	mv "$T/guest/kernel" "$T/$1"
+	"$O/tools/reshape" ctc=40 "$T/$1/data" "$T/data" || fail "$1: reshape"
+	mv "$T/data" "$T/$1/data"
+	rm "$T/$1"/{manifest,SHA256SUMS} # which are of the other data
+	inputs+=("$1")
+}
+
 gcc -E -I. -Iinclude -D_GNU_SOURCE -DPTD_VERSION='""' decoder/pt/packet.c >"$T/in.c" || fail "gcc -E"
 inputs=()
 for program in python3 gcc branchy numeric node; do
@@ -76,6 +110,7 @@ stop_ptd
 real mruby 16
 real foo 600
 real hello 400
+kernel kernel
 [[ ${#inputs[@]} -gt 0 ]] || fail "no input is called ${ONLY:-*}"
 python3 tests/bench/compare.py --build "$O" --dir "$T" --runs "${RUNS:-3}" --tsv "$O/bench.tsv" \
 	${README:+--readme "$README"} "${inputs[@]}"
