@@ -10,9 +10,15 @@ O=$1
 faults=$(mktemp)
 trap 'rm -f "$faults"' EXIT
 
-# Names of the functions with external linkage in our own objects.
-ours=$(find "$O/daemon" "$O/decoder" "$O/ctl" -name '*.o' -print0 |
-	xargs -0 nm --defined-only --extern-only | awk '$2 == "T" { print $3 }' | sort -u)
+# names TYPES: the functions of our own objects whose type is among these, as nm has it.
+names() {
+	find "$O/daemon" "$O/decoder" "$O/ctl" -name '*.o' -print0 |
+		xargs -0 nm --defined-only | awk -v types="$1" 'length($2) == 1 && index(types, $2) { print $3 }' | sort -u
+}
+
+# The compiler knows all calls of a static function, which then needs no endbr64.
+ours=$(names T)
+static=$(names t)
 [[ -n $ours ]] || { echo "$O: no objects to learn the names of our functions from"; exit 1; }
 
 for file in ptd ptd-keeper ptctl ptdecode ptd-emu.so ptd-emu-system.so libptd-dlfilter.so $(cd "$O" && echo libptdecode.so.*); do
@@ -25,9 +31,12 @@ for file in ptd ptd-keeper ptctl ptdecode ptd-emu.so ptd-emu-system.so libptd-dl
 	grep -qE '\(TEXTREL\)' <<<"$headers" && echo "$O/$file: text relocations"
 	grep -qE '^ *GNU_STACK .* RW ' <<<"$headers" || echo "$O/$file: an executable stack"
 
-	objdump --disassemble --no-show-raw-insn "$O/$file" | awk -v file="$O/$file" -v ours="$ours" '
+	objdump --disassemble --no-show-raw-insn "$O/$file" | awk -v file="$O/$file" -v ours="$ours" -v static="$static" '
 	BEGIN {
 		n = split(ours, names, "\n")
+		for (i = 1; i <= n; i++)
+			is_ours[names[i]] = is_extern[names[i]] = 1
+		n = split(static, names, "\n")
 		for (i = 1; i <= n; i++)
 			is_ours[names[i]] = 1
 	}
@@ -40,7 +49,7 @@ for file in ptd ptd-keeper ptctl ptdecode ptd-emu.so ptd-emu-system.so libptd-dl
 	first {
 		n_functions++
 		first = 0
-		if (!/endbr64/)
+		if (name in is_extern && !/endbr64/)
 			print file ": " name " does not begin with endbr64"
 	}
 	/call.*<__stack_chk_fail@/ { n_protected++ }
