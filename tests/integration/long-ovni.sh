@@ -32,6 +32,6 @@ program() {
 
 program relay "$O/targets/relay.c" /bin/true
 program signals "$O/targets/signals.c"
-program fibers "$O/targets/calltruth.c" "$T/fibers.log"
-program throw "$O/targets/calltruth-throw.cc" "$T/throw.log"
+program fibers "$O/targets/calltruth.c" "$T/said.calls"
+program throw "$O/targets/calltruth-throw.cc" "$T/said.calls"
 program gcc "${CC:-cc}" -O2 -c -o "$T/gcc.o" tests/targets/calls.c
