@@ -43,8 +43,8 @@ take() {
 	seconds qemu-x86_64 "${cmd[@]}" || fail "$1: $(cat "$T/err")"
 	echo "$recorded $user" >"$T/$1.record"
 	inputs+=("$1")
-	# Its code is no file: there is no list of it.
-	[[ $3 != node ]] || return
+	# One's code is no file: there is no list of it. The other's is on several CPUs.
+	[[ $3 != @(node|rounds) ]] || return
 	"$O/tools/auxbytes" "$T/$1" 0 >"$T/$1.pt" 2>/dev/null || fail "$1: no PT"
 	code_of "$T/$1" >"$T/$1.code"
 }
