@@ -394,8 +394,8 @@ static size_t find_parked(const struct step *s)
 }
 
 /*
- * Return: the index of the stack that the thread parked last, if what it called from there lets
- *         that go on; or STEP_NONE.
+ * Return: the index of the stack that the thread parked last, if what it called from there lets a
+ *         goroutine go on, which is that one then; or STEP_NONE.
  */
 static size_t find_own(const struct step *s)
 {
@@ -407,7 +407,7 @@ static size_t find_own(const struct step *s)
 		return STEP_NONE;
 	for (size_t i = pool->parked.n; i-- > 0;)
 		if (pool->parked.items[i].stack->parking == thread->parking)
-			return pool->parked.items[i].ip == s->ip ? i : STEP_NONE;
+			return i;
 	return STEP_NONE;
 }
 
@@ -453,31 +453,25 @@ static void leave_own(struct step *s, uint8_t kind)
 }
 
 /*
- * A goroutine goes on elsewhere than where it waited, since a panic was recovered: in a function
- * that is open on the stack that this thread parked last.
+ * The goroutine that the thread parked last, which is number @own, goes on elsewhere than where it
+ * waited, since a panic was recovered: in a function that is open on its stack.
  *
  * Return: whether it is so.
  */
-static bool go_to_recovered(struct step *s)
+static bool go_to_recovered(struct step *s, size_t own)
 {
 	struct callthread *thread = s->thread;
 	struct stackpool *pool = thread->pool;
-	struct callstack *home = thread->stack, *stack;
+	struct callstack *home = thread->stack, *stack = pool->parked.items[own].stack;
 	size_t i;
 
-	if (pool->parked.n == 0)
-		return false;
-	stack = pool->parked.items[pool->parked.n - 1].stack;
-	/* One that was taken for another one waits elsewhere. */
-	if (stack->thread != thread->shown.id || callstack_top(stack)->kind != FRAME_PARK)
-		return false;
 	thread->stack = stack;
 	i = step_find_open(s, stack->frames.n);
 	thread->stack = home;
 	if (i == STEP_NONE)
 		return false;
 	leave_home(s);
-	remove_parked(pool, pool->parked.n - 1);
+	remove_parked(pool, own);
 	go_to(s, stack);
 	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0, 0);
 	step_unwind_to(s, i);
@@ -490,7 +484,7 @@ void stackpool_leave(struct step *s)
 	const size_t own = find_own(s), parked = find_parked(s);
 	size_t i;
 
-	if (own != STEP_NONE) {
+	if (own != STEP_NONE && s->thread->pool->parked.items[own].ip == s->ip) {
 		leave_own(s, top.kind);
 		go_to_parked(s, own, true);
 		return;
@@ -518,7 +512,7 @@ void stackpool_leave(struct step *s)
 			step_unwind_to(s, i);
 			return;
 		}
-		if (top.kind == FRAME_GO && go_to_recovered(s))
+		if (own != STEP_NONE && go_to_recovered(s, own))
 			return;
 	}
 	leave_own(s, top.kind);

@@ -14,6 +14,8 @@
  *
  * Where a goroutine's stack grows, the function that copies it lets the same goroutine go on: it is
  * called in the goroutine's place, and calls the function that goes on itself, no scheduler does.
+ * The function that recovers from a panic does so, too, but the goroutine goes on elsewhere, in a
+ * function that is open on it. What a scheduler lets go on may be any goroutine.
  *
  * Slices come in the order in which they start, so a goroutine may be seen to go on in one thread
  * before it is seen to be parked in another. Then nothing is known of what is open on it, and it

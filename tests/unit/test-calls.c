@@ -606,6 +606,14 @@ static const struct {
 	  "+h:call@2 +runtime.mcall:call@3 =0 +(anonymous namespace)::k(int):call@0 +gogo:call@1 "
 	  "-gogo:unwinding@1 -(anonymous namespace)::k(int):unwinding@0 =1 "
 	  "-runtime.mcall:unwinding@3 -h:unwinding@2 -g:unwinding@1 -f:end@0" },
+	{ "a goroutine goes on in a function that is open in the one parked last, too",
+	  "1000:1c>d200 d200:1J 2000:1c>3000 3000:1c>4000 4000:1c>d000 d000:1C b000:1c>7000 "
+	  "7000:1c>d200 d200:1J 2006:1r",
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 +g:call@1 "
+	  "+h:call@2 +runtime.mcall:call@3 =0 +(anonymous namespace)::k(int):call@0 "
+	  "+resolve:call@1 +gogo:call@2 -gogo:unwinding@2 -resolve:unwinding@1 -(anonymous "
+	  "namespace)::k(int):unwinding@0 =2 +f:start@0 -f:end@0 -runtime.mcall:end@3 -h:end@2 "
+	  "-g:end@1 -f:end@0" },
 	{ "a goroutine that goes on in another thread, before it is seen to wait",
 	  "tid12 t1000 1000:1c>d200 d200:1J 4006:1r 3001:1r 2001:1o tid11 t100 1000:1c>d200 "
 	  "d200:1J 2000:1c>3000 3000:1c>4000 4000:6c>d000 d000:1C b000:1o",
