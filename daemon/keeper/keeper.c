@@ -7,7 +7,9 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "daemon/keeper/message.h"
@@ -17,13 +19,16 @@
 #define MS UINT64_C(1000000) /* in ns */
 
 struct thing {
-	struct keeper_message message; /* its name and form */
+	struct keeper_message message; /* its name, form and sizes */
 	int fd;
+	void *data; /* of a perf event: its control page and its ring of records; or NULL */
+	void *aux;  /* of a perf event: its AUX area; or NULL */
 };
 
 struct keeper {
 	int listen_fd;
 	int client_fd; /* -1: nobody is connected */
+	bool served;   /* the client has had a request answered */
 	uid_t user;
 	unsigned seconds;
 	uint64_t until; /* CLOCK_MONOTONIC, in ns: when it stops waiting for a connection */
@@ -33,6 +38,44 @@ struct keeper {
 static uint64_t end_of_wait(const struct keeper *k)
 {
 	return clock_ns(CLOCK_MONOTONIC) + k->seconds * 1000 * MS;
+}
+
+static size_t page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void thing_deinit(struct thing *thing)
+{
+	if (thing->aux)
+		(void)munmap(thing->aux, thing->message.aux_size);
+	if (thing->data)
+		(void)munmap(thing->data, page_size() + thing->message.data_size);
+	(void)fd_close(thing->fd);
+}
+
+static int map_part(int fd, size_t size, size_t offset, void **ret_at)
+{
+	void *at = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, (off_t)offset);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*ret_at = at;
+	return 0;
+}
+
+/* Map the rings of a perf event as ptd has mapped them: the kernel refuses other sizes. */
+static int map_rings(struct thing *thing)
+{
+	const struct keeper_message *m = &thing->message;
+	const size_t data_size = page_size() + m->data_size;
+	int r = 0;
+
+	if (m->data_size > 0)
+		r = map_part(thing->fd, data_size, 0, &thing->data);
+	if (r == 0 && m->aux_size > 0)
+		r = map_part(thing->fd, m->aux_size, data_size, &thing->aux);
+	return r;
 }
 
 int keeper_new(int listen_fd, uid_t user, unsigned seconds, struct keeper **ret_keeper)
@@ -54,7 +97,7 @@ struct keeper *keeper_free(struct keeper *keeper)
 	if (!keeper)
 		return NULL;
 	for (size_t i = 0; i < keeper->things.n; i++)
-		(void)fd_close(keeper->things.items[i].fd);
+		thing_deinit(&keeper->things.items[i]);
 	vec_deinit(&keeper->things);
 	(void)fd_close(keeper->client_fd);
 	(void)fd_close(keeper->listen_fd);
@@ -76,30 +119,36 @@ static int drop_thing(struct keeper *k, const char *name)
 
 	if (!thing)
 		return -ENOENT;
-	(void)fd_close(thing->fd);
+	thing_deinit(thing);
 	*thing = k->things.items[--k->things.n];
 	return 0;
 }
 
-/* Takes the descriptor. */
+/* Takes the descriptor. What was kept under the same name is closed after the new one is mapped:
+ * both may be the same event, and its rings are gone with their last mapping. */
 static int keep_thing(struct keeper *k, const struct keeper_message *message, int fd)
 {
 	struct thing *known = find_thing(k, message->name);
+	struct thing thing = { .message = *message, .fd = fd };
 	int r = fd < 0 ? -EBADF : 0;
 
 	if (r == 0 && !known && k->things.n == KEEPER_THINGS_MAX)
 		r = -ENOSPC;
-	if (r == 0 && !known)
+	if (r == 0)
 		r = vec_reserve(&k->things, 1);
+	if (r == 0)
+		r = map_rings(&thing);
 	if (r < 0) {
-		(void)fd_close(fd);
+		thing_deinit(&thing);
 		return r;
 	}
+	/* The items may have moved. */
+	known = find_thing(k, message->name);
 	if (known)
-		(void)fd_close(known->fd);
+		thing_deinit(known);
 	else
 		known = &k->things.items[k->things.n++];
-	*known = (struct thing){ .message = *message, .fd = fd };
+	*known = thing;
 	known->message.verb = KEEPER_KEPT;
 	return 0;
 }
@@ -163,10 +212,14 @@ static void serve_client(struct keeper *k)
 						   .status = status };
 		r = fdpass_send(k->client_fd, &message, sizeof(message), -1);
 	}
-	if (r < 0) {
-		k->client_fd = fd_close(k->client_fd);
+	k->served = k->served || r == 0;
+	if (r == 0)
+		return;
+	/* A client that the keeper does not understand, such as a ptd of another version, comes
+	 * again and again. It must not keep the keeper from ending. */
+	k->client_fd = fd_close(k->client_fd);
+	if (k->served)
 		k->until = end_of_wait(k);
-	}
 }
 
 static void accept_client(struct keeper *k)
@@ -174,6 +227,7 @@ static void accept_client(struct keeper *k)
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 
+	k->served = false;
 	k->client_fd = accept4(k->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	if (k->client_fd >= 0 &&
 	    (getsockopt(k->client_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||

@@ -9,6 +9,9 @@
  * processes of its own user only. When a connection has ended and no other comes in time,
  * everything that is kept is closed: recorded instructions are not to stay in memory that no
  * recorder owns.
+ *
+ * The kernel frees the rings of a perf event with their last mapping, even if the event is still
+ * open. So the keeper maps them, too. It never reads them.
  */
 
 #include <sys/types.h>

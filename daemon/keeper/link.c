@@ -37,9 +37,10 @@ struct given {
 struct keeperlink {
 	struct sockaddr_un address;
 	unsigned seconds;
-	int fd;                /* -1: not connected */
-	pid_t pid;             /* of the keeper that the link started; 0: none */
-	bool said;             /* that there is no keeper */
+	int fd;    /* -1: not connected */
+	pid_t pid; /* of the keeper that the link started; 0: none */
+	bool said; /* that there is no keeper */
+	bool settled;
 	VEC(struct given) old; /* what an earlier ptd gave, and nobody has taken */
 	VEC(struct given) new;
 };
@@ -274,45 +275,103 @@ struct keeperlink *keeperlink_free(struct keeperlink *link)
 	return NULL;
 }
 
-int keeperlink_take(struct keeperlink *link, const char *name, const char *form)
+bool keeperlink_take(struct keeperlink *link, const char *name, const char *form,
+		     struct keepable *ret_kept)
 {
 	for (size_t i = 0; link && link->seconds > 0 && i < link->old.n; i++) {
 		struct given *given = &link->old.items[i];
-		const int fd = given->fd;
 
 		if (strcmp(given->message.name, name) != 0 ||
 		    strcmp(given->message.form, form) != 0)
 			continue;
+		*ret_kept = (struct keepable){ .fd = given->fd,
+					       .data_size = given->message.data_size,
+					       .aux_size = given->message.aux_size };
 		*given = link->old.items[--link->old.n];
-		return fd;
+		return true;
 	}
-	return -1;
+	return false;
 }
 
-int keeperlink_keep(struct keeperlink *link, const char *name, const char *form, int fd)
+static int drop_name(struct keeperlink *link, const char *name)
+{
+	struct keeper_message drop = request(KEEPER_DROP, 0);
+
+	(void)snprintf(drop.name, sizeof(drop.name), "%s", name);
+	return ask_keeper(link, &drop, -1);
+}
+
+void keeperlink_drop_rest(struct keeperlink *link)
+{
+	int r = 0;
+
+	if (!link)
+		return;
+	for (size_t i = 0; r == 0 && link->fd >= 0 && i < link->old.n; i++)
+		r = drop_name(link, link->old.items[i].message.name);
+	forget_old(link);
+	if (r < 0)
+		leave_keeper(link, r);
+}
+
+/* Return: the index of what is given under @name; the number of all if there is none. */
+static size_t find_new(const struct keeperlink *link, const char *name)
+{
+	size_t i = 0;
+
+	while (i < link->new.n && strcmp(link->new.items[i].message.name, name) != 0)
+		i++;
+	return i;
+}
+
+int keeperlink_keep(struct keeperlink *link, const char *name, const char *form,
+		    const struct keepable *what)
 {
 	struct keeper_message message = request(KEEPER_KEEP, 0);
+	size_t i;
+	int r = 0;
 
 	if (!link)
 		return 0;
+	message.data_size = what->data_size;
+	message.aux_size = what->aux_size;
 	(void)snprintf(message.name, sizeof(message.name), "%s", name);
 	(void)snprintf(message.form, sizeof(message.form), "%s", form);
-	return vec_push(&link->new, { .message = message, .fd = fd });
+	i = find_new(link, name);
+	if (i == link->new.n) {
+		r = vec_push(&link->new, {});
+		if (r < 0)
+			return r;
+	}
+	link->new.items[i] = (struct given){ .message = message, .fd = what->fd };
+	if (link->settled && link->fd >= 0)
+		r = ask_keeper(link, &message, what->fd);
+	if (r < 0)
+		leave_keeper(link, r);
+	return 0;
+}
+
+void keeperlink_drop(struct keeperlink *link, const char *name)
+{
+	const size_t i = link ? find_new(link, name) : 0;
+	int r = 0;
+
+	if (!link || i == link->new.n)
+		return;
+	link->new.items[i] = link->new.items[--link->new.n];
+	if (link->fd >= 0)
+		r = drop_name(link, name);
+	/* It may not have been given yet. */
+	if (r < 0 && r != -ENOENT)
+		leave_keeper(link, r);
 }
 
 void keeperlink_settle(struct keeperlink *link)
 {
-	struct keeper_message drop = request(KEEPER_DROP, 0);
 	int r = 0;
 
-	/* What is kept anew takes the place of what had its name. */
-	for (size_t i = 0; r == 0 && link->fd >= 0 && i < link->old.n; i++) {
-		memcpy(drop.name, link->old.items[i].message.name, sizeof(drop.name));
-		r = ask_keeper(link, &drop, -1);
-	}
-	forget_old(link);
-	if (r < 0)
-		leave_keeper(link, r);
+	keeperlink_drop_rest(link);
+	link->settled = true;
 	if (link->seconds == 0 || link->new.n == 0) {
 		link->fd = fd_close(link->fd);
 		return;

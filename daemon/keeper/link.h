@@ -11,6 +11,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/base.h"
 
@@ -32,16 +33,31 @@ struct keeperlink *keeperlink_free(struct keeperlink *link);
 
 DEFINE_CLEANUP(struct keeperlink *, keeperlink_free);
 
-/* Return: the descriptor that an earlier ptd had kept under @name with the same @form, which is the
- *         caller's; or -1 if there is none. */
-int keeperlink_take(struct keeperlink *link, const char *name, const char *form);
+/* Something that can be kept. */
+struct keepable {
+	int fd;
+	uint64_t data_size, aux_size; /* bytes of the rings of a perf event, or 0 */
+};
 
-/* Have the descriptor kept, which stays the caller's and has to stay open as long as the link
- * lives, in the place of what is kept under @name. @link may be NULL. Return: 0, or -ENOMEM. */
+/* Return: whether an earlier ptd had something kept under @name with the same @form; its descriptor
+ *         is the caller's. @link may be NULL. */
+bool keeperlink_take(struct keeperlink *link, const char *name, const char *form,
+		     struct keepable *ret_kept);
+
+/* Have the keeper close everything that was not taken. @link may be NULL. */
+void keeperlink_drop_rest(struct keeperlink *link);
+
+/* Have @what kept under @name, in place of what was kept there. The descriptor stays the caller's,
+ * who closes it only after keeperlink_drop(), or after the link is freed. @link may be NULL.
+ * Return: 0, or -ENOMEM. */
 _must_check_ int keeperlink_keep(struct keeperlink *link, const char *name, const char *form,
-				 int fd);
+				 const struct keepable *what);
 
-/* The source has what it wants: have the keeper close what keeperlink_keep() did not name. */
+/* Have the keeper close what it keeps under @name. It has done so when this returns. @link may be
+ * NULL. */
+void keeperlink_drop(struct keeperlink *link, const char *name);
+
+/* The source is ready: give everything to the keeper, now and whenever something is added later. */
 void keeperlink_settle(struct keeperlink *link);
 
 /* Change for how long everything is kept. */

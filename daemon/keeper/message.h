@@ -16,7 +16,7 @@
 
 #include "base/base.h"
 
-#define KEEPER_VERSION   1u
+#define KEEPER_VERSION   2u
 #define KEEPER_NAME_SIZE 32u  /* with the NUL */
 #define KEEPER_FORM_SIZE 256u /* with the NUL */
 
@@ -38,6 +38,8 @@ struct keeper_message {
 	uint32_t verb; /* enum keeper_verb */
 	int32_t status;
 	uint32_t seconds;
+	uint64_t data_size; /* bytes of the rings of a perf event; 0: it is none */
+	uint64_t aux_size;
 	char name[KEEPER_NAME_SIZE]; /* which of the things of ptd it is: "pool" */
 	char form[KEEPER_FORM_SIZE]; /* how it is laid out, for ptd to compare */
 };
@@ -45,13 +47,17 @@ struct keeper_message {
 /* Return: 0, or -EBADMSG if the other side cannot mean this message. */
 _must_check_ static inline int keeper_message_check(const struct keeper_message *message)
 {
+	/* No ring is larger. */
+	const uint64_t size_max = UINT64_C(1) << 40;
 	const int has_name = message->verb == KEEPER_KEEP || message->verb == KEEPER_DROP ||
 			     message->verb == KEEPER_KEPT;
 
 	if (message->version != KEEPER_VERSION || message->verb == 0 ||
 	    message->verb >= _KEEPER_VERBS || message->status > 0 ||
 	    !memchr(message->name, 0, sizeof(message->name)) ||
-	    !memchr(message->form, 0, sizeof(message->form)) || (message->name[0] != 0) != has_name)
+	    !memchr(message->form, 0, sizeof(message->form)) ||
+	    (message->name[0] != 0) != has_name || message->data_size > size_max ||
+	    message->aux_size > size_max)
 		return -EBADMSG;
 	return 0;
 }

@@ -617,11 +617,15 @@ static bool is_pool(const struct source_emu *e, int fd)
  * errno. */
 static int resume_pool(struct source_emu *e, struct keeperlink *link, const char *form)
 {
-	_cleanup_(fd_closep) int fd = keeperlink_take(link, "pool", form),
-				 kept_file = keeperlink_take(link, "state", form);
+	_cleanup_(fd_closep) int fd = -1, kept_file = -1;
 	const struct kept_state *state;
+	struct keepable kept;
 	int r;
 
+	if (keeperlink_take(link, "pool", form, &kept))
+		fd = kept.fd;
+	if (keeperlink_take(link, "state", form, &kept))
+		kept_file = kept.fd;
 	if (fd < 0 || kept_file < 0)
 		return -ENOENT;
 	if (!is_pool(e, fd))
@@ -670,8 +674,12 @@ static int open_pool(struct source_emu *e, struct keeperlink *link)
 	if (r < 0)
 		return r;
 	e->writers.pool_fd = e->fd;
-	r = keeperlink_keep(link, "pool", form, e->fd);
-	return r < 0 ? r : keeperlink_keep(link, "state", form, kept_fd(e->source.kept));
+	keeperlink_drop_rest(link);
+	r = keeperlink_keep(link, "pool", form, &(struct keepable){ .fd = e->fd });
+	if (r < 0)
+		return r;
+	return keeperlink_keep(link, "state", form,
+			       &(struct keepable){ .fd = kept_fd(e->source.kept) });
 }
 
 int source_emu_new(const struct config *config, struct keeperlink *link, struct source **ret_source)

@@ -88,14 +88,29 @@ static int memory(const char *text)
 	return fd;
 }
 
-static void assert_memory(int fd, const char *text)
+static void assert_kept(struct keeperlink *link, const char *name, const char *form,
+			const char *text)
 {
 	char read[32] = "";
+	struct keepable kept;
 
-	assert_return_code(fd, errno);
-	assert_int_equal(pread(fd, read, sizeof(read) - 1, 0), strlen(text));
+	assert_true(keeperlink_take(link, name, form, &kept));
+	assert_int_equal(kept.data_size, 0);
+	assert_int_equal(pread(kept.fd, read, sizeof(read) - 1, 0), strlen(text));
 	assert_string_equal(read, text);
-	(void)close(fd);
+	(void)close(kept.fd);
+}
+
+static void assert_none(struct keeperlink *link, const char *name, const char *form)
+{
+	struct keepable kept;
+
+	assert_false(keeperlink_take(link, name, form, &kept));
+}
+
+static void keep(struct keeperlink *link, const char *name, const char *form, int fd)
+{
+	assert_int_equal(keeperlink_keep(link, name, form, &(struct keepable){ .fd = fd }), 0);
 }
 
 static struct keeperlink *new_link(const struct fixture *f, unsigned seconds)
@@ -115,28 +130,28 @@ static void gives_back_what_it_was_given(void **state)
 
 	start_keeper(f, geteuid(), 60);
 	link = new_link(f, 60);
-	assert_int_equal(keeperlink_take(link, "pool", "1"), -1);
-	assert_int_equal(keeperlink_keep(link, "pool", "1", a), 0);
-	assert_int_equal(keeperlink_keep(link, "state", "1", b), 0);
+	assert_none(link, "pool", "1");
+	keep(link, "pool", "1", a);
+	keep(link, "state", "1", b);
 	keeperlink_settle(link);
 	link = keeperlink_free(link);
 
 	link = new_link(f, 60);
-	assert_int_equal(keeperlink_take(link, "pool", "2"), -1);
-	assert_int_equal(keeperlink_take(link, "ring", "1"), -1);
-	assert_memory(keeperlink_take(link, "state", "1"), "b");
-	assert_int_equal(keeperlink_take(link, "state", "1"), -1);
-	assert_int_equal(keeperlink_keep(link, "state", "2", c), 0);
+	assert_none(link, "pool", "2");
+	assert_none(link, "ring", "1");
+	assert_kept(link, "state", "1", "b");
+	assert_none(link, "state", "1");
+	keep(link, "state", "2", c);
 	keeperlink_settle(link);
 	link = keeperlink_free(link);
 
 	link = new_link(f, 0);
-	assert_int_equal(keeperlink_take(link, "state", "2"), -1);
+	assert_none(link, "state", "2");
 	link = keeperlink_free(link);
 	link = new_link(f, 1);
-	assert_int_equal(keeperlink_take(link, "pool", "1"), -1);
-	assert_memory(keeperlink_take(link, "state", "2"), "c");
-	assert_int_equal(keeperlink_keep(link, "state", "2", c), 0);
+	assert_none(link, "pool", "1");
+	assert_kept(link, "state", "2", "c");
+	keep(link, "state", "2", c);
 	keeperlink_settle(link);
 	link = keeperlink_free(link);
 	await_keeper(f);
@@ -154,7 +169,7 @@ static void zero_seconds_keep_nothing(void **state)
 
 	start_keeper(f, geteuid(), 60);
 	link = new_link(f, 60);
-	assert_int_equal(keeperlink_keep(link, "pool", "1", a), 0);
+	keep(link, "pool", "1", a);
 	keeperlink_settle(link);
 	keeperlink_set_seconds(link, 0);
 	await_keeper(f);
@@ -171,7 +186,7 @@ static void the_next_keeper_gets_everything(void **state)
 	const int a = memory("a");
 
 	link = new_link(f, 60);
-	assert_int_equal(keeperlink_keep(link, "pool", "1", a), 0);
+	keep(link, "pool", "1", a);
 	keeperlink_settle(link);
 	start_keeper(f, geteuid(), 60);
 	keeperlink_look_after(link);
@@ -183,10 +198,51 @@ static void the_next_keeper_gets_everything(void **state)
 	keeperlink_look_after(link);
 	link = keeperlink_free(link);
 	link = new_link(f, 1);
-	assert_memory(keeperlink_take(link, "pool", "1"), "a");
+	assert_kept(link, "pool", "1", "a");
 	link = keeperlink_free(link);
 	await_keeper(f);
 	(void)close(a);
+}
+
+/* What is added or goes while ptd runs reaches the keeper at once. */
+static void things_come_and_go(void **state)
+{
+	struct fixture *f = *state;
+	struct keeperlink *link;
+	struct keepable kept;
+	const int a = memory("a"), b = memory("b"), c = memory("c");
+
+	start_keeper(f, geteuid(), 60);
+	link = new_link(f, 1);
+	keep(link, "pt.0", "1", a);
+	keep(link, "pt.1", "1", a);
+	keeperlink_settle(link);
+	keep(link, "pt.2", "1", b);
+	keep(link, "pt.1", "1", c);
+	assert_int_equal(
+	    keeperlink_keep(link, "pt.3", "1",
+			    &(struct keepable){ .fd = a, .data_size = 4096, .aux_size = 8192 }),
+	    0);
+	keeperlink_drop(link, "pt.0");
+	keeperlink_drop(link, "pt.9");
+	link = keeperlink_free(link);
+
+	link = new_link(f, 1);
+	assert_none(link, "pt.0", "1");
+	assert_kept(link, "pt.1", "1", "c");
+	assert_kept(link, "pt.2", "1", "b");
+	assert_true(keeperlink_take(link, "pt.3", "1", &kept));
+	assert_int_equal(kept.data_size, 4096);
+	assert_int_equal(kept.aux_size, 8192);
+	(void)close(kept.fd);
+	keeperlink_drop_rest(link);
+	link = keeperlink_free(link);
+	await_keeper(f);
+	keeperlink_drop_rest(NULL);
+	keeperlink_drop(NULL, "pt.0");
+	(void)close(a);
+	(void)close(b);
+	(void)close(c);
 }
 
 static void other_users_are_not_served(void **state)
@@ -197,7 +253,7 @@ static void other_users_are_not_served(void **state)
 
 	start_keeper(f, geteuid() + 1, 1);
 	link = new_link(f, 60);
-	assert_int_equal(keeperlink_keep(link, "pool", "1", a), 0);
+	keep(link, "pool", "1", a);
 	keeperlink_settle(link);
 	link = keeperlink_free(link);
 	await_keeper(f);
@@ -227,7 +283,7 @@ static void nonsense_ends_the_connection(void **state)
 
 	start_keeper(f, geteuid(), 60);
 	link = new_link(f, 60);
-	assert_int_equal(keeperlink_keep(link, "pool", "1", a), 0);
+	keep(link, "pool", "1", a);
 	keeperlink_settle(link);
 	link = keeperlink_free(link);
 
@@ -269,7 +325,7 @@ static void nonsense_ends_the_connection(void **state)
 	(void)close(fd);
 
 	link = new_link(f, 1);
-	assert_memory(keeperlink_take(link, "pool", "1"), "a");
+	assert_kept(link, "pool", "1", "a");
 	keeperlink_settle(link);
 	keeperlink_set_seconds(link, 1);
 	link = keeperlink_free(link);
@@ -320,12 +376,12 @@ static void starts_a_keeper(void **state)
 	(void)unsetenv("NOTIFY_SOCKET");
 	link = new_link(f, 1);
 	assert_int_equal(access(f->address.sun_path, F_OK), -1);
-	assert_int_equal(keeperlink_keep(link, "pool", "1", a), 0);
+	keep(link, "pool", "1", a);
 	keeperlink_settle(link);
 	assert_int_equal(access(f->address.sun_path, F_OK), 0);
 	link = keeperlink_free(link);
 	link = new_link(f, 1);
-	assert_memory(keeperlink_take(link, "pool", "1"), "a");
+	assert_kept(link, "pool", "1", "a");
 	link = keeperlink_free(link);
 	/* It ends by itself, and leaves no socket. */
 	for (unsigned i = 0; i < 200 && access(f->address.sun_path, F_OK) == 0; i++)
@@ -336,7 +392,7 @@ static void starts_a_keeper(void **state)
 	/* There is no folder for its socket. */
 	(void)snprintf(path, sizeof(path), "%s/none", f->dir);
 	assert_int_equal(keeperlink_new(path, 1, &link), 0);
-	assert_int_equal(keeperlink_keep(link, "pool", "1", 0), 0);
+	keep(link, "pool", "1", 0);
 	keeperlink_settle(link);
 	link = keeperlink_free(link);
 	memset(path, 'x', sizeof(path) - 1);
@@ -350,6 +406,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(gives_back_what_it_was_given, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(zero_seconds_keep_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_next_keeper_gets_everything, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(things_come_and_go, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_users_are_not_served, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nonsense_ends_the_connection, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(there_is_a_limit, set_up, tear_down),
