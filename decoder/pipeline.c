@@ -504,6 +504,18 @@ static int make_views(struct ptd_decoder *d)
 
 /* The part that is asked for. */
 
+/* Return: how to search the PT of @d for PSBs and times; config.pt is to be set. */
+static struct walk_config search_config(struct ptd_decoder *d, const struct ptd_options *o)
+{
+	const struct engine_config config = engine_config_of(d, o);
+
+	return (struct walk_config){ .window = WALK_WINDOW_PSBS,
+				     .mtc_freq = config.mtc_freq,
+				     .nom_freq = config.nom_freq,
+				     .cpuid_15_eax = config.cpuid_15_eax,
+				     .cpuid_15_ebx = config.cpuid_15_ebx };
+}
+
 /* Find out when the PT of @queue ends; 0: that is not known. Return: 0, or -errno of reading. */
 static int end_of_queue(const struct ptd_decoder *d, const struct trace_queue *queue,
 			struct walk_config config, uint64_t *ret_end)
@@ -527,22 +539,60 @@ static int end_of_queue(const struct ptd_decoder *d, const struct trace_queue *q
 
 static int end_of_pt(struct ptd_decoder *d, const struct ptd_options *o, uint64_t *ret_end)
 {
-	const struct engine_config config = engine_config_of(d, o);
-	const struct walk_config walk_config = { .window = WALK_WINDOW_PSBS,
-						 .mtc_freq = config.mtc_freq,
-						 .nom_freq = config.nom_freq,
-						 .cpuid_15_eax = config.cpuid_15_eax,
-						 .cpuid_15_ebx = config.cpuid_15_ebx };
+	const struct walk_config config = search_config(d, o);
 	uint64_t end = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < d->trace->n_queues && r == 0; i++) {
 		uint64_t t;
 
-		r = end_of_queue(d, &d->trace->queues[i], walk_config, &t);
+		r = end_of_queue(d, &d->trace->queues[i], config, &t);
 		end = t > end ? t : end;
 	}
 	*ret_end = end;
+	return r;
+}
+
+/* Cut the PT of @queue off behind the first packet of a time later than @until, a TSC. That packet
+ * stays, because it bounds the code before it. Return: 0, or -errno of reading. */
+static int end_queue(struct trace_queue *queue, struct walk_config config, uint64_t until)
+{
+	bool is_done = false;
+	int r = 0;
+
+	/* The spans are in the order of time. */
+	for (size_t i = queue->n_spans; i > 0 && !is_done && r == 0; i--) {
+		struct fileparts *pt = &queue->spans[i - 1].pt;
+		struct walk walk;
+		uint64_t size, begin;
+
+		config.pt = *pt;
+		walk_init(&walk, &config);
+		size = walk_find_later(&walk, until);
+		begin = walk_psb_time(&walk, walk_find_psb(&walk, 0));
+		is_done = begin > 0 && begin <= until;
+		r = walk_read_error(&walk);
+		walk_deinit(&walk);
+		pt->size = size;
+	}
+	return r;
+}
+
+/*
+ * The rings of a snapshot were read one after the other. Leave out what they have of a later time
+ * than the one until which all of them are complete: a thread may have run on another CPU before,
+ * whose ring lacks it.
+ */
+static int end_together(struct ptd_decoder *d, const struct ptd_options *o)
+{
+	const struct trace_facts *facts = &d->trace->facts;
+	int r = 0;
+
+	if (facts->complete_until == 0 || !facts->has_tsc || !facts->clock.valid)
+		return 0;
+	for (size_t i = 0; i < d->trace->n_queues && r == 0; i++)
+		r = end_queue(&d->trace->queues[i], search_config(d, o),
+			      tsc_from_ns(&facts->clock, facts->complete_until));
 	return r;
 }
 
@@ -828,6 +878,11 @@ int decoder_new_fed(const struct ptd_options *given, const struct decoder_feed *
 		r = make_views(d);
 	if (r == 0)
 		r = runpool_new(threads_n(d->threads), &d->runs);
+	if (r == 0) {
+		r = end_together(d, options);
+		if (r < 0)
+			r = check_inputs(d, r, reterr_message) ?: r;
+	}
 	if (r == 0)
 		r = make_extract(d, options, reterr_message);
 	if (r == 0)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <x86intrin.h>
 
 #include "base/log.h"
 #include "daemon/proc/cpulist.h"
@@ -328,10 +329,11 @@ void cpus_look_after(struct cpus *cpus, const struct cpulist *online)
 }
 
 /* All in one pass, and what can wait after it. */
-struct ptclock_sample cpus_publish_heads(struct cpus *cpus)
+struct ptclock_sample cpus_publish_heads(struct cpus *cpus, uint64_t *ret_complete_until)
 {
 	struct ptclock_sample sample;
 
+	*ret_complete_until = __rdtsc();
 	for (uint32_t i = 0; i < cpus->n; i++)
 		if (cpu_has_ring(&cpus->items[i]))
 			cpu_publish_head(&cpus->items[i]);

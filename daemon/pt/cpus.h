@@ -53,8 +53,9 @@ void cpus_close_all(struct cpus *cpus);
 /* Do what is due once a second. */
 void cpus_look_after(struct cpus *cpus, const struct cpulist *online);
 
-/* Have the kernel publish the heads of all AUX rings, one right after the other. Return: when. */
-struct ptclock_sample cpus_publish_heads(struct cpus *cpus);
+/* Have the kernel publish the heads of all AUX rings, one right after the other. Return: when, with
+ * @ret_complete_until, the TSC right before the first one. */
+struct ptclock_sample cpus_publish_heads(struct cpus *cpus, uint64_t *ret_complete_until);
 
 /* Give PT up, but not the records beside it; or take it again. */
 void cpus_pause(struct cpus *cpus);

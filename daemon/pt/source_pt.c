@@ -164,11 +164,13 @@ static int hold(struct source *source, struct source_moment *ret_moment)
 {
 	struct source_pt *p = pt(source);
 	struct ptclock_sample sample;
+	uint64_t complete_until;
 
 	(void)pthread_mutex_lock(&p->rings);
-	sample = cpus_publish_heads(&p->cpus);
+	sample = cpus_publish_heads(&p->cpus, &complete_until);
 	ptclock_log_add(p->source.clock, &sample);
 	*ret_moment = (struct source_moment){
+		.complete_until_ns = tsc_to_ns(&p->source.facts.tsc, complete_until),
 		.ns = tsc_to_ns(&p->source.facts.tsc, sample.tsc),
 		.monotonic_ns = sample.monotonic_ns,
 		.realtime_ns = sample.realtime_ns,

@@ -496,6 +496,7 @@ static void put_manifest(FILE *f, void *userdata)
 			   w->complete_since - w->moment.ns + w->moment.realtime_ns);
 		fprintf(f, PTD_MANIFEST_COMPLETE_SINCE "=%" PRIu64 "\n", w->complete_since);
 	}
+	fprintf(f, PTD_MANIFEST_COMPLETE_UNTIL "=%" PRIu64 "\n", w->moment.complete_until_ns);
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
 		w->result.n_missing);
 	if (q->scope.started_ns > 0)

@@ -179,6 +179,7 @@ static int hold(struct source *source, struct source_moment *ret_moment)
 	for (unsigned i = 0; i < PASS_TRIES; i++) {
 		const uint64_t since = now_ns();
 
+		ret_moment->complete_until_ns = since;
 		read_heads(e, generation);
 		if (now_ns() - since < PASS_NS)
 			break;

@@ -83,6 +83,12 @@ enum source_end {
 
 /* The moment at which the rings were held, on three clocks. */
 struct source_moment {
+	/*
+	 * The rings were read one after the other. Until this time all of them have what ran, on
+	 * the records' clock. What a ring has of a later time may lack what the same thread ran
+	 * before that on another CPU, whose ring had been read already.
+	 */
+	uint64_t complete_until_ns;
 	uint64_t ns;           /* on the records' clock */
 	uint64_t monotonic_ns; /* on CLOCK_MONOTONIC */
 	uint64_t realtime_ns;  /* on CLOCK_REALTIME */

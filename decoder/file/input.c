@@ -262,6 +262,7 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct readin
 	(*ret_trace)->facts.snapshot_taken = manifest.taken_ns;
 	(*ret_trace)->facts.bytes_overwritten = manifest.bytes_overwritten;
 	(*ret_trace)->facts.complete_since = manifest.complete_since_ns;
+	(*ret_trace)->facts.complete_until = manifest.complete_until_ns;
 	(*ret_trace)->facts.has_scope = manifest.has_scope;
 	(*ret_trace)->facts.scope = manifest.scope;
 	manifest.scope = (struct map){};

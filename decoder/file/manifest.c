@@ -151,6 +151,8 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file, s
 			r = parse_offset(c, line, value, (int64_t *)&m->sideband_since_ns);
 		else if (strcmp(line, PTD_MANIFEST_COMPLETE_SINCE) == 0)
 			r = parse_offset(c, line, value, (int64_t *)&m->complete_since_ns);
+		else if (strcmp(line, PTD_MANIFEST_COMPLETE_UNTIL) == 0)
+			r = parse_offset(c, line, value, (int64_t *)&m->complete_until_ns);
 		else if (strcmp(line, PTD_MANIFEST_OVERWRITTEN) == 0)
 			r = parse_count(c, line, value, &m->bytes_overwritten);
 		else if (strcmp(line, PTD_MANIFEST_SCOPE_PIDS) == 0)

@@ -30,6 +30,9 @@ struct manifest {
 	uint64_t bytes_overwritten;
 	uint64_t complete_since_ns;
 
+	/* Until when the PT of all CPUs is complete; 0: not stated. */
+	uint64_t complete_until_ns;
+
 	/* Since when it is known who ran: on all CPUs, and, where it is later, on one CPU. */
 	uint64_t sideband_since_ns;
 	struct map switches_since; /* CPU → ns */

@@ -354,14 +354,15 @@ static int take_psb(struct walk *w)
  * Overflows
  */
 
-/* Take the time that packets up to @end tell. */
-static void pass_timing(struct walk *w, uint64_t end)
+/* Take the time that packets up to @end tell, until it is past @limit. Return: whether it is. */
+static bool pass_timing(struct walk *w, uint64_t end, uint64_t limit)
 {
-	while (w->offset < end && read_packet(w) == 0) {
+	while (now(w) <= limit && w->offset < end && read_packet(w) == 0) {
 		if (packet_is_in(&w->packet, PACKETS_OF_TIME))
 			take_time(w);
 		pass_packet(w);
 	}
+	return now(w) > limit;
 }
 
 /* Take the OVF that is next. Return: WALK_EVENT; WALK_ON if it waits for its FUP; WALK_ERROR. */
@@ -385,7 +386,7 @@ static enum walk_next take_overflow(struct walk *w, struct walk_event *ret_event
 		w->enabled = true;
 		return enqueue(w, &w->fup, event);
 	}
-	pass_timing(w, over.offset);
+	(void)pass_timing(w, over.offset, UINT64_MAX);
 	event.t = now(w);
 	w->enabled = event.has_ip = over.end == PEEK_ON;
 	w->is_timed = false;
@@ -931,7 +932,8 @@ uint64_t walk_psb_time(struct walk *w, uint64_t offset)
 /* How far from the end of a span its last PSB is looked for first. */
 #define LAST_SIZE (UINT64_C(1) << 15)
 
-uint64_t walk_last_time(struct walk *w)
+/* Return: the offset of the last PSB that states no time later than @limit; w->size: none. */
+static uint64_t last_psb(struct walk *w, uint64_t limit)
 {
 	uint64_t last = w->size;
 
@@ -939,14 +941,40 @@ uint64_t walk_last_time(struct walk *w)
 		const uint64_t from = back < w->size ? w->size - back : 0;
 
 		for (uint64_t at = walk_find_psb(w, from); at < w->size;
-		     at = walk_find_psb(w, at + 1))
+		     at = walk_find_psb(w, at + 1)) {
+			if (limit < UINT64_MAX && walk_psb_time(w, at) > limit)
+				break;
 			last = at;
+		}
 		if (from == 0)
 			break;
 	}
-	(void)begin_at(w, last);
-	pass_timing(w, w->size);
+	return last;
+}
+
+uint64_t walk_last_time(struct walk *w)
+{
+	(void)begin_at(w, last_psb(w, UINT64_MAX));
+	(void)pass_timing(w, w->size, UINT64_MAX);
 	return now(w);
+}
+
+uint64_t walk_find_later(struct walk *w, uint64_t time)
+{
+	uint64_t at = last_psb(w, time);
+
+	/* All of it may be later. */
+	if (at == w->size)
+		at = walk_find_psb(w, 0);
+	while (at < w->size) {
+		const uint64_t next = walk_find_psb(w, at + 1);
+
+		(void)begin_at(w, at);
+		if (pass_timing(w, next, time))
+			return w->offset;
+		at = next;
+	}
+	return w->size;
 }
 
 /* Let the next events be those of a PSB+ at @ip. */

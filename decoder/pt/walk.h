@@ -223,6 +223,12 @@ uint64_t walk_psb_time(struct walk *walk, uint64_t offset);
 uint64_t walk_last_time(struct walk *walk);
 
 /*
+ * Return: the offset behind the first packet or PSB+ that states a TSC later than @time; the size
+ *         of the span if none can be found.
+ */
+uint64_t walk_find_later(struct walk *walk, uint64_t time);
+
+/*
  * Behind an error: find the next packet before the next PSB that says where execution is, without
  * looking at code. The next events are those that a PSB+ there would make.
  *

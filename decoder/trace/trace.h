@@ -139,6 +139,8 @@ struct trace_facts {
 	 */
 	uint64_t bytes_overwritten;
 	uint64_t complete_since;
+	/* In a snapshot of ptd: until when the PT of all CPUs is there, in ns; 0: not known. */
+	uint64_t complete_until;
 	/* The snapshot of ptd is about some processes only, whose pids are in @scope. */
 	bool has_scope;
 	struct map scope;

@@ -101,6 +101,12 @@ struct ptd_code_piece {
 #define PTD_MANIFEST_OVERWRITTEN    "pt_overwritten"
 #define PTD_MANIFEST_COMPLETE_SINCE "complete_since_ns"
 /*
+ * Until when the PT of all CPUs is in the snapshot, on the records' clock in ns: the rings were
+ * read one after the other from then on. Later PT must not be decoded, because a thread may have
+ * run on another CPU, whose ring had been read already, before it ran on this one.
+ */
+#define PTD_MANIFEST_COMPLETE_UNTIL "complete_until_ns"
+/*
  * The command that ran, and its process, as the client says that took the snapshot; and whether the
  * recording of the command is complete ("yes") or its beginning was overwritten ("no").
  */

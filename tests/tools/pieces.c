@@ -5,7 +5,8 @@
  * running, and looks for each thread's instructions in the ground truth that the plugin logged:
  * what was decoded of each stay on a CPU must be one piece of the log, and the pieces in its order.
  * Nothing may be missing between two stays that follow each other, as the switch records tell; nor,
- * if not all of those are left, from the moment on that the rings of all CPUs reach back to.
+ * if not all of those are left, from the moment on that the rings of all CPUs reach back to. The
+ * rings end one after the other: behind the first end something may be missing.
  * Nowhere but before the first instruction of a CPU may there be a gap, except where the recorder
  * itself says that it had no CPU left for a thread that went on.
  *
@@ -25,6 +26,7 @@
 
 #include "base/base.h"
 #include "ptd/decode.h"
+#include "ptd/snapshot.h"
 #include "tests/lib/decoding.h"
 #include "tests/lib/emulog.h"
 #include "tests/lib/piece.h"
@@ -52,6 +54,7 @@ struct cpu {
 
 static VEC(struct thread) threads;
 static struct cpu cpus[CPUS_MAX];
+static uint64_t complete_until = UINT64_MAX; /* the first end of a ring */
 static struct stays stays;
 static uint64_t n_gaps, n_overflows, last_gap;
 static bool lossy;
@@ -76,11 +79,14 @@ static void read_manifest(const char *snapshot)
 
 	(void)snprintf(path, sizeof(path), "%s/manifest", snapshot);
 	f = fopen(path, "re");
-	/* Of perf's there is none; its rings are not known to have wrapped. */
+	/* Of perf's there is none; its rings are not known to have wrapped, and end after its
+	 * program. */
 	if (!f && errno != ENOTDIR)
 		error(1, errno, "%s", path);
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "cpu.%u.bytes=%127s", &cpu, value) == 2 && cpu < CPUS_MAX)
+		if (sscanf(line, PTD_MANIFEST_COMPLETE_UNTIL "=%127s", value) == 1)
+			complete_until = strtoull(value, NULL, 10);
+		else if (sscanf(line, "cpu.%u.bytes=%127s", &cpu, value) == 2 && cpu < CPUS_MAX)
 			cpus[cpu].bytes = strtoull(value, NULL, 10);
 		else if (sscanf(line, "cpu.%u.head=%127s", &cpu, value) == 2 && cpu < CPUS_MAX)
 			cpus[cpu].head = strtoull(value, NULL, 10);
@@ -117,7 +123,7 @@ static void begin(struct thread *t, const struct ptd_slice *slice, uint64_t time
 	/* There was a gap; or the ring's oldest bytes are overwritten. */
 	const bool torn = t->torn || (cpu->first == 0 && (cpu->head > cpu->bytes || cpu->cut));
 
-	if (pieces_begin(&t->pieces, time, torn) < 0)
+	if (pieces_begin(&t->pieces, time, slice->cpu, torn) < 0)
 		error(1, ENOMEM, "pieces");
 	t->has_slice = true;
 	t->torn = false;
@@ -245,7 +251,7 @@ static size_t join(struct thread *t, uint64_t from)
 			       t->pid, t->tid, p->t0, p[-1].t0);
 			wrong = true;
 		}
-		p->follows = !p->torn &&
+		p->follows = !p->torn && p->t0 <= complete_until &&
 			     (p[-1].t0 > from || (complete && stays_begun(&stays, t->pid, t->tid,
 									  p[-1].t0, p->t0) == 1));
 		n += p->follows;
@@ -299,6 +305,8 @@ static void find(struct thread *t, const char *dir, uint64_t from)
 		wrong = true;
 	}
 	putchar('\n');
+	if (!pieces_found(&t->pieces))
+		pieces_print_nearest(&t->pieces, stdout);
 	pieces_deinit(&t->pieces);
 }
 

@@ -246,6 +246,7 @@ static void sizes(void **state)
 static void all_at_once(void **state)
 {
 	struct cpus *cpus = *state;
+	uint64_t complete_until;
 	struct epoll_event events[8];
 
 	assert_int_equal(cpus->n, N_CPUS);
@@ -264,14 +265,14 @@ static void all_at_once(void **state)
 	assert_int_equal(events[0].data.u32, 3);
 
 	/* First all heads are published, then samples of the rings are taken. */
-	(void)cpus_publish_heads(cpus);
+	(void)cpus_publish_heads(cpus, &complete_until);
 	assert_string_equal(machine.order, "013abd");
 
 	cpus_close_all(cpus);
 	assert_true(cpus->lost);
 	assert_states(cpus, "cccc");
 	memset(machine.order, 0, sizeof(machine.order));
-	(void)cpus_publish_heads(cpus);
+	(void)cpus_publish_heads(cpus, &complete_until);
 	assert_string_equal(machine.order, "");
 }
 

@@ -97,6 +97,19 @@ static void overwritten(void **state)
 	}
 }
 
+/* Until when it is whole. */
+static void whole_until(void **state)
+{
+	struct manifest m = {};
+
+	(void)state;
+	assert_int_equal(read_text(FORMAT, &m), 0);
+	assert_int_equal(m.complete_until_ns, 0);
+	assert_int_equal(read_text(FORMAT "complete_until_ns=70\n", &m), 0);
+	assert_int_equal(m.complete_until_ns, 70);
+	manifest_deinit(&m);
+}
+
 /* Of which processes it is. */
 static void scope(void **state)
 {
@@ -131,6 +144,7 @@ static void numbers_that_are_none(void **state)
 	static const char *const rows[] = {
 		FORMAT "sideband_since_ns=x\n",
 		FORMAT "sideband_since_ns=\n",
+		FORMAT "complete_until_ns=soon\n",
 		FORMAT "cpu.1.switch_oldest_ns=1x\n",
 		FORMAT "scope_pids=\n",
 		FORMAT "scope_pids=10,\n",
@@ -157,6 +171,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(since),
 		cmocka_unit_test(overwritten),
+		cmocka_unit_test(whole_until),
 		cmocka_unit_test(scope),
 		cmocka_unit_test(numbers_that_are_none),
 	};

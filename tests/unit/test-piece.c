@@ -8,17 +8,21 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-/* "ab cd|ef" are the pieces ab, cd, and ef, which follows cd. */
+/* "ab cd|ef" are the pieces ab, cd, and ef, which follows cd; each on another CPU. */
 static void take(struct pieces *pieces, const char *text)
 {
-	assert_int_equal(pieces_begin(pieces, 0, false), 0);
+	uint32_t cpu = 0;
+
+	assert_int_equal(pieces_begin(pieces, 7, cpu++, false), 0);
 	for (; *text; text++) {
 		if (*text == ' ' || *text == '|')
-			assert_int_equal(pieces_begin(pieces, 0, false), 0);
+			assert_int_equal(pieces_begin(pieces, 7, cpu++, false), 0);
 		if (*text == '|')
 			pieces->list.items[pieces->list.n - 1].follows = true;
 		if (*text != ' ' && *text != '|')
@@ -94,10 +98,55 @@ static void rows(void **state)
 	}
 }
 
+/* What is said of a piece that is not in the log. */
+static void nearest(void **state)
+{
+	static const struct {
+		const char *pieces, *log, *text;
+	} cases[] = {
+		{ "ab|cd", "abxxyyzzuuvv",
+		  "  the first 2 instructions are equal; the next is number 0 of a stay on CPU 1 "
+		  "that began at 7, after one on CPU 0 that began at 7\n"
+		  "  both     0x61\n  both     0x62\n  decoded  0x63\n  decoded  0x64\n"
+		  "  logged   0x78\n  logged   0x78\n  logged   0x79\n  logged   0x79\n"
+		  "  logged   0x7a\n  logged   0x7a\n  logged   0x75\n  logged   0x75\n" },
+		/* The longest beginning counts, not the last. */
+		{ "abc", "abxa",
+		  "  the first 2 instructions are equal; the next is number 2 of a stay on CPU 0 "
+		  "that began at 7\n"
+		  "  both     0x61\n  both     0x62\n  decoded  0x63\n"
+		  "  logged   0x78\n  logged   0x61\n  logged   nothing more\n" },
+		{ "abc", "xab",
+		  "  the first 2 instructions are equal; the next is number 2 of a stay on CPU 0 "
+		  "that began at 7\n"
+		  "  both     0x61\n  both     0x62\n  decoded  0x63\n  logged   nothing more\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		for (size_t step = 1; step <= 5; step++) {
+			struct pieces pieces = {};
+			char *text = NULL;
+			size_t size;
+			FILE *f = open_memstream(&text, &size);
+
+			take(&pieces, cases[i].pieces);
+			show(&pieces, cases[i].log, step);
+			assert_false(pieces_found(&pieces));
+			pieces_print_nearest(&pieces, f);
+			assert_int_equal(fclose(f), 0);
+			assert_string_equal(text, cases[i].text);
+			free(text);
+			pieces_deinit(&pieces);
+		}
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows),
+		cmocka_unit_test(nearest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,7 +208,8 @@ static int set_up(void **state)
 			   .cpuid = "GenuineIntel,6,85,7",
 			   .user = true },
 	};
-	f->fake.moment = (struct source_moment){ .ns = 5000,
+	f->fake.moment = (struct source_moment){ .complete_until_ns = 4990,
+						 .ns = 5000,
 						 .monotonic_ns = 5000,
 						 .realtime_ns = UINT64_C(1700000000123456789) };
 	f->request = (struct snapshot_request){
@@ -340,6 +341,7 @@ static void nothing_recorded(void **state)
 	assert_has(text, "format=ptd-snapshot-1\nid=ID-1\n"
 			 "created=2023-11-14T22:13:20.123456Z\n");
 	assert_has(text, "\nrealtime_offset_ns=1700000000123451789\n");
+	assert_has(text, "\ncomplete_until_ns=4990\n");
 	assert_has(text, "\nsource=fake\ncpuid=GenuineIntel,6,85,7\n");
 	assert_has(text, "\ntaken_by_uid=1000\ntaken_by_pid=42\ntaken_by_comm=somebody\n");
 	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));

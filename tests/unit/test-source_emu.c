@@ -123,6 +123,14 @@ static void the_pool(void **state)
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
 }
 
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static void views(void **state)
 {
 	static const struct {
@@ -134,6 +142,7 @@ static void views(void **state)
 		{ 2 * RING, RING, 0 }, { 2 * RING + 1, RING - 1, 1 },
 	};
 	struct fixture *f = *state;
+	uint64_t before;
 	struct source_view v;
 	uint8_t *bytes;
 	size_t size;
@@ -141,7 +150,9 @@ static void views(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		write_aux(f, 1, rows[i].written - cpu_at(f, 1)->aux_head);
+		before = monotonic_ns();
 		assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+		assert_in_range(f->moment.complete_until_ns, before, f->moment.ns);
 		/* What comes after the hold is not in it. */
 		assert_int_equal(f->source->ops->view(f->source, 1, 0, true, &v), 0);
 		assert_int_equal(v.head, rows[i].written);

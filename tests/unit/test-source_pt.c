@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
+#include <x86intrin.h>
 
 #include "daemon/config/config.h"
 #include "daemon/proc/cpulist.h"
@@ -38,7 +39,7 @@ static struct {
 	int pmu, rights;
 	bool suspended;
 	unsigned n_published, n_found;
-	uint64_t rights_bytes;
+	uint64_t rights_bytes, published_tsc;
 } machine;
 
 /* Of every event. */
@@ -102,7 +103,8 @@ bool cpu_sideband_is_alive(struct cpu *cpu)
 void cpu_publish_head(struct cpu *cpu)
 {
 	(void)cpu;
-	machine.n_published++;
+	if (machine.n_published++ == 0)
+		machine.published_tsc = __rdtsc();
 }
 
 void cpu_take_fingerprint(struct cpu *cpu)
@@ -432,6 +434,7 @@ static void moments(void **state)
 	struct ptclock_log *log;
 	struct source_moment moment;
 	struct timespec now;
+	const uint64_t tsc_before = __rdtsc();
 	uint64_t tsc, monotonic_ns, realtime_ns;
 	char *text = NULL;
 	size_t size, n = 0;
@@ -455,6 +458,9 @@ static void moments(void **state)
 	assert_int_equal(monotonic_ns, moment.monotonic_ns);
 	assert_int_equal(realtime_ns, moment.realtime_ns);
 	assert_int_equal(moment.ns, 1000 + tsc * 3 / 16);
+	/* Since then the rings were read, one after the other. */
+	assert_in_range(moment.complete_until_ns, 1000 + tsc_before * 3 / 16,
+			1000 + machine.published_tsc * 3 / 16);
 	free(text);
 	(void)ptclock_log_free(log);
 }

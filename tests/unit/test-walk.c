@@ -430,12 +430,73 @@ static void finds_psbs(void **state)
 	}
 }
 
+static const struct later_row {
+	struct row row;
+	uint64_t time, offset;
+} later_rows[] = {
+	{ { "nothing", .lines = {} }, .time = 5, .offset = 0 },
+	{ { "no PSB", .lines = { "pad", "tsc 9", "tnt 1" } }, .time = 5, .offset = 10 },
+	{ { "not later", .lines = { "psb", "tsc 5", "psbend", "tnt 1" } },
+	  .time = 5,
+	  .offset = 27 },
+	{ { "all is later", .lines = { "tnt 1", "psb", "tsc 6", "psbend", "tnt 1" } },
+	  .time = 5,
+	  .offset = 27 },
+	{ { "from a TSC on",
+	    .lines = { "psb", "tsc 5", "psbend", "tsc 6", "tnt 1", "tsc 7", "tnt 1" } },
+	  .time = 5,
+	  .offset = 34 },
+	{ { "from a PSB on",
+	    .lines = { "psb", "tsc 5", "psbend", "tnt 1", "psb", "tsc 6", "psbend", "tnt 1" } },
+	  .time = 5,
+	  .offset = 53 },
+	{ { "from an MTC on", .lines = { "psb", "tsc 5", "tma 3 0", "psbend", "tnt 1", "mtc 4",
+					 "tnt 1", "mtc 5", "tnt 1" } },
+	  .time = 12,
+	  .offset = 39 },
+	{ { "the PSB before it states no time",
+	    .lines = { "psb", "psbend", "tnt 1", "tsc 6", "tnt 1" } },
+	  .time = 5,
+	  .offset = 27 },
+	{ { "behind bad bytes", .lines = { "psb", "tsc 5", "psbend", "bytes 02 ff", "tsc 9", "psb",
+					   "tsc 8", "psbend", "tnt 1" } },
+	  .time = 5,
+	  .offset = 62 },
+	{ { "never later", .lines = { "psb", "tsc 5", "psbend", "bytes 02 ff", "tsc 9" } },
+	  .time = 5,
+	  .offset = 36 },
+};
+
+/* Where PT is cut off that is later than a time. */
+static void finds_later(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(later_rows); i++) {
+		const struct later_row *row = &later_rows[i];
+		uint8_t bytes[512];
+		struct walk walk;
+		uint64_t offset;
+
+		walk_init(&walk, &(struct walk_config){
+				     .pt = fileparts_in_memory(bytes, write_row(&row->row, bytes)),
+				     .window = WALK_WINDOW_PSBS,
+				     .cpuid_15_eax = 1,
+				     .cpuid_15_ebx = 7 });
+		offset = walk_find_later(&walk, row->time);
+		assert_int_equal(walk_read_error(&walk), 0);
+		walk_deinit(&walk);
+		if (offset != row->offset)
+			fail_msg("%s: %ju", row->row.name, (uintmax_t)offset);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row),        cmocka_unit_test(quickly),
 		cmocka_unit_test(in_small_windows), cmocka_unit_test(cut_while_read),
 		cmocka_unit_test(recovers),         cmocka_unit_test(finds_psbs),
+		cmocka_unit_test(finds_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
