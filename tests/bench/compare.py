@@ -98,17 +98,17 @@ class Input:
         if self.perf:
             perf["perf, counting"] = self.perf + ["--itrace=e"]
         memory = self.memory
+        summary = {"ptdecode, summary": self.alone("summary")}
+        calls = [(kind, self.alone(kind, "-o", "/dev/null"), summary) for kind in ("functions", "calls")]
         if self.name == EXPORTED_ONLY:
-            yield "calls", self.alone("calls", "-o", "/dev/null"), {"ptdecode, summary": self.alone("summary")}
+            yield from calls
             return
         yield "runs", self.runs(), {**libipt, **perf}
         yield "summary", self.alone("summary"), {**block, **perf}
         yield "addresses", self.alone("addresses", "-o", "/dev/null"), block | self.printing("ip")
         yield "text", self.alone("text", "-o", "/dev/null"), block | self.printing("ip,sym,insn")
         yield "drmemtrace", self.alone("drmemtrace:compress=none", "-o", memory), block
-        summary = {"ptdecode, summary": self.alone("summary")}
-        yield "functions", self.alone("functions"), summary
-        yield "calls", self.alone("calls", "-o", "/dev/null"), summary
+        yield from calls
 
     def printing(self, fields):
         if not self.perf or not fnmatch.fnmatch(self.name, PRINTED):

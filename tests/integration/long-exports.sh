@@ -5,7 +5,7 @@
 # importer, Go's pprof, callgrind_annotate, llvm-xray, the scripts of the HTML report, and a reader of ovni's streams, with
 # ovni's emulator where PTD_OVNI names it (see long-ovni.sh). None of them complains, and what they make of the export is
 # what -f calls:json says: each slice or call with its time, and the costs of each stack or function. A table says how many.
-# Then the memory that each export takes, which does not depend on the number of calls.
+# Then the memory that each export takes, and -f calls and -f functions: it does not depend on the number of calls.
 #
 # ONLY names the programs to be taken, "rounds" for the memory; CALLS is how many calls a program has at most (some
 # 200,000), ROUNDS how many rounds of 10 calls each of two threads has, of which the memory is measured.
@@ -102,7 +102,7 @@ memory() {
 	for n in $((ROUNDS / 4)) "$ROUNDS"; do
 		record --timing rounds$n "$O/targets/rounds.c" $n
 	done
-	for format in fxt chrome speedscope collapsed callgrind pprof xray ovni html; do
+	for format in calls functions fxt chrome speedscope collapsed callgrind pprof xray ovni html; do
 		read -r small _ < <(measured $format $((ROUNDS / 4)))
 		read -r big seconds < <(measured $format "$ROUNDS")
 		[[ -n $big ]] || exit 1

@@ -40,12 +40,26 @@ start_ptd Cpus=2 AuxSize=64K
 record wrapped sh -c 'for i in 1 2 3; do ls -l / | sort | head -3; done'
 compare 6 wrapped '# .* gap: '
 
-# Bytes in the middle are no packets any more: what follows them up to the next PSB is lost.
+# Bytes at the eighths of each CPU's PT are no packets any more: what follows them up to the next PSB is lost.
 cp -r "$T/wrapped" "$T/damaged"
-for ((i = 1; i < 8; i++)); do
-	printf '\x02\x0f%.0s' {1..32} | dd of="$T/damaged/data" bs=1 seek=$(($(stat -c %s "$T/damaged/data") * i / 8)) \
-		conv=notrunc 2>/dev/null
-done
+python3 - "$T/damaged/data" <<-'EOT' || fail "there is no PT to damage"
+	import struct, sys
+	AUXTRACE = 71
+	damaged = 0
+	with open(sys.argv[1], 'r+b') as file:
+	    data = file.read()
+	    at, size = struct.unpack_from('<QQ', data, 40)
+	    end = at + size
+	    while at < end:
+	        kind, _, size = struct.unpack_from('<IHH', data, at)
+	        pt = struct.unpack_from('<Q', data, at + 8)[0] if kind == AUXTRACE else 0
+	        at += size
+	        for i in range(1, 8) if pt > 1024 else ():
+	            file.seek(at + pt * i // 8)
+	            damaged += file.write(b'\x02\x0f' * 32)
+	        at += pt
+	sys.exit(damaged == 0)
+EOT
 compare 6 damaged '# .* gap: .*[^0-9][0-9]+ bytes'
 drop damaged
 
