@@ -32,6 +32,7 @@ enum frame_kind {
 
 	/* Functions that go on on another stack: see enum function_role. */
 	FRAME_PARK,
+	FRAME_GROW,
 	FRAME_SWAP,
 	FRAME_SET,
 	FRAME_GO,

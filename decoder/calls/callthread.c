@@ -101,7 +101,8 @@ static void arrive_by_call(struct step *s)
 
 	if (s->ip == frame.ret)
 		return;
-	if (step_top(s)->kind == FRAME_PARK && s->thread->stack->n_too_deep == 0) {
+	if ((step_top(s)->kind == FRAME_PARK || step_top(s)->kind == FRAME_GROW) &&
+	    s->thread->stack->n_too_deep == 0) {
 		stackpool_park(s);
 		return;
 	}

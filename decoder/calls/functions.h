@@ -34,6 +34,7 @@ enum function_role {
 	FUNCTION_GO,   /* the same, but it is the thread's scheduler that calls it */
 	FUNCTION_PARK, /* what it calls runs on the scheduler's stack; it returns when its own goes
 			  * on */
+	FUNCTION_GROW, /* the same; it makes its own stack larger, and then lets that go on */
 	FUNCTION_FREE, /* runs on the scheduler's stack; its caller's has ended */
 
 	/* Of V8: */

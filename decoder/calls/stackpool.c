@@ -361,6 +361,14 @@ static void keep_alike(struct step *s, struct callstack *taken)
 		s->world->list.stats.n_choices++;
 }
 
+/* Return: whether the stack, on which no thread is, is a goroutine's. */
+static bool has_goroutine(const struct callstack *stack)
+{
+	const uint8_t kind = callstack_top(stack)->kind;
+
+	return kind == FRAME_PARK || kind == FRAME_GROW;
+}
+
 /* Go on on the stack that is parked as number @i, whose innermost function returns. If @is_certain,
  * no other one may be the right one. */
 static void go_to_parked(struct step *s, size_t i, bool is_certain)
@@ -369,7 +377,7 @@ static void go_to_parked(struct step *s, size_t i, bool is_certain)
 
 	remove_parked(s->thread->pool, i);
 	go_to(s, stack);
-	stack->resumed_ip = callstack_top(stack)->kind == FRAME_PARK && !is_certain ? s->ip : 0;
+	stack->resumed_ip = has_goroutine(stack) && !is_certain ? s->ip : 0;
 	stack->resumed_t = s->place.t;
 	stack->refuted.n = 0;
 	if (stack->resumed_ip != 0)
@@ -395,7 +403,7 @@ static size_t find_parked(const struct step *s)
 
 /*
  * Return: the index of the stack that the thread parked last, if what it called from there lets a
- *         goroutine go on, which is that one then; or STEP_NONE.
+ *         goroutine go on itself, no scheduler does; or STEP_NONE.
  */
 static size_t find_own(const struct step *s)
 {
@@ -478,13 +486,21 @@ static bool go_to_recovered(struct step *s, size_t own)
 	return true;
 }
 
+/* Return: whether number @own goes on where it waited for its stack to become larger. */
+static bool has_grown(const struct step *s, size_t own)
+{
+	const struct parked *parked = &s->thread->pool->parked.items[own];
+
+	return parked->ip == s->ip && callstack_top(parked->stack)->kind == FRAME_GROW;
+}
+
 void stackpool_leave(struct step *s)
 {
 	const struct frame top = *step_top(s);
 	const size_t own = find_own(s), parked = find_parked(s);
 	size_t i;
 
-	if (own != STEP_NONE && s->thread->pool->parked.items[own].ip == s->ip) {
+	if (own != STEP_NONE && has_grown(s, own)) {
 		leave_own(s, top.kind);
 		go_to_parked(s, own, true);
 		return;

@@ -15,7 +15,8 @@
  * Where a goroutine's stack grows, the function that copies it lets the same goroutine go on: it is
  * called in the goroutine's place, and calls the function that goes on itself, no scheduler does.
  * The function that recovers from a panic does so, too, but the goroutine goes on elsewhere, in a
- * function that is open on it. What a scheduler lets go on may be any goroutine.
+ * function that is open on it. The one that changes between coroutines calls it like these, for
+ * another goroutine, and a scheduler does so for any.
  *
  * Slices come in the order in which they start, so a goroutine may be seen to go on in one thread
  * before it is seen to be parked in another. Then nothing is known of what is open on it, and it
@@ -104,7 +105,8 @@ void stackpool_pass(struct step *s);
  */
 bool stackpool_learn(struct step *s);
 
-/* The innermost function is FRAME_PARK, and calls what is to run on the scheduler's stack. */
+/* The innermost function is FRAME_PARK or FRAME_GROW, and calls what is to run on the scheduler's
+ * stack. */
 void stackpool_park(struct step *s);
 
 /* The innermost frame, perhaps one of several alike, returns as it should: so must those. */

@@ -594,6 +594,16 @@ static const struct {
 	  "+h:call@0 +gogo:call@1 -gogo:unwinding@1 -h:unwinding@0 =2 "
 	  "-runtime.morestack.abi0:return@2 -g:return@1 -f:end@0 "
 	  "-runtime.morestack.abi0:end@2 -g:end@1 -f:end@0" },
+	{ "a coroutine lets the other one go on, which waits for the same",
+	  "1000:1c>d200 d200:1J 2000:1c>4000 4000:1c>d000 d000:1C b000:1c>d200 d200:1J "
+	  "3000:1c>4000 4000:1c>d000 d000:1C b000:1c>d200 d200:1J 4001:1r 2001:1o",
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 "
+	  "+h:call@1 +runtime.mcall:call@2 =0 +(anonymous namespace)::k(int):call@0 "
+	  "+gogo:call@1 -gogo:unwinding@1 -(anonymous namespace)::k(int):unwinding@0 =2 "
+	  "+g:start@0 +h:call@1 +runtime.mcall:call@2 =0 +(anonymous "
+	  "namespace)::k(int):call@0 +gogo:call@1 -gogo:unwinding@1 -(anonymous "
+	  "namespace)::k(int):unwinding@0 =1? -runtime.mcall:return@2? -h:return@1 "
+	  "-f:end@0 -runtime.mcall:end@2 -h:end@1 -g:end@0" },
 	{ "a goroutine that has ended does not go on",
 	  "1000:1c>d200 d200:1J 2000:1c>d000 d000:1C d500:1c>d200 d200:1J 2001:1o",
 	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 "
