@@ -135,9 +135,6 @@ _must_check_ int judge_component(struct judge *judge);
  */
 _must_check_ bool judge_chunk(struct judge *judge, const struct record *rec);
 
-/* The file is over. */
-void judge_chunk_end(struct judge *judge);
-
 /* --- the kernel ------------------------------------------------------------------------------- */
 
 /* Return: whether the instructions that come now are the kernel's. */

@@ -94,10 +94,3 @@ bool judge_chunk(struct judge *judge, const struct record *rec)
 	}
 	return false;
 }
-
-void judge_chunk_end(struct judge *judge)
-{
-	if (judge->chunk_step == CHUNK_END)
-		judge_fault(judge, "the last component does not end with marker 21 (footer), but "
-				   "with the footer (type 26)");
-}

@@ -416,7 +416,6 @@ static void judge_finish(struct judge *judge)
 		return;
 	}
 	judge_header_end(judge);
-	judge_chunk_end(judge);
 	if (!judge->is_timed)
 		judge_fault(judge, "there is no timestamp with a cpu");
 	if (judge->expect != EXPECT_NOTHING)

@@ -1422,6 +1422,29 @@ static void write_zip(const char *path, const uint8_t *bytes, size_t size)
 	assert_int_equal(zipClose(zip, NULL), ZIP_OK);
 }
 
+/* The spoiled trace, as a zip file in @dir, has the row's faults. */
+static void expect_zip(const char *dir, const struct spoil *row)
+{
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	_cleanup_(freep) char *text = NULL;
+	char path[TEMPDIR_SIZE + 16];
+	struct memtrace trace = {};
+	struct memtrace_file file;
+	size_t size;
+
+	(void)snprintf(path, sizeof(path), "%s/x.zip", dir);
+	bytes = build(row, &size);
+	write_zip(path, bytes, size);
+	trace.faults = open_memstream(&text, &size);
+	assert_non_null(trace.faults);
+	assert_int_equal(memtrace_check_file(&trace, path, &file), 0);
+	assert_int_equal(fclose(trace.faults), 0);
+	if (!strstr(text, row->text ?: ""))
+		fail_msg("expected: %s\ngot: %s", row->text, text);
+	if (trace.n_faults != (row->text ? row->n_faults ?: 1 : 0))
+		fail_msg("too many or too few faults:\n%s", text);
+}
+
 static void zip_chunks(void **state)
 {
 	static const struct spoil rows[] = {
@@ -1469,31 +1492,49 @@ static void zip_chunks(void **state)
 		  { SET("jump", REC(10, 2, 0x401001)) },
 		  "a direct jump at 0x401001 has type 11, not 10" },
 	};
-	char path[TEMPDIR_SIZE + 16];
 
 	records_of = chunks;
 	n_records_of = ARRAY_LEN(chunks);
-	(void)snprintf(path, sizeof(path), "%s/x.zip", (const char *)*state);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		_cleanup_(freep) uint8_t *bytes = NULL;
-		struct memtrace trace = {};
-		struct memtrace_file file;
-		char *text = NULL;
-		size_t size;
-
 		print_message("  %s\n", rows[i].name);
-		bytes = build(&rows[i], &size);
-		write_zip(path, bytes, size);
-		trace.faults = open_memstream(&text, &size);
-		assert_non_null(trace.faults);
-		assert_int_equal(memtrace_check_file(&trace, path, &file), 0);
-		assert_int_equal(fclose(trace.faults), 0);
-		if (!strstr(text, rows[i].text ?: ""))
-			fail_msg("expected: %s\ngot: %s", rows[i].text, text);
-		if (trace.n_faults != (rows[i].text ? rows[i].n_faults ?: 1 : 0))
-			fail_msg("too many or too few faults:\n%s", text);
-		free(text);
+		expect_zip(*state, &rows[i]);
 	}
+}
+
+static void zip_without_its_end(void **state)
+{
+	static const struct spoil row = {
+		.text = "the trace is truncated: no footer (type 26) at its end"
+	};
+
+	records_of = chunks;
+	n_records_of = find(chunks, ARRAY_LEN(chunks), "next 2");
+	expect_zip(*state, &row);
+}
+
+static void damaged_zip(void **state)
+{
+	_cleanup_(freep) uint8_t *good = NULL, *zip = NULL;
+	const char *dir = *state;
+	char path[TEMPDIR_SIZE + 16];
+	size_t size;
+	FILE *file;
+
+	good = build(NULL, &size);
+	(void)snprintf(path, sizeof(path), "%s/x.zip", dir);
+	write_zip(path, good, size);
+	zip = malloc(size);
+	assert_non_null(zip);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	size = fread(zip, 1, size, file);
+	assert_int_equal(fclose(file), 0);
+
+	expect_dir(dir, NULL);
+	/* In the middle of what is compressed. */
+	zip[200] ^= 0xff;
+	tempdir_put(dir, "x.zip", zip, size);
+	expect_dir(dir, "the compressed bytes are damaged, or end too early");
 }
 
 /* --- schedules ------------------------------------------------------------------------------*/
@@ -1568,6 +1609,7 @@ static void schedules(void **state)
 		{ 1001, TIME + 10, 0, 10 },
 		{ 1001, TIME + 20, 0, 12 },
 	};
+	static const struct schedule_entry many[5] = {};
 	_cleanup_(freep) uint8_t *bytes = NULL;
 	const char *dir = *state;
 	size_t size;
@@ -1583,6 +1625,8 @@ static void schedules(void **state)
 	expect_dir(dir, "serial_schedule.bin: entry 0 is thread 1001");
 	put_schedule(dir, good, 0, "serial_schedule.bin");
 	expect_dir(dir, "serial_schedule.bin: entry 0 is nothing, but the trace has thread 1001");
+	put_schedule(dir, many, 5, "serial_schedule.bin");
+	expect_dir(dir, "serial_schedule.bin: it has more entries than the trace");
 	good[2].n_insns++;
 	put_schedule(dir, good, 3, "serial_schedule.bin");
 	expect_dir(dir, "serial_schedule.bin: entry 2 is thread 1001 at");
@@ -1777,6 +1821,8 @@ int main(void)
 		cmocka_unit_test_teardown(whole_systems, back_to_base),
 		cmocka_unit_test_teardown(core_sharded, back_to_base),
 		cmocka_unit_test_setup_teardown(zip_chunks, make_dir, remove_dir_and_back),
+		cmocka_unit_test_setup_teardown(zip_without_its_end, make_dir, remove_dir_and_back),
+		cmocka_unit_test_setup_teardown(damaged_zip, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(schedules, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(cpu_schedules, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(tables, make_dir, remove_dir),
