@@ -4,7 +4,7 @@
 # it at exit, with everything that was started.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-export O
+export O PYTHONDONTWRITEBYTECODE=1
 O=$(realpath "${O:-build}")
 DATA=$(realpath -q ../shared/data || true)
 T=$(mktemp -d "${TMPDIR:-/tmp}/ptd-test-XXXXXX")

@@ -19,6 +19,7 @@ import sys
 
 
 NAME_MAX = 1024  # bytes of a name, but for JSON
+PAGE_NAME_MAX = 512  # the same of the page, which says that it has cut a name
 
 
 def load_calls(path):
@@ -41,12 +42,12 @@ def load_calls(path):
     return rows, roots
 
 
-def collapse(roots, name, cost):
+def collapse(roots, head, cost, name=lambda row: row["function"]):
     stacks = collections.Counter()
-    waiting = [(root, name) for root in roots]
+    waiting = [(root, head) for root in roots]
     while waiting:
         row, above = waiting.pop()
-        stack = above + ";" + row["function"].replace(";", ":")
+        stack = above + ";" + name(row).replace(";", ":")
         stacks[stack] += row[cost]
         waiting += [(inner, stack) for inner in row["inner"]]
     return +stacks
@@ -80,6 +81,12 @@ def shown_name(row):
 def whole_name(row):
     """The same in JSON."""
     return row["function"]
+
+
+def page_name(row):
+    """The same in the page."""
+    cut = row["function"].encode()[:PAGE_NAME_MAX].decode(errors="ignore")
+    return row["function"] if len(row["function"].encode()) <= PAGE_NAME_MAX else cut + "…"
 
 
 def stacks_of(roots):
@@ -289,15 +296,16 @@ def check_callgrind(rows, roots, export):
     selfs, totals = (collections.defaultdict(lambda: [0, 0]) for _ in range(2))
     for row in rows:
         for i, key in enumerate(("duration_self", "instructions_self")):
-            selfs[row["function"]][i] += row[key]
-    # A function costs what all its calls do, but those that it made itself, directly or not.
+            selfs[shown_name(row)][i] += row[key]
+    # A function costs what all its calls do, but those that it made itself, directly or not. Several may have one name.
     waiting = [(root, frozenset()) for root in roots]
     while waiting:
         row, above = waiting.pop()
-        if row["function"] not in above:
+        function = (row["object"], row["address"])
+        if function not in above:
             for i, key in enumerate(("duration_", "instructions_")):
-                totals[row["function"]][i] += whole(row, key + "self")
-        waiting += [(inner, above | {row["function"]}) for inner in row["inner"]]
+                totals[shown_name(row)][i] += whole(row, key + "self")
+        waiting += [(inner, above | {function}) for inner in row["inner"]]
     threads = {f"[thread {name}]" for name in annotated_threads(export)}
     drop = lambda costs: {function: tuple(cost) for function, cost in costs.items() if any(cost)}
     for expected, options in ((selfs, ()), (totals, ("--inclusive=yes",))):
@@ -316,7 +324,7 @@ def functions_of(path):
     rows = []
     for row in found["functions"]:
         costs = {key: row.get(key, {"self": 0, "total": 0}) for key in ("time", "instructions")}
-        rows.append((row["function"], row["object"], row["address"], row["calls"], row["partial"],
+        rows.append((page_name(row), row["object"], row["address"], row["calls"], row["partial"],
                      *(costs[key].get(part) or 0 for key in costs for part in ("self", "total", "min", "median", "p99", "max"))))
     return found, collections.Counter(rows)
 
@@ -325,12 +333,12 @@ def check_html(rows, roots, export, functions, recording, ptdecode, *command):
     said = json.loads(subprocess.run([*command, export], check=True, stdout=subprocess.PIPE, text=True).stdout)
     left_out = {key: n for key, n in said["left_out"].items() if n}
     found = collections.Counter(tuple(span[:4]) for span in said["spans"])
-    expected = collections.Counter(spans(rows))
+    expected = collections.Counter(spans(rows, page_name))
     assert found == expected or {"resolution", "deep", "tracks", "outer"} & set(left_out), (
         list((found - expected).items())[:5], list((expected - found).items())[:5])
     for i, cost in ((1, "duration_self"), (2, "instructions_self")) if not {"nodes", "stacks"} & set(left_out) else ():
         # Functions of several objects may have one name.
-        found, expected = collections.Counter(), collapse(roots, "all", cost)
+        found, expected = collections.Counter(), collapse(roots, "all", cost, page_name)
         for stack in said["stacks"]:
             found[stack[0]] += stack[i]
         assert +found == expected, (list((found - expected).items())[:5], list((expected - found).items())[:5])
@@ -342,8 +350,9 @@ def check_html(rows, roots, export, functions, recording, ptdecode, *command):
     assert found == expected or "functions" in left_out, (list((found - expected).items())[:3], list((expected - found).items())[:3])
     assert (said["calls"], said["partial"]) == (wanted["calls"], wanted["partial"])
     n_slowest = 0
+    whole_names = {page_name(row): row["function"] for row in wanted["functions"]}
     for name, slowest in said["slowest"]:
-        out = subprocess.run([ptdecode, "-f", "latency:json,function=" + name, recording], check=True,
+        out = subprocess.run([ptdecode, "-f", "latency:json,function=" + whole_names[name], recording], check=True,
                              stdout=subprocess.PIPE, text=True).stdout
         wanted = json.loads(out)["slowest"][:5]
         assert len(slowest) == len(wanted), (name, slowest, wanted)
