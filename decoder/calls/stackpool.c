@@ -899,6 +899,8 @@ bool stackpool_rejoin(struct step *s)
 	go_to(s, stack);
 	stack->resumed_ip = early->ip;
 	stack->resumed_t = early->t;
+	/* Others may wait for the same. */
+	stack->is_guessed = true;
 	stack->n_old = stack->frames.n;
 	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0, 0);
 	step_leave(s, PTD_CALL_BY_END);

@@ -646,6 +646,17 @@ static const struct {
 	  "+(anonymous namespace)::k(int):call@0 +gogo:call@1 -gogo:unwinding@1 "
 	  "-(anonymous namespace)::k(int):unwinding@0 =6 +g:start@0 -g:return@0 =1? "
 	  "-g:end@1? -f:end@0? -h:end@-1? -(anonymous namespace)::k(int):end@0" },
+	{ "one that was taken for another one goes on itself, or one that waits for the same",
+	  "1000:1c>d200 d200:1J 2000:1c>3000 3000:1c>d000 d000:1C b000:1c>7000 7000:1c>d200 "
+	  "d200:1J 3001:1r 4001:1c>d000 d000:1C b000:1c>7000 7000:1c>d200 d200:1J 3001:1r 2001:1o",
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 "
+	  "+g:call@1 +runtime.mcall:call@2 =0 +(anonymous namespace)::k(int):call@0 "
+	  "+resolve:call@1 +gogo:call@2 -gogo:unwinding@2 -resolve:unwinding@1 -(anonymous "
+	  "namespace)::k(int):unwinding@0 =1 -runtime.mcall:return@2 =2 +g:start@0 "
+	  "-g:return@0 +h:inference@-1? +runtime.mcall:call@0 =0 +(anonymous "
+	  "namespace)::k(int):call@0 +resolve:call@1 +gogo:call@2 -gogo:unwinding@2 "
+	  "-resolve:unwinding@1 -(anonymous namespace)::k(int):unwinding@0 =3 +g:start@0 "
+	  "-g:return@0 =1? -g:end@1? -f:end@0? -runtime.mcall:end@0 -h:end@-1?" },
 	{ "of two goroutines each was taken for the other one twice",
 	  "1000:1c>d200 d200:1J 2000:1j>2006 2006:1c>3000 3000:1j>3002 3002:1c>2000 2000:1j>2004 "
 	  "2004:1c>d000 d000:1C b000:1c>7000 7000:1c>d200 d200:1J 2000:1j>2004 2004:1c>d000 "
