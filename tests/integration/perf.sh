@@ -13,19 +13,25 @@ judge() {
 	[[ $allowed != 0 || ! -s $T/perf.err || -n ${expects_gaps:-} ]] || { cat "$T/perf.err"; fail "$name: perf complains"; }
 }
 
-# list_all INPUT: have it decoded to the end of each ring, as perf does, if it is a snapshot; and not only until the
-# first ring was read.
-list_all() {
-	[[ ! -e $1/manifest ]] || sed -i '/^complete_until_ns=/d' "$1/manifest" # the judge passes over hashes
-}
-
-# judge_list NAME INPUT N: the same of the list in $T/perf.txt.
+# judge_list NAME INPUT N: the same of the list in $T/perf.txt. Of a snapshot, all is listed up to the end of each
+# ring, as perf does; not only until the first ring was read.
 judge_list() {
-	list_all "$2"
-	"$O/tools/perf-judge" -d "$3" "$2" <"$T/perf.txt" >"$T/judged" ||
+	local input=$2
+	if [[ -e $2/manifest ]]; then
+		input=$T/rings
+		to_the_ends "$2" "$input"
+	fi
+	"$O/tools/perf-judge" -d "$3" "$input" <"$T/perf.txt" >"$T/judged" ||
 		{ cat "$T/judged"; head -3 "$T/perf.err"; fail "$1: perf lists other instructions"; }
 	add "$1"
-	rm "$T/perf.txt"
+	rm -rf "$T/perf.txt" "$T/rings"
+}
+
+# to_the_ends SNAPSHOT COPY: a copy (of links) that does not say until when all rings are complete. The judge passes
+# over hashes.
+to_the_ends() {
+	cp -al "$1" "$2"
+	sed -i '/^complete_until_ns=/d' "$2/manifest"
 }
 
 add() { # NAME: of what was judged
@@ -39,9 +45,8 @@ add() { # NAME: of what was judged
 # (tests/perf-defects: stale).
 judge_kernel() {
 	local name=$1 told=$T/told
-	cp -al "$2" "$told"
+	to_the_ends "$2" "$told"
 	rm "$told/data"
-	list_all "$told"
 	"$O/tools/reshape" ctc=40 "$2/data" "$told/data" || fail "reshape"
 	perf --buildid-dir "$told/objects" script -i "$told" --itrace=i1i -F pid,tid,cpu,ip --ns \
 		2>"$T/perf.err" |
