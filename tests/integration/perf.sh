@@ -17,7 +17,7 @@ judge() {
 # ring, as perf does; not only until the first ring was read.
 judge_list() {
 	local input=$2
-	if [[ -e $2/manifest ]]; then
+	if [[ -d $2 ]]; then
 		input=$T/rings
 		to_the_ends "$2" "$input"
 	fi
@@ -27,11 +27,11 @@ judge_list() {
 	rm -rf "$T/perf.txt" "$T/rings"
 }
 
-# to_the_ends SNAPSHOT COPY: a copy (of links) that does not say until when all rings are complete. The judge passes
-# over hashes.
+# to_the_ends DIRECTORY COPY: a copy (of links) that does not say until when all rings are complete; only snapshots of
+# ptd do. The judge passes over hashes.
 to_the_ends() {
 	cp -al "$1" "$2"
-	sed -i '/^complete_until_ns=/d' "$2/manifest"
+	[[ ! -e $2/manifest ]] || sed -i '/^complete_until_ns=/d' "$2/manifest"
 }
 
 add() { # NAME: of what was judged
