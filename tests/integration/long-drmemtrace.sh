@@ -36,20 +36,45 @@ launch() {
 	run "$1" "$2" "$tools/drmemtrace_launcher" -indir "$T/$1.mem" -tool $2
 }
 
-# count NAME: the instructions that basic_counts counted are those of the summary.
+# count NAME TOTAL: the instructions that a tool counted, in the line that ends with TOTAL, are those of the summary.
 count() {
 	local counted summed
-	counted=$(awk '/ total \(fetched\) instructions$/ { print $1; exit }' "$T/said")
+	counted=$(awk -v "total= $2" 'substr($0, length($0) - length(total) + 1) == total { print $1; exit }' "$T/said")
 	summed=$("$O/ptdecode" -f summary "$T/$1.mem" | sed -n 's/^Instructions: *//p')
-	[[ $counted == "$summed" ]] || fail "$1: basic_counts has $counted instructions, the summary $summed"
+	[[ $counted == "$summed" ]] || fail "$1: $2: a tool counts ${counted:-none}, the summary $summed"
 }
 
-# whole_system NAME: the few tools that take files with the kernel's code take NAME.mem.
+# view NAME: view prints every instruction. Of what it prints, only errors and the end are kept.
+view() {
+	local statuses
+	"$tools/drmemtrace_launcher" -indir "$T/$1.mem" -tool view 2>&1 >"$T/out" |
+		awk '/^WARNING: RETVAL|^ERROR/ { print; bad = 1 } { end = past; past = $0 }
+			END { print end; print past; exit bad }' >"$T/said"
+	statuses=${PIPESTATUS[*]}
+	[[ $statuses == "0 0" ]] || { tail -5 "$T/said"; fail "$1: view"; }
+	count "$1" ": total instructions"
+	printf ' view'
+}
+
+# whole_system NAME: NAME.mem has the kernel's code. DynamoRIO's scheduler takes such files only where each thread is
+# analysed alone, so that view, schedule_stats, scheduler_launcher, and all that is by cores or serial refuse them.
 whole_system() {
 	[[ -n $tools ]] || return 0
 	printf '%s:' "$1"
 	launch "$1" opcode_mix:basic_counts:invariant_checker:syscall_mix
+	count "$1" "total (fetched) instructions"
+	mix "$1" "$T/$1.mem"
+	record_filter "$1"
 	echo
+}
+
+# mix NAME WHAT...: opcode_mix, which was launched last, has the opcodes of what ptdecode decodes from WHAT.
+mix() {
+	local name=$1 mixed
+	shift
+	mixed=$(tests/tools/drmemtrace.py mix <("$O/ptdecode" --force -f text:nobytes "$@") <"$T/said") ||
+		fail "$name: opcode_mix"
+	printf ' (%s)' "$mixed"
 }
 
 # record_filter NAME: what record_filter writes is read, and it is everything. From an archive it drops the bytes of
@@ -74,24 +99,30 @@ record_filter() {
 	rm -rf "$T/$name.plain"
 }
 
-# all_tools NAME [mix]: all tools take NAME.mem. Those that read it in the same way do so at once.
+# all_tools NAME [WHAT...]: all tools take NAME.mem, which has what ptdecode decodes from WHAT, or else from the
+# recording NAME. Those that read it in the same way do so at once; func_view reads all threads one after the other, and
+# would have opcode_mix do so, too, which then takes the code of one process for that of another at the same address.
 all_tools() {
 	[[ -n $tools ]] || return 0
 	local name=$1 tool
+	shift
+	[[ $# -gt 0 ]] || set -- "$T/$name"
 	printf '%s:' "$name"
-	launch "$name" opcode_mix:basic_counts:invariant_checker:syscall_mix:func_view
-	count "$name"
-	cp "$T/said" "$T/mixed"
-	for tool in 'basic_counts -core_sharded' 'basic_counts -core_serial' 'basic_counts -jobs 0' schedule_stats \
-		'view -exit_after_records 2000'; do
+	launch "$name" opcode_mix:basic_counts:invariant_checker:syscall_mix
+	count "$name" "total (fetched) instructions"
+	mix "$name" "$@"
+	launch "$name" func_view
+	# By cores, basic_counts drops what it counted behind gaps when the file of another thread begins with window 0.
+	for tool in 'basic_counts -core_sharded' 'basic_counts -core_serial' 'basic_counts -jobs 0'; do
 		launch "$name" "$tool"
+		[[ $tool == *core* ]] && grep -q '^Total windows:' "$T/said" ||
+			count "$name" "total (fetched) instructions"
 	done
+	launch "$name" schedule_stats
+	view "$name"
 	record_filter "$name"
 	run "$name" scheduler_launcher "$tools/scheduler_launcher" -trace_dir "$T/$name.mem/trace"
 	echo
-	[[ ${2:-} == mix ]] || return 0
-	"$O/ptdecode" --force -f text:nobytes -o "$T/text" "$T/$name" || fail "$name"
-	tests/tools/drmemtrace.py mix "$T/text" <"$T/mixed" || fail "$name: opcode_mix"
 }
 
 # tree NAME LOG OBJECT: the calls that func_view prints are those that the program logged.
@@ -101,16 +132,16 @@ tree() {
 	tests/tools/drmemtrace.py calls "$2" "$3" <"$T/said" || fail "$1: func_view"
 }
 
-# program NAME MIX CMD...: a recording of its own; MIX is mix or nothing.
+# program NAME CMD...: a recording of its own.
 program() {
-	local name=$1 mix=$2
-	shift 2
+	local name=$1
+	shift
 	wanted "$name" || return 0
 	start_ptd
 	record "$name" "$@"
 	stop_ptd
 	write_memtrace "$name"
-	all_tools "$name" "$mix"
+	all_tools "$name"
 }
 
 # columns INPUT: thread, address and symbol of each instruction, in the order of each thread.
@@ -124,7 +155,7 @@ build_id_of() {
 
 # glibc has up to ten names for a function, of which ours is the first of the symbol table that is a function's.
 # That is addr2line's, too, where there is no DWARF, which has another one of them.
-program ls mix ls -l /usr
+program ls ls -l /usr
 for file in /lib/x86_64-linux-gnu/libc.so.6 /lib64/ld-linux-x86-64.so.2; do
 	wanted ls || continue
 	id=$(build_id_of "$file")
@@ -132,22 +163,22 @@ for file in /lib/x86_64-linux-gnu/libc.so.6 /lib64/ld-linux-x86-64.so.2; do
 	symbols_of ls "$(realpath $file)" "$T/names"
 done
 drop ls
-program python3 "" /usr/bin/python3 -c 'print(sum(range(100000)))'
+program python3 /usr/bin/python3 -c 'print(sum(range(100000)))'
 drop python3
-program signals mix "$O/targets/signals.c"
+program signals "$O/targets/signals.c"
 drop signals
-program pipeline "" sh -c 'ls /usr | sort | tail -1'
+program pipeline sh -c 'ls /usr | sort | tail -1'
 drop pipeline
-program execchain mix "$O/targets/relay.c" "$O/targets/relay.c" /bin/true
+program execchain "$O/targets/relay.c" "$O/targets/relay.c" /bin/true
 drop execchain
-program execthreads "" sh -c "$O/targets/execthreads.c; $O/targets/execthreads.c other; true"
+program execthreads sh -c "$O/targets/execthreads.c; $O/targets/execthreads.c other; true"
 drop execthreads
 if wanted throw; then
 	start_ptd
 	record throw "$O/targets/calltruth-throw.cc" "$T/throw.calls"
 	stop_ptd
 	write_memtrace throw
-	all_tools throw mix
+	all_tools throw
 	tree throw "$T/throw.calls" calltruth-throw.cc
 	drop throw
 fi
@@ -155,7 +186,7 @@ if wanted jit; then
 	record_jit jit "$O/targets/jit.c" "$T/dumps" close
 	write_memtrace jit
 	symbols_of_jit jit bytes
-	all_tools jit mix
+	all_tools jit
 	tree jit "$T/dumps/calls" '[jit]'
 	drop jit
 fi
@@ -168,7 +199,7 @@ if wanted node && installed node; then
 	# The tools would take long for all of it.
 	"$O/ptdecode" --force --last 15000000 -f drmemtrace -o "$T/nodeend.mem" "$T/node" || fail "node: the end"
 	"$O/ptdecode" --check "$T/nodeend.mem" || fail "node: its end is not valid"
-	all_tools nodeend
+	all_tools nodeend --last 15000000 "$T/node"
 	drop nodeend
 	drop node
 fi
@@ -189,7 +220,7 @@ if wanted wrapped; then
 	files=("$T"/wrapped.mem/trace/drmemtrace.*)
 	((n <= gaps + ${#files[@]})) || fail "wrapped: $n instructions are missing"
 	echo "wrapped: $(wc -l <"$T/back") instructions, $gaps gaps, $n branches left out"
-	all_tools wrapped
+	all_tools wrapped "$T/wrapped.mem"
 	drop wrapped
 fi
 
@@ -209,7 +240,7 @@ if wanted guest && command -v qemu-system-x86_64 busybox cpio >/dev/null && test
 	"$O/tools/exact" -b -p "$(sed -n 1p "$T/guests/pids")" "$T/guest.mem" "$T/log/1" >"$T/exact" ||
 		{ tail -5 "$T/exact"; fail "guest: the drmemtrace is not what ran"; }
 	echo "guest: $(tail -1 "$T/exact")"
-	all_tools guest
+	all_tools guest "$T/guest.mem"
 	"$O/ptdecode" -f drmemtrace:whole-system -o "$T/kernel.mem" "$T/guest" || fail "whole-system"
 	"$O/ptdecode" --check "$T/kernel.mem" >"$T/checked" || { head "$T/checked"; fail "whole-system: not valid"; }
 	whole_system kernel

@@ -31,10 +31,15 @@ echo "$n instructions"
 for how in lz4 zip; do
 	write python $how --buildid-dir "$T/python/objects" "$T/in"
 done
-for file in "$T"/python.mem/trace/drmemtrace.*; do
+# The thread has a second file: the repeated stream goes on after the thread's end.
+"$O/tools/memtrace-check" --list "$T/python.mem" >"$T/files" || fail "python: the drmemtrace is not valid"
+sum=0
+while read -r file _ _ _ _ _ in_file _; do
 	unzip -tq "$file" || fail "$file"
-	[[ $(unzip -Z1 "$file" | wc -l) == $(((n + 9999999) / 10000000)) ]] || fail "members of $file"
-done
+	[[ $(unzip -Z1 "$file" | wc -l) == $(((in_file + 9999999) / 10000000)) ]] || fail "members of $file"
+	sum=$((sum + in_file))
+done <"$T/files"
+[[ $sum == "$n" ]] || fail "the files have $sum instructions"
 
 rm "$T/in"
 write python none "$T/python"
