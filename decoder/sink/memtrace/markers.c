@@ -45,7 +45,8 @@ static uint64_t file_type(const struct memtrace_directory *directory)
 }
 
 /* Create the file, with its first timestamp and its first window, which is 0: DynamoRIO refuses a
- * file of several windows that begins with another. */
+ * file of several windows that begins with another. It stands here, and not only where a second one
+ * follows, since on a core to which the thread has moved meanwhile that would be the first. */
 static int start(struct memtrace_thread *thread)
 {
 	const bool by_cores = thread->directory->by_cores;
