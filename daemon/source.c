@@ -32,7 +32,7 @@ int source_new(const struct config *config, struct keeperlink *link, struct sour
 	if (config->source == CONFIG_SOURCE_EMU)
 		return new_emu(config, link, ret_source);
 	if (source_pt_exists())
-		return source_pt_new(config, ret_source);
+		return source_pt_new(config, link, ret_source);
 	if (config->source == CONFIG_SOURCE_PT) {
 		log_error(
 		    "Source=pt: there is no Intel PT on this machine (%s does not exist): use "

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "daemon/keeper/link.h"
 #include "daemon/source/source.h"
 #include "record/perfrec.h"
 #include "record/record.h"
@@ -39,7 +40,7 @@ static int event_open(struct cpu_event *event, struct perf_event_attr *attr, uin
 	attr->sample_type = PERFABI_SAMPLE_TYPE;
 	attr->sample_id_all = 1;
 	event->fd = (int)syscall(SYS_perf_event_open, attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	return event->fd < 0 ? -errno : 0;
+	return event->fd < 0 || ioctl(event->fd, PERF_EVENT_IOC_ID, &event->id) < 0 ? -errno : 0;
 }
 
 /* The kernel keeps an event as long as it is mapped. */
@@ -52,6 +53,7 @@ static void event_close(struct cpu_event *event)
 
 static void close_sideband(struct cpu *cpu)
 {
+	cpu->tasks_tail = 0;
 	event_close(&cpu->switches);
 	event_close(&cpu->tasks);
 }
@@ -172,6 +174,68 @@ int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 	return r;
 }
 
+/* Return: 0; or negative errno, and the event is closed. */
+static int event_adopt(struct cpu_event *event, const struct keepable *kept, bool overwrite)
+{
+	int r;
+
+	*event = (struct cpu_event){ .fd = kept->fd };
+	r = ioctl(event->fd, PERF_EVENT_IOC_ID, &event->id) < 0 ? -errno : 0;
+	if (r == 0)
+		r = ring_map(&event->ring, event->fd, kept->data_size, overwrite);
+	if (r == 0 && kept->aux_size > 0)
+		r = ring_map_aux(&event->ring, event->fd, kept->aux_size);
+	if (r < 0)
+		event_close(event);
+	return r;
+}
+
+int cpu_adopt_sideband(struct cpu *cpu, const struct keepable *switches,
+		       const struct keepable *tasks)
+{
+	const int r = event_adopt(&cpu->switches, switches, true);
+	const int other = event_adopt(&cpu->tasks, tasks, false);
+
+	if (r < 0 || other < 0) {
+		close_sideband(cpu);
+		return r < 0 ? r : other;
+	}
+	cpu->tasks_tail = cpu->tasks.ring.page->data_tail;
+	return 0;
+}
+
+bool cpu_resume_tasks(struct cpu *cpu, uint64_t event_id, uint64_t tail)
+{
+	const struct ring *ring = &cpu->tasks.ring;
+
+	if (cpu->tasks.id != event_id || tail < ring->page->data_tail ||
+	    tail > ring_data_head(ring))
+		return false;
+	cpu->tasks_tail = tail;
+	return true;
+}
+
+int cpu_adopt_pt(struct cpu *cpu, const struct keepable *pt)
+{
+	int r;
+
+	cpu_close_pt(cpu);
+	r = event_adopt(&cpu->pt, pt, false);
+	if (r < 0)
+		return r;
+	cpu->fingerprint = malloc(sizeof(*cpu->fingerprint));
+	/* Another process may have been killed after it had stopped PT. */
+	if (!cpu->fingerprint || ioctl(cpu->pt.fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
+		r = cpu->fingerprint ? -errno : -ENOMEM;
+		cpu_close_pt(cpu);
+		return r;
+	}
+	cpu->pos = (struct auxpos){ .size = pt->aux_size };
+	cpu->state = CPU_RECORDING;
+	cpu->error = 0;
+	return 0;
+}
+
 static bool event_is_alive(struct cpu_event *event)
 {
 	struct {
@@ -251,8 +315,9 @@ static int next_record(uint8_t *bytes, size_t size, struct record *ret_record)
 	return record_next(&c, ret_record);
 }
 
-/* Each stop of the event writes a record that says nothing. The first one, which was written when
- * PT was switched on, says which thread ran. */
+/* The first record, which the kernel wrote when PT was switched on, says which thread ran. Each
+ * stop of the event adds a record that says nothing, as long as there is room. ptd never frees
+ * that room, so that a process that takes the ring over finds the first record, too. */
 static void note_start(struct cpu *cpu)
 {
 	const struct ring *ring = &cpu->pt.ring;
@@ -271,7 +336,6 @@ static void note_start(struct cpu *cpu)
 			cpu->start = start;
 		}
 	}
-	ring_set_data_tail(&cpu->pt.ring, head);
 }
 
 void cpu_publish_head(struct cpu *cpu)
@@ -442,14 +506,14 @@ size_t cpu_tasks_size(struct cpu *cpu)
 	if (!ring->page)
 		return 0;
 	cpu->tasks_end = ring_data_head(ring);
-	n = cpu->tasks_end - ring->page->data_tail;
+	n = cpu->tasks_end - cpu->tasks_tail;
 	return n < ring->data_size ? n : ring->data_size;
 }
 
 size_t cpu_drain_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
 {
-	struct ring *ring = &cpu->tasks.ring;
-	const uint64_t tail = ring->page ? ring->page->data_tail : 0;
+	const struct ring *ring = &cpu->tasks.ring;
+	const uint64_t tail = cpu->tasks_tail;
 	const uint64_t left = ring->page ? cpu->tasks_end - tail : 0;
 	const size_t n = left < ring->data_size ? left : ring->data_size;
 	const struct source_view view = ring_span(ring->data, ring->data_size, tail, n);
@@ -470,6 +534,12 @@ size_t cpu_drain_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
 		at += record.header.size;
 	}
 	/* Bytes that are no records are not looked at again. */
-	ring_set_data_tail(ring, tail + (r == RECORD_END ? n : at));
+	cpu->tasks_tail = tail + (r == RECORD_END ? n : at);
 	return kept;
+}
+
+void cpu_give_room(struct cpu *cpu)
+{
+	if (cpu->tasks.ring.page)
+		ring_set_data_tail(&cpu->tasks.ring, cpu->tasks_tail);
 }

@@ -22,6 +22,7 @@
 #include "daemon/source/ring.h"
 #include "record/codec.h"
 
+struct keepable;
 struct source_view;
 
 /* The same for all CPUs. */
@@ -42,6 +43,7 @@ enum cpu_state {
 
 struct cpu_event {
 	int fd;
+	uint64_t id; /* which no other event has had since the machine was booted */
 	struct ring ring;
 	uint64_t time_enabled, time_running; /* when it was last looked */
 };
@@ -59,7 +61,8 @@ struct cpu {
 	int error;            /* why it failed, negative errno */
 	struct cpu_event pt, switches, tasks;
 	struct cpu_start start;
-	uint64_t tasks_end; /* of the task records that cpu_tasks_size() saw last */
+	uint64_t tasks_end;  /* of the task records that cpu_tasks_size() saw last */
+	uint64_t tasks_tail; /* of those that were taken */
 
 	struct auxpos pos; /* at the last hold */
 	struct auxpos_fingerprint *fingerprint;
@@ -95,6 +98,31 @@ _must_check_ int cpu_open_sideband(struct cpu *cpu, const struct cpu_setup *setu
  */
 _must_check_ int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup);
 
+/*
+ * Go on with the events for switch and task records that another process opened, which become the
+ * CPU's, and with what their rings hold.
+ *
+ * Return: 0; or negative errno, and the events are closed.
+ */
+_must_check_ int cpu_adopt_sideband(struct cpu *cpu, const struct keepable *switches,
+				    const struct keepable *tasks);
+
+/*
+ * Take the task records from the running count @tail of the event @event_id on, which other
+ * processes have left.
+ *
+ * Return: false if it is another event, or records are missing.
+ */
+_must_check_ bool cpu_resume_tasks(struct cpu *cpu, uint64_t event_id, uint64_t tail);
+
+/*
+ * The same for PT: go on with the event of another process, and set the state of the CPU. PT that
+ * was left stopped is started.
+ *
+ * Return: 0; or negative errno, and the event is closed.
+ */
+_must_check_ int cpu_adopt_pt(struct cpu *cpu, const struct keepable *pt);
+
 /* Return: whether what is open has run for at least half of the time since the last call. */
 bool cpu_is_alive(struct cpu *cpu);
 
@@ -109,10 +137,14 @@ bool cpu_sideband_is_alive(struct cpu *cpu);
  */
 size_t cpu_tasks_size(struct cpu *cpu);
 
+/* Let the kernel use the room of the task records that were taken. */
+void cpu_give_room(struct cpu *cpu);
+
 /*
  * Take records out of the ring of task records: whole ones of known types that cpu_tasks_size() has
  * seen and whose time is not later than @until (ns on the records' clock). They are appended to
- * @bytes, which has room for all that cpu_tasks_size() returned.
+ * @bytes, which has room for all that cpu_tasks_size() returned. Their room in the ring is not used
+ * again before cpu_give_room().
  *
  * Return: their size in bytes.
  */

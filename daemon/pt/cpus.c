@@ -10,10 +10,13 @@
 #include <x86intrin.h>
 
 #include "base/log.h"
+#include "daemon/keeper/link.h"
+#include "daemon/keeper/message.h"
 #include "daemon/proc/cpulist.h"
 #include "daemon/proc/journal.h"
 #include "daemon/proc/meminfo.h"
 #include "daemon/pt/ptusers.h"
+#include "daemon/source/kept.h"
 #include "ptd/control.h"
 
 #define TASK_SIZE_MIN     ((size_t)64 << 10) /* of one CPU */
@@ -56,16 +59,68 @@ int cpus_init(struct cpus *cpus)
 	return cpus->epoll_fd < 0 ? -errno : 0;
 }
 
+/* --- what the keeper has ---------------------------------------------------------------------- */
+
+static const char *event_name(const char *what, const struct cpu *cpu,
+			      char name[static KEEPER_NAME_SIZE])
+{
+	(void)snprintf(name, KEEPER_NAME_SIZE, "%s.%" PRIu32, what, cpu->number);
+	return name;
+}
+
+static int keep_event(const struct cpus *c, const char *what, const struct cpu *cpu,
+		      const struct cpu_event *event)
+{
+	char name[KEEPER_NAME_SIZE];
+
+	return keeperlink_keep(c->link, event_name(what, cpu, name), c->form,
+			       &(struct keepable){ .fd = event->fd,
+						   .data_size = event->ring.data_size,
+						   .aux_size = event->ring.aux_size });
+}
+
+static void drop_event(const struct cpus *c, const char *what, const struct cpu *cpu)
+{
+	char name[KEEPER_NAME_SIZE];
+
+	keeperlink_drop(c->link, event_name(what, cpu, name));
+}
+
+/* The keeper has it no more when we close it, so the kernel ends the event. */
+static void close_pt(const struct cpus *c, struct cpu *cpu)
+{
+	drop_event(c, "pt", cpu);
+	cpu_close_pt(cpu);
+}
+
+static void close_cpu(const struct cpus *c, struct cpu *cpu)
+{
+	drop_event(c, "switches", cpu);
+	drop_event(c, "tasks", cpu);
+	close_pt(c, cpu);
+	cpu_close(cpu);
+}
+
+static bool take_event(const struct cpus *c, const char *what, const struct cpu *cpu,
+		       struct keepable *ret_kept)
+{
+	char name[KEEPER_NAME_SIZE];
+
+	*ret_kept = (struct keepable){ .fd = -1 };
+	return keeperlink_take(c->link, event_name(what, cpu, name), c->form, ret_kept);
+}
+
 void cpus_close_all(struct cpus *cpus)
 {
 	cpus->lost = true;
 	for (uint32_t i = 0; i < cpus->n; i++)
-		cpu_close(&cpus->items[i]);
+		close_cpu(cpus, &cpus->items[i]);
 }
 
 void cpus_deinit(struct cpus *cpus)
 {
-	cpus_close_all(cpus);
+	for (uint32_t i = 0; i < cpus->n; i++)
+		cpu_close(&cpus->items[i]);
 	free(cpus->items);
 	cpus->epoll_fd = fd_close(cpus->epoll_fd);
 }
@@ -128,6 +183,69 @@ static int watch(struct cpus *c, const struct cpu *cpu)
 		   : 0;
 }
 
+static int take_sideband(struct cpus *c, struct cpu *cpu)
+{
+	struct keepable switches, tasks;
+	int r;
+
+	if (!take_event(c, "switches", cpu, &switches) || !take_event(c, "tasks", cpu, &tasks)) {
+		(void)fd_close(switches.fd);
+		return -ENOENT;
+	}
+	r = cpu_adopt_sideband(cpu, &switches, &tasks);
+	if (r == 0) {
+		c->setup.switch_size = switches.data_size;
+		c->setup.task_size = tasks.data_size;
+		r = watch(c, cpu);
+	}
+	if (r == 0)
+		r = keep_event(c, "switches", cpu, &cpu->switches);
+	return r < 0 ? r : keep_event(c, "tasks", cpu, &cpu->tasks);
+}
+
+static int take_pt(struct cpus *c, struct cpu *cpu)
+{
+	struct keepable kept;
+	int r;
+
+	if (!take_event(c, "pt", cpu, &kept))
+		return -ENOENT;
+	r = cpu_adopt_pt(cpu, &kept);
+	if (r < 0)
+		return r;
+	c->setup.aux_size = kept.aux_size;
+	return keep_event(c, "pt", cpu, &cpu->pt);
+}
+
+void cpus_take_over(struct cpus *cpus, const struct cpulist *online, const struct kept_state *state)
+{
+	for (uint32_t i = 0; i < cpus->n; i++) {
+		const struct kept_drained *drained = &state->drained[i];
+		const bool is_online = cpulist_has(online, i);
+		struct cpu *cpu = &cpus->items[i];
+
+		if (take_sideband(cpus, cpu) < 0) {
+			cpus->lost = cpus->lost || is_online || drained->event_id != 0;
+			continue;
+		}
+		if (!cpu_resume_tasks(cpu, drained->event_id, drained->tail))
+			cpus->lost = true;
+		if (take_pt(cpus, cpu) == 0 && !is_online)
+			cpu->state = CPU_OFFLINE;
+	}
+	keeperlink_drop_rest(cpus->link);
+}
+
+void cpus_note_drained(const struct cpus *cpus, struct kept_state *state)
+{
+	for (uint32_t i = 0; i < cpus->n && i < KEPT_CPUS_MAX; i++) {
+		const struct cpu *cpu = &cpus->items[i];
+
+		state->drained[i] =
+		    (struct kept_drained){ .event_id = cpu->tasks.id, .tail = cpu->tasks_tail };
+	}
+}
+
 static bool too_large(int r)
 {
 	return r == -ENOMEM || r == -EPERM;
@@ -139,6 +257,7 @@ static int open_pt(struct cpus *c, struct cpu *cpu)
 	const size_t wanted = c->setup.aux_size;
 	int r;
 
+	drop_event(c, "pt", cpu);
 	while (too_large(r = cpu_open_pt(cpu, &c->setup)) && c->setup.aux_size > RING_SIZE_MIN)
 		c->setup.aux_size /= 2;
 	if (r < 0) {
@@ -152,7 +271,7 @@ static int open_pt(struct cpus *c, struct cpu *cpu)
 		    wanted / 1024, cpu->number, c->setup.aux_size / 1024);
 		c->said_smaller = true;
 	}
-	return 0;
+	return keep_event(c, "pt", cpu, &cpu->pt);
 }
 
 static int open_sideband(struct cpus *c, struct cpu *cpu)
@@ -160,6 +279,8 @@ static int open_sideband(struct cpus *c, struct cpu *cpu)
 	const size_t wanted = c->setup.switch_size;
 	int r;
 
+	if (cpu->tasks.ring.page)
+		return 0;
 	while (too_large(r = cpu_open_sideband(cpu, &c->setup)) &&
 	       c->setup.switch_size > RING_SIZE_MIN)
 		c->setup.switch_size /= 2;
@@ -171,7 +292,10 @@ static int open_sideband(struct cpus *c, struct cpu *cpu)
 		log_warning("SwitchSize=%zuK: the kernel has no such ring for CPU %" PRIu32
 			    ": rings of %zu KiB",
 			    wanted / 1024, cpu->number, c->setup.switch_size / 1024);
-	return watch(c, cpu);
+	r = watch(c, cpu);
+	if (r == 0)
+		r = keep_event(c, "switches", cpu, &cpu->switches);
+	return r < 0 ? r : keep_event(c, "tasks", cpu, &cpu->tasks);
 }
 
 /* If it was offline, and online again before anybody looked, nothing comes from there any more. */
@@ -180,7 +304,7 @@ static void close_dead(struct cpus *c, struct cpu *cpu)
 	if (!cpu->tasks.ring.page || cpu_sideband_is_alive(cpu))
 		return;
 	c->lost = true;
-	cpu_close(cpu);
+	close_cpu(c, cpu);
 }
 
 /* Whatever comes out is the CPU's state. */
@@ -194,7 +318,7 @@ static void open_cpu(struct cpus *c, struct cpu *cpu)
 	if (r == 0 && !c->paused)
 		r = open_pt(c, cpu);
 	if (r == -ENODEV) {
-		cpu_close(cpu);
+		close_cpu(c, cpu);
 		cpu->state = CPU_OFFLINE;
 	} else if (r < 0 && r != -EBUSY) {
 		if (r != before) {
@@ -211,7 +335,7 @@ static void open_cpu(struct cpus *c, struct cpu *cpu)
 static void reopen_cpu(struct cpus *c, struct cpu *cpu)
 {
 	c->lost = true;
-	cpu_close(cpu);
+	close_cpu(c, cpu);
 	open_cpu(c, cpu);
 }
 
@@ -245,10 +369,16 @@ static void retry_soon(struct cpus *c)
 void cpus_open_all(struct cpus *c, const struct cpulist *online)
 {
 	for (uint32_t i = 0; i < c->n; i++) {
-		if (cpulist_has(online, i))
-			open_cpu(c, &c->items[i]);
-		else
-			c->items[i].state = CPU_OFFLINE;
+		struct cpu *cpu = &c->items[i];
+
+		if (!cpulist_has(online, i)) {
+			cpu->state = CPU_OFFLINE;
+			continue;
+		}
+		if (cpu->state == CPU_RECORDING)
+			close_dead(c, cpu);
+		if (cpu->state != CPU_RECORDING)
+			open_cpu(c, cpu);
 	}
 	/* If one got a smaller ring than those before it, memory is short: they do with that,
 	 * too. */
@@ -349,7 +479,13 @@ void cpus_pause(struct cpus *cpus)
 	cpus->paused = true;
 	for (uint32_t i = 0; i < cpus->n; i++)
 		if (cpus->items[i].state != CPU_OFFLINE)
-			cpu_close_pt(&cpus->items[i]);
+			close_pt(cpus, &cpus->items[i]);
+}
+
+void cpus_give_room(struct cpus *cpus)
+{
+	for (uint32_t i = 0; i < cpus->n; i++)
+		cpu_give_room(&cpus->items[i]);
 }
 
 void cpus_resume(struct cpus *cpus, const struct cpulist *online)

@@ -19,6 +19,8 @@
 #include "daemon/source/ptclock.h"
 
 struct cpulist;
+struct keeperlink;
+struct kept_state;
 
 struct cpus {
 	struct cpu_setup setup; /* of all CPUs; the rings may become smaller than it says */
@@ -31,10 +33,15 @@ struct cpus {
 	bool said_smaller;
 	unsigned n_ticks;
 	unsigned retry_at, retry_after; /* of busy and failed CPUs, in ticks */
+
+	struct keeperlink *link; /* that has what is open kept; borrowed; NULL: nothing is kept */
+	const char *form;        /* of what is kept, borrowed */
 };
 
 /* No CPU is open yet. Return: 0, or negative errno; cpus_deinit() is called in either case. */
 _must_check_ int cpus_init(struct cpus *cpus);
+
+/* Close everything; the keeper keeps what it has. */
 void cpus_deinit(struct cpus *cpus);
 
 /*
@@ -45,6 +52,18 @@ void cpus_deinit(struct cpus *cpus);
  */
 void cpus_set_sizes(struct cpus *cpus, size_t aux_size, size_t switch_size, size_t task_size,
 		    uint32_t n_online);
+
+/* Go on with the events of an earlier process that the link has, with what their rings hold, and
+ * with their sizes. The task records go on where @state says. What cannot be taken over is closed,
+ * and if task records are missing, they count as lost. */
+void cpus_take_over(struct cpus *cpus, const struct cpulist *online,
+		    const struct kept_state *state);
+
+/* State how far the task records were drained. */
+void cpus_note_drained(const struct cpus *cpus, struct kept_state *state);
+
+/* Let the kernel use the room of the task records that were drained. */
+void cpus_give_room(struct cpus *cpus);
 
 /* Open what is not open of the CPUs that are online. Each one's state says how that went. */
 void cpus_open_all(struct cpus *cpus, const struct cpulist *online);

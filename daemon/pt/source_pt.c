@@ -11,6 +11,8 @@
 
 #include "base/log.h"
 #include "daemon/config/config.h"
+#include "daemon/keeper/link.h"
+#include "daemon/keeper/message.h"
 #include "daemon/proc/cpulist.h"
 #include "daemon/pt/cpus.h"
 #include "daemon/pt/pmu.h"
@@ -18,6 +20,7 @@
 #include "daemon/pt/rights.h"
 #include "daemon/pt/suspend.h"
 #include "daemon/pt/taskrings.h"
+#include "daemon/source/kept.h"
 #include "daemon/source/ptclock.h"
 
 struct source_pt {
@@ -25,6 +28,7 @@ struct source_pt {
 	struct cpus cpus;
 	pthread_mutex_t rings; /* held while they are copied, or opened and closed */
 	struct suspend suspend;
+	char form[KEEPER_FORM_SIZE];
 
 	int proc_fd;
 	struct procscan *scan; /* that is going on */
@@ -88,6 +92,7 @@ static void look_after(struct source *source)
 		return;
 	/* PT's registers do not outlive a suspend, nor does the relation of TSC and time. */
 	if (suspend_happened(&p->suspend)) {
+		kept_draft(p->source.kept)->suspended_ns = p->suspend.ns;
 		log_notice("the machine was suspended: recording anew");
 		start_again(p, &online);
 	}
@@ -234,11 +239,24 @@ static int drain(struct source *source, enum source_stream stream, uint8_t **ret
 {
 	struct source_pt *p = pt(source);
 
-	if (stream == SOURCE_TASKS)
-		return taskrings_drain(&p->cpus, records_now(p), ret_bytes, ret_size);
+	int r;
+
+	if (stream == SOURCE_TASKS) {
+		r = taskrings_drain(&p->cpus, records_now(p), ret_bytes, ret_size);
+		/* What was lost is noted as drained by the call that returns the record of the
+		 * loss. */
+		if (r == 0)
+			cpus_note_drained(&p->cpus, kept_draft(p->source.kept));
+		return r;
+	}
 	*ret_bytes = NULL;
 	*ret_size = 0;
 	return 0;
+}
+
+static void give_room(struct source *source)
+{
+	cpus_give_room(&pt(source)->cpus);
 }
 
 static int scan_put(void *userdata, const void *bytes, size_t size)
@@ -278,6 +296,7 @@ static struct source *pt_free(struct source *source)
 		return NULL;
 	cpus_deinit(&p->cpus);
 	(void)ptclock_log_free(p->source.clock);
+	p->source.kept = kept_free(p->source.kept);
 	(void)procscan_free(p->scan);
 	p->proc_fd = fd_close(p->proc_fd);
 	(void)pthread_mutex_destroy(&p->rings);
@@ -290,6 +309,7 @@ static const struct source_ops pt_ops = {
 	.look_after = look_after,
 	.pause = pause_source,
 	.drain = drain,
+	.give_room = give_room,
 	.tasks = tasks,
 	.aux_room = aux_room,
 	.hold = hold,
@@ -354,7 +374,89 @@ static int check_rights(const struct source_pt *p, uint32_t n_online)
 	return r;
 }
 
-static int start_recording(struct source_pt *p, const struct config *config)
+/* What the events are, and the settings that decided how large they are. */
+static void write_form(struct source_pt *p, const struct config *config)
+{
+	const struct cpu_setup *setup = &p->cpus.setup;
+
+	(void)snprintf(
+	    p->form, sizeof(p->form),
+	    "pt kept=%u.%zu type=%" PRIu32 " config=%" PRIx64 " user=%d kernel=%d cpus=%" PRIu32
+	    " aux=%" PRIu64 " switch=%" PRIu64 " task=%" PRIu64,
+	    KEPT_VERSION, sizeof(struct kept_state), setup->pmu_type, setup->config, setup->user,
+	    setup->kernel, p->cpus.n, config->aux_size, config->switch_size, config->task_size);
+}
+
+/* Return: 0, -ENOENT if there is nothing, or negative errno. */
+static int resume_kept(struct source_pt *p, struct keeperlink *link)
+{
+	struct keepable kept;
+	int r;
+
+	if (!keeperlink_take(link, "state", p->form, &kept))
+		return -ENOENT;
+	r = kept_resume(kept.fd, &p->source.kept);
+	if (r < 0)
+		(void)fd_close(kept.fd);
+	return r;
+}
+
+/* Without these samples, the wall-clock times stated for older packets are a little off. */
+static void resume_clock(struct source_pt *p, struct keeperlink *link)
+{
+	struct ptclock_log *log;
+	struct keepable kept;
+
+	if (!keeperlink_take(link, "clock", p->form, &kept))
+		return;
+	if (ptclock_log_resume(kept.fd, &log) < 0) {
+		(void)fd_close(kept.fd);
+		return;
+	}
+	(void)ptclock_log_free(p->source.clock);
+	p->source.clock = log;
+}
+
+/* Go on with the rings of an earlier process, or have ours kept for a later one. If the machine was
+ * suspended in between, look_after() notices. */
+static int take_over(struct source_pt *p, struct keeperlink *link, const struct cpulist *online)
+{
+	int r;
+
+	if (link && p->cpus.n > KEPT_CPUS_MAX) {
+		log_notice("the rings of more than %u CPUs do not outlive ptd", KEPT_CPUS_MAX);
+		keeperlink_drop_rest(link);
+		link = NULL;
+	}
+	p->cpus.link = link;
+	p->cpus.form = p->form;
+	r = resume_kept(p, link);
+	if (r == 0) {
+		resume_clock(p, link);
+		cpus_take_over(&p->cpus, online, kept_draft(p->source.kept));
+		p->suspend.ns = kept_draft(p->source.kept)->suspended_ns;
+		log_notice("took over the rings of the ptd that ran before");
+	} else {
+		if (r != -ENOENT) {
+			errno = -r;
+			log_warning("cannot take over the rings of the ptd that ran before: %m");
+		}
+		keeperlink_drop_rest(link);
+		r = kept_new(&p->source.kept);
+		if (r < 0)
+			return r;
+	}
+	kept_draft(p->source.kept)->suspended_ns = p->suspend.ns;
+	r = keeperlink_keep(link, "state", p->form,
+			    &(struct keepable){ .fd = kept_fd(p->source.kept) });
+	if (r < 0)
+		return r;
+	return keeperlink_keep(link, "clock", p->form,
+			       &(struct keepable){ .fd = ptclock_log_fd(p->source.clock) });
+}
+
+static int start_recording(struct source_pt *p, const struct config *config,
+			   struct keeperlink *link)
 {
 	struct cpulist online;
 	int r;
@@ -374,12 +476,18 @@ static int start_recording(struct source_pt *p, const struct config *config)
 	r = read_pmu(p, config);
 	if (r < 0)
 		return r;
-	cpus_set_sizes(&p->cpus, config->aux_size, config->switch_size, config->task_size,
-		       cpulist_count(&online));
+	suspend_init(&p->suspend);
+	write_form(p, config);
+	r = take_over(p, link, &online);
+	if (r < 0)
+		return log_error_errno(r, "cannot start recording hardware: %m");
+	/* Rings that were taken over count as memory that is not available. */
+	if (p->cpus.setup.aux_size == 0 || p->cpus.setup.switch_size == 0)
+		cpus_set_sizes(&p->cpus, config->aux_size, config->switch_size, config->task_size,
+			       cpulist_count(&online));
 	r = check_rights(p, cpulist_count(&online));
 	if (r < 0)
 		return r;
-	suspend_init(&p->suspend);
 	cpus_open_all(&p->cpus, &online);
 	if (cpus_count(&p->cpus, CPU_RECORDING) + cpus_count(&p->cpus, CPU_BUSY) == 0) {
 		log_error("no CPU can be recorded");
@@ -394,7 +502,7 @@ static int start_recording(struct source_pt *p, const struct config *config)
 	return 0;
 }
 
-int source_pt_new(const struct config *config, struct source **ret_source)
+int source_pt_new(const struct config *config, struct keeperlink *link, struct source **ret_source)
 {
 	struct source_pt *p = calloc(1, sizeof(*p));
 	int r;
@@ -404,7 +512,7 @@ int source_pt_new(const struct config *config, struct source **ret_source)
 	p->source.ops = &pt_ops;
 	p->proc_fd = -1;
 	(void)pthread_mutex_init(&p->rings, NULL);
-	r = start_recording(p, config);
+	r = start_recording(p, config, link);
 	if (r < 0) {
 		(void)pt_free(&p->source);
 		return r;

@@ -17,6 +17,7 @@
 #include "daemon/source/source.h"
 
 struct config;
+struct keeperlink;
 
 #define SOURCE_PT_DEVICE "/sys/bus/event_source/devices/intel_pt"
 
@@ -24,8 +25,10 @@ struct config;
 bool source_pt_exists(void);
 
 /*
- * Open all CPUs.
+ * Open all CPUs; or go on with the rings that @link, which may be NULL, has from an earlier
+ * process, if they are what the settings ask for. The keeper gets the rings.
  *
  * Return: 0 if at least one CPU is recorded or busy; or negative errno, and the log says why.
  */
-_must_check_ int source_pt_new(const struct config *config, struct source **ret_source);
+_must_check_ int source_pt_new(const struct config *config, struct keeperlink *link,
+			       struct source **ret_source);

@@ -22,9 +22,10 @@
 
 #include "base/base.h"
 
-#define KEPT_VERSION     1u
+#define KEPT_VERSION     2u
 #define KEPT_SLOT_SIZE   ((size_t)256 << 10)
 #define KEPT_WRITERS_MAX 64u
+#define KEPT_CPUS_MAX    1024u
 
 /* A row of slots: all but the last are full. */
 struct kept_row {
@@ -45,6 +46,13 @@ struct kept_sideband {
 	struct kept_epoch before, now;
 };
 
+/* How far the ring of task records of a CPU was drained. The event's id tells whether it is that
+ * ring, because a CPU's ring may be opened anew after the state was published. */
+struct kept_drained {
+	uint64_t event_id; /* 0: there was no ring */
+	uint64_t tail;
+};
+
 struct kept_state {
 	struct kept_sideband sideband;
 
@@ -54,6 +62,10 @@ struct kept_state {
 	uint32_t n_writers;
 	uint32_t writers[KEPT_WRITERS_MAX];
 	bool timing; /* a program was asked to write MTC and CYC packets */
+
+	/* Of hardware. */
+	int64_t suspended_ns; /* that the machine had spent suspended when its rings were opened */
+	struct kept_drained drained[KEPT_CPUS_MAX];
 };
 
 struct kept;

@@ -3,10 +3,14 @@
 #include "daemon/source/ptclock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <x86intrin.h>
 
 #include "base/clock.h"
@@ -14,10 +18,21 @@
 #define TRIES       4u
 #define SAMPLES_MAX 2048u
 
+struct samples {
+	_Atomic uint64_t n;
+	struct ptclock_sample samples[SAMPLES_MAX];
+};
+
+/* The file. What is not only added to is written to the other half, which holds then. */
+struct halves {
+	_Atomic uint32_t holds; /* 0 or 1 */
+	struct samples halves[2];
+};
+
 struct ptclock_log {
 	pthread_mutex_t lock;
-	struct ptclock_sample samples[SAMPLES_MAX];
-	size_t n;
+	int fd;
+	struct halves *file;
 };
 
 int ptclock_read(const struct perf_event_mmap_page *page, struct tsc_conv *ret_conv)
@@ -64,13 +79,73 @@ struct ptclock_sample ptclock_sample(void)
 	return best;
 }
 
-int ptclock_log_new(struct ptclock_log **ret_log)
+static struct samples *held(const struct ptclock_log *log)
 {
-	struct ptclock_log *log = calloc(1, sizeof(*log));
+	return &log->file->halves[atomic_load(&log->file->holds) % 2];
+}
+
+static struct samples *other(const struct ptclock_log *log)
+{
+	return &log->file->halves[(atomic_load(&log->file->holds) + 1) % 2];
+}
+
+static void swap_halves(const struct ptclock_log *log)
+{
+	atomic_store(&log->file->holds, (atomic_load(&log->file->holds) + 1) % 2);
+}
+
+static int log_make(int fd, struct ptclock_log **ret_log)
+{
+	struct ptclock_log *log = malloc(sizeof(*log));
+	void *file;
 
 	if (!log)
 		return -ENOMEM;
+	file = mmap(NULL, sizeof(*log->file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (file == MAP_FAILED) {
+		free(log);
+		return -ENOMEM;
+	}
+	*log = (struct ptclock_log){ .fd = fd, .file = file };
 	(void)pthread_mutex_init(&log->lock, NULL);
+	*ret_log = log;
+	return 0;
+}
+
+int ptclock_log_new(struct ptclock_log **ret_log)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	int r;
+
+	fd = memfd_create("ptd-clock", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || ftruncate(fd, sizeof(struct halves)) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+		return -errno;
+	r = log_make(fd, ret_log);
+	if (r == 0)
+		fd = -1;
+	return r;
+}
+
+int ptclock_log_resume(int fd, struct ptclock_log **ret_log)
+{
+	struct ptclock_log *log;
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size != sizeof(struct halves) ||
+	    !((unsigned)fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK))
+		return -EBADMSG;
+	r = log_make(fd, &log);
+	if (r < 0)
+		return r;
+	if (held(log)->n > SAMPLES_MAX) {
+		log->fd = -1;
+		(void)ptclock_log_free(log);
+		return -EBADMSG;
+	}
 	*ret_log = log;
 	return 0;
 }
@@ -79,9 +154,16 @@ struct ptclock_log *ptclock_log_free(struct ptclock_log *log)
 {
 	if (!log)
 		return NULL;
+	(void)munmap(log->file, sizeof(*log->file));
+	(void)fd_close(log->fd);
 	(void)pthread_mutex_destroy(&log->lock);
 	free(log);
 	return NULL;
+}
+
+int ptclock_log_fd(const struct ptclock_log *log)
+{
+	return log->fd;
 }
 
 int ptclock_log_copy(struct ptclock_log *log, struct ptclock_log **ret_copy)
@@ -93,49 +175,57 @@ int ptclock_log_copy(struct ptclock_log *log, struct ptclock_log **ret_copy)
 	if (r < 0)
 		return r;
 	(void)pthread_mutex_lock(&log->lock);
-	memcpy(copy->samples, log->samples, log->n * sizeof(*log->samples));
-	copy->n = log->n;
+	*held(copy) = *held(log);
 	(void)pthread_mutex_unlock(&log->lock);
 	*ret_copy = copy;
 	return 0;
 }
 
 /* Drop every other one of the older half. */
-static void thin(struct ptclock_log *log)
+static void thin(const struct ptclock_log *log)
 {
+	const struct samples *all = held(log);
+	struct samples *some = other(log);
 	size_t n = 0;
 
-	for (size_t i = 0; i < log->n; i++)
+	for (size_t i = 0; i < all->n; i++)
 		if (i >= SAMPLES_MAX / 2 || i % 2 == 0)
-			log->samples[n++] = log->samples[i];
-	log->n = n;
+			some->samples[n++] = all->samples[i];
+	some->n = n;
+	swap_halves(log);
 }
 
 void ptclock_log_add(struct ptclock_log *log, const struct ptclock_sample *sample)
 {
+	struct samples *s;
+
 	(void)pthread_mutex_lock(&log->lock);
-	if (log->n == SAMPLES_MAX)
+	if (held(log)->n == SAMPLES_MAX)
 		thin(log);
-	log->samples[log->n++] = *sample;
+	s = held(log);
+	s->samples[s->n] = *sample;
+	s->n++;
 	(void)pthread_mutex_unlock(&log->lock);
 }
 
 void ptclock_log_clear(struct ptclock_log *log)
 {
 	(void)pthread_mutex_lock(&log->lock);
-	log->n = 0;
+	held(log)->n = 0;
 	(void)pthread_mutex_unlock(&log->lock);
 }
 
 void ptclock_log_write(struct ptclock_log *log, uint64_t since, FILE *f)
 {
+	const struct samples *s;
 	size_t first;
 
 	(void)pthread_mutex_lock(&log->lock);
-	for (first = log->n; first > 1 && log->samples[first - 1].tsc > since;)
+	s = held(log);
+	for (first = s->n; first > 1 && s->samples[first - 1].tsc > since;)
 		first--;
-	for (size_t i = first > 0 ? first - 1 : 0; i < log->n; i++)
-		fprintf(f, "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", log->samples[i].tsc,
-			log->samples[i].monotonic_ns, log->samples[i].realtime_ns);
+	for (size_t i = first > 0 ? first - 1 : 0; i < s->n; i++)
+		fprintf(f, "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", s->samples[i].tsc,
+			s->samples[i].monotonic_ns, s->samples[i].realtime_ns);
 	(void)pthread_mutex_unlock(&log->lock);
 }

@@ -38,9 +38,16 @@ struct ptclock_sample ptclock_sample(void);
 struct ptclock_log;
 
 _must_check_ int ptclock_log_new(struct ptclock_log **ret_log);
+
+/* Go on with the samples of another process, which may have been killed at any instruction, in its
+ * file @fd. Return: 0, and @fd is the log's; -EBADMSG if it has none; or negative errno. */
+_must_check_ int ptclock_log_resume(int fd, struct ptclock_log **ret_log);
 struct ptclock_log *ptclock_log_free(struct ptclock_log *log);
 
 DEFINE_CLEANUP(struct ptclock_log *, ptclock_log_free);
+
+/* Return: the file that the samples are in, which stays the log's. */
+int ptclock_log_fd(const struct ptclock_log *log);
 
 /* Return: 0 and another log with the same samples, which is the caller's; or -ENOMEM. */
 _must_check_ int ptclock_log_copy(struct ptclock_log *log, struct ptclock_log **ret_copy);

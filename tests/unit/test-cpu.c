@@ -15,10 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "daemon/keeper/link.h"
 #include "daemon/pt/cpu.h"
 #include "daemon/pt/pmu.h"
 #include "daemon/pt/source_pt.h"
@@ -276,6 +278,175 @@ static void switches_without_pt(void **state)
 	assert_int_equal(cpu_tasks_size(&cpu), 0);
 }
 
+/* What the keeper does: it holds the event and maps its rings. */
+struct keeping {
+	struct keepable kept;
+	void *data, *aux;
+};
+
+static size_t with_page(size_t size)
+{
+	return size + (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static struct keeping keep(const struct cpu_event *event)
+{
+	const struct ring *ring = &event->ring;
+	struct keeping k = { .kept = { .fd = dup(event->fd),
+				       .data_size = ring->data_size,
+				       .aux_size = ring->aux_size } };
+
+	assert_return_code(k.kept.fd, errno);
+	k.data = mmap(NULL, with_page(ring->data_size), PROT_READ, MAP_SHARED, k.kept.fd, 0);
+	assert_ptr_not_equal(k.data, MAP_FAILED);
+	if (ring->aux_size == 0)
+		return k;
+	k.aux = mmap(NULL, ring->aux_size, PROT_READ, MAP_SHARED, k.kept.fd,
+		     (off_t)with_page(ring->data_size));
+	assert_ptr_not_equal(k.aux, MAP_FAILED);
+	return k;
+}
+
+static void release(const struct keeping *k)
+{
+	assert_int_equal(munmap(k->data, with_page(k->kept.data_size)), 0);
+	if (k->aux)
+		assert_int_equal(munmap(k->aux, k->kept.aux_size), 0);
+}
+
+/* Return: the task records of @child that the CPU gives now. */
+static unsigned count_of(struct cpu *cpu, pid_t child, uint8_t *bytes)
+{
+	struct record record;
+	struct cursor c;
+	unsigned n = 0;
+
+	(void)cpu_tasks_size(cpu);
+	c = cursor_from(bytes, cpu_drain_tasks(cpu, UINT64_MAX, bytes));
+	while (record_next(&c, &record) == 0)
+		n += record.trailer.pid == (uint32_t)child;
+	return n;
+}
+
+static pid_t run_child(void)
+{
+	const pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	return child;
+}
+
+/* Each task record is taken once, whether the one before has given back its room or not. */
+static void sideband_of_another_process(void **state)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(setup.task_size);
+	struct keeping switches, tasks;
+	struct cpu first, cpu;
+	pid_t taken, left;
+	uint64_t id, tail;
+	size_t size;
+	bool cut;
+
+	(void)state;
+	assert_non_null(bytes);
+	stay_on_it();
+	open_sideband(&first);
+	for (int given = 0; given < 2; given++) {
+		taken = run_child();
+		assert_true(count_of(&first, taken, bytes) > 0);
+		if (given)
+			cpu_give_room(&first);
+		id = first.tasks.id;
+		tail = first.tasks_tail;
+		left = run_child();
+		switches = keep(&first.switches);
+		tasks = keep(&first.tasks);
+		cpu_close(&first);
+
+		cpu_init(&cpu, (uint32_t)number);
+		assert_int_equal(cpu_adopt_sideband(&cpu, &switches.kept, &tasks.kept), 0);
+		release(&switches);
+		release(&tasks);
+		assert_false(cpu_resume_tasks(&cpu, id + 1, tail));
+		assert_false(cpu_resume_tasks(&cpu, id, ring_data_head(&cpu.tasks.ring) + 1));
+		assert_true(cpu_resume_tasks(&cpu, id, tail));
+		assert_int_equal(count_of(&cpu, taken, bytes), 0);
+		cpu.tasks_tail = tail;
+		assert_true(count_of(&cpu, left, bytes) > 0);
+		cpu_give_room(&cpu);
+		/* They were given back by one that did not say so. */
+		assert_false(cpu_resume_tasks(&cpu, id, tail));
+		assert_true(cpu_sideband_is_alive(&cpu));
+		free(bytes);
+		assert_int_equal(cpu_copy_switches(&cpu, &bytes, &size, &cut), 0);
+		assert_true(size > 0);
+		free(bytes);
+		bytes = malloc(setup.task_size);
+		assert_non_null(bytes);
+		first = cpu;
+	}
+	cpu_close(&first);
+
+	/* Nothing that is no event is taken for one. */
+	cpu_init(&cpu, (uint32_t)number);
+	assert_int_equal(cpu_adopt_sideband(&cpu,
+					    &(struct keepable){ .fd = dup(0), .data_size = 4096 },
+					    &(struct keepable){ .fd = -1, .data_size = 4096 }) < 0,
+			 true);
+	assert_int_equal(cpu.tasks.fd, -1);
+}
+
+/* Its contents are there, with who ran when PT was switched on, and PT that was left off is on. */
+static void pt_of_another_process(void **state)
+{
+	_cleanup_(freep) uint8_t *old = malloc(setup.aux_size);
+	struct keeping pt;
+	struct cpu first, cpu;
+	uint64_t head;
+
+	(void)state;
+	assert_non_null(old);
+	stay_on_it();
+	cpu_init(&first, (uint32_t)number);
+	assert_int_equal(cpu_open_pt(&first, &setup), 0);
+	cpu_publish_head(&first);
+	cpu_take_fingerprint(&first);
+	assert_true(first.start.seen);
+	for (int off = 0; off < 2; off++) {
+		/* The kernel's room for records is exhausted by that many stops. */
+		for (int i = 0; i < 200; i++)
+			cpu_publish_head(&first);
+		if (off)
+			assert_int_equal(ioctl(first.pt.fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+		head = ring_aux_head(&first.pt.ring);
+		memcpy(old, first.pt.ring.aux, setup.aux_size);
+		pt = keep(&first.pt);
+		cpu_close(&first);
+
+		cpu_init(&cpu, (uint32_t)number);
+		assert_int_equal(cpu_adopt_pt(&cpu, &pt.kept), 0);
+		release(&pt);
+		assert_int_equal(cpu.state, CPU_RECORDING);
+		assert_memory_equal(cpu.pt.ring.aux, old, head);
+		(void)cpu_is_alive(&cpu);
+		sleep_ms(50);
+		assert_true(cpu_is_alive(&cpu));
+		cpu_publish_head(&cpu);
+		cpu_take_fingerprint(&cpu);
+		assert_true(cpu.start.seen);
+		assert_true(cpu.pos.written >= head);
+		first = cpu;
+	}
+	cpu_close(&first);
+	cpu_init(&cpu, (uint32_t)number);
+	assert_true(cpu_adopt_pt(&cpu, &(struct keepable){ .fd = dup(0), .data_size = 4096 }) < 0);
+	assert_int_equal(cpu.pt.fd, -1);
+	assert_int_equal(cpu.state, CPU_CLOSED);
+}
+
 /* Return: whether perf may be used here. */
 static bool has_perf(void)
 {
@@ -294,10 +465,12 @@ int main(void)
 		cmocka_unit_test(alive),
 		cmocka_unit_test(enabled_before_it_is_mapped),
 		cmocka_unit_test(switches),
+		cmocka_unit_test(pt_of_another_process),
 	};
 	static const struct CMUnitTest of_sideband[] = {
 		cmocka_unit_test(switches_without_pt),
 		cmocka_unit_test(tasks),
+		cmocka_unit_test(sideband_of_another_process),
 	};
 	struct ptterms terms;
 	const char *file;

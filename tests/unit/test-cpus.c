@@ -18,10 +18,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "daemon/keeper/link.h"
 #include "daemon/proc/cpulist.h"
 #include "daemon/proc/meminfo.h"
 #include "daemon/pt/cpus.h"
 #include "daemon/pt/ptusers.h"
+#include "daemon/source/kept.h"
 #include "tests/lib/logged.h"
 
 #define N_CPUS 4u
@@ -39,6 +41,7 @@ static struct {
 		unsigned n_opened, n_published, n_printed;
 	} cpus[N_CPUS];
 	char order[64]; /* of heads and fingerprints */
+	char kept[512]; /* "pt.0 tasks.0 ": what the keeper has */
 } machine;
 
 /* --- in place of daemon/pt/cpu.c -------------------------------------------------------------- */
@@ -94,6 +97,40 @@ int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 	return 0;
 }
 
+int cpu_adopt_sideband(struct cpu *cpu, const struct keepable *switches,
+		       const struct keepable *tasks)
+{
+	assert_int_equal(switches->data_size, 128 * KIB);
+	(void)close(switches->fd);
+	cpu->tasks.fd = tasks->fd;
+	cpu->tasks.id = 100 + cpu->number;
+	cpu->tasks.ring.page = (void *)&machine;
+	cpu->tasks.ring.data_size = tasks->data_size;
+	return 0;
+}
+
+bool cpu_resume_tasks(struct cpu *cpu, uint64_t event_id, uint64_t tail)
+{
+	if (cpu->tasks.id != event_id)
+		return false;
+	cpu->tasks_tail = tail;
+	return true;
+}
+
+int cpu_adopt_pt(struct cpu *cpu, const struct keepable *pt)
+{
+	(void)close(pt->fd);
+	cpu->state = CPU_RECORDING;
+	cpu->pt.ring.aux = (void *)&machine;
+	cpu->pt.ring.aux_size = pt->aux_size;
+	return 0;
+}
+
+void cpu_give_room(struct cpu *cpu)
+{
+	machine.order[strlen(machine.order)] = (char)('A' + cpu->number);
+}
+
 bool cpu_is_alive(struct cpu *cpu)
 {
 	return !machine.cpus[cpu->number].dead;
@@ -114,6 +151,55 @@ void cpu_take_fingerprint(struct cpu *cpu)
 {
 	machine.cpus[cpu->number].n_printed++;
 	machine.order[strlen(machine.order)] = (char)('a' + cpu->number);
+}
+
+/* --- in place of daemon/keeper/link.c --------------------------------------------------------- */
+
+static char *find_kept(const char *name)
+{
+	char word[64];
+
+	(void)snprintf(word, sizeof(word), "%s ", name);
+	return strstr(machine.kept, word);
+}
+
+bool keeperlink_take(struct keeperlink *link, const char *name, const char *form,
+		     struct keepable *ret_kept)
+{
+	(void)link;
+	assert_string_equal(form, "form");
+	if (!find_kept(name))
+		return false;
+	*ret_kept = (struct keepable){ .fd = eventfd(0, EFD_CLOEXEC),
+				       .data_size = 128 * KIB,
+				       .aux_size = 512 * KIB };
+	return true;
+}
+
+void keeperlink_drop_rest(struct keeperlink *link)
+{
+	(void)link;
+}
+
+int keeperlink_keep(struct keeperlink *link, const char *name, const char *form,
+		    const struct keepable *what)
+{
+	(void)what;
+	if (!link)
+		return 0;
+	assert_string_equal(form, "form");
+	if (!find_kept(name))
+		(void)snprintf(machine.kept + strlen(machine.kept),
+			       sizeof(machine.kept) - strlen(machine.kept), "%s ", name);
+	return 0;
+}
+
+void keeperlink_drop(struct keeperlink *link, const char *name)
+{
+	char *at = find_kept(name);
+
+	if (link && at)
+		memmove(at, at + strlen(name) + 1, strlen(at + strlen(name) + 1) + 1);
 }
 
 uint64_t meminfo_available(void)
@@ -447,6 +533,88 @@ static void paused(void **state)
 	assert_false(cpus->lost);
 }
 
+/* Of one CPU everything is there, of one only its sideband, of one only PT, and one is offline. */
+static void takes_over_what_is_kept(void **state)
+{
+	static struct kept_state state_of;
+	struct cpus *cpus = *state;
+	const struct cpulist online = list_of("012");
+
+	cpus->link = (void *)&machine;
+	cpus->form = "form";
+	(void)snprintf(machine.kept, sizeof(machine.kept),
+		       "switches.0 tasks.0 pt.0 switches.1 tasks.1 pt.2 switches.3 tasks.3 pt.3 ");
+	cpus_take_over(cpus, &online, &state_of);
+	assert_true(cpus->lost);
+	assert_states(cpus, "rcco");
+	assert_int_equal(cpus->setup.aux_size, 512 * KIB);
+	assert_int_equal(cpus->setup.switch_size, 128 * KIB);
+	open_all(cpus, "012", NULL);
+	assert_states(cpus, "rrro");
+	assert_int_equal(machine.cpus[0].n_opened, 0);
+	assert_int_equal(machine.cpus[1].n_opened, 1);
+	assert_int_equal(machine.cpus[2].n_opened, 1);
+	assert_true(cpu_has_ring(&cpus->items[3]));
+	cpus_give_room(cpus);
+	assert_string_equal(machine.order, "ABCD");
+
+	/* PT that is given up is nobody's, the keeper's neither. */
+	cpus_pause(cpus);
+	for (char name[] = "pt.0"; name[3] < '3'; name[3]++)
+		assert_null(find_kept(name));
+	assert_non_null(find_kept("tasks.0"));
+	cpus_resume(cpus, &online);
+	assert_non_null(find_kept("pt.0"));
+	/* What died is kept anew. */
+	machine.cpus[1].dead = true;
+	for (unsigned i = 0; i < 3; i++)
+		look_after(cpus, "012", NULL);
+	look_after(cpus, "012", "recording had stopped there");
+	assert_non_null(find_kept("pt.1"));
+	cpus_close_all(cpus);
+	assert_string_equal(machine.kept, "");
+}
+
+/* Task records are lost unless the rings are those of which the state was published. */
+static void task_records_go_on(void **state)
+{
+	static const struct {
+		const char *kept;
+		uint64_t ids[3];
+		bool lost;
+	} rows[] = {
+		{ "switches.0 tasks.0 switches.1 tasks.1 ", { 100, 101 }, false },
+		{ "switches.0 tasks.0 switches.1 tasks.1 ", { 100, 99 }, true },
+		{ "switches.0 tasks.0 switches.1 tasks.1 ", { 0, 101 }, true },
+		{ "switches.0 tasks.0 tasks.1 ", { 100, 101 }, true },
+		{ "switches.0 tasks.0 switches.1 tasks.1 ", { 100, 101, 102 }, true },
+		{ "switches.0 tasks.0 switches.1 tasks.1 switches.2 tasks.2 ",
+		  { 100, 101, 102 },
+		  false },
+	};
+	static struct kept_state from, to;
+	struct cpus *cpus = *state;
+	const struct cpulist online = list_of("01");
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cpus->link = (void *)&machine;
+		cpus->form = "form";
+		(void)snprintf(machine.kept, sizeof(machine.kept), "%s", rows[i].kept);
+		for (size_t cpu = 0; cpu < 3; cpu++)
+			from.drained[cpu] = (struct kept_drained){ rows[i].ids[cpu], 7 + cpu };
+		cpus_take_over(cpus, &online, &from);
+		assert_int_equal(cpus->lost, rows[i].lost);
+		cpus_note_drained(cpus, &to);
+		assert_int_equal(to.drained[0].event_id, 100);
+		if (!rows[i].lost)
+			assert_int_equal(to.drained[1].tail, 8);
+		/* The end of a recorder closes nothing that is kept. */
+		cpus_deinit(cpus);
+		assert_non_null(find_kept("tasks.0"));
+		assert_int_equal(cpus_init(cpus), 0);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -458,6 +626,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(hotplug, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(events_that_died, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(paused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(takes_over_what_is_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(task_records_go_on, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,11 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "daemon/source/ptclock.h"
 
@@ -112,11 +115,40 @@ static void a_long_log(void **state)
 	(void)ptclock_log_free(log);
 }
 
+/* Another process goes on with the samples, also after some were dropped to make room. */
+static void samples_outlive_a_process(void **state)
+{
+	struct ptclock_log *log, *next;
+	uint64_t tsc[3];
+	int fd;
+
+	(void)state;
+	assert_int_equal(ptclock_log_new(&log), 0);
+	for (uint64_t i = 1; i <= 2500; i++) {
+		ptclock_log_add(log, &(struct ptclock_sample){ 10 * i, 10 * i + 1, 10 * i + 2 });
+		if (i % 500 > 0)
+			continue;
+		fd = fcntl(ptclock_log_fd(log), F_DUPFD_CLOEXEC, 0);
+		assert_int_equal(ptclock_log_resume(fd, &next), 0);
+		(void)ptclock_log_free(log);
+		log = next;
+		assert_int_equal(print(log, 0, tsc), i <= 2048 ? i : i - 512);
+		assert_int_equal(tsc[2], 10 * i);
+	}
+	(void)ptclock_log_free(log);
+
+	fd = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ptclock_log_resume(fd, &log), -EBADMSG);
+	assert_int_equal(ptclock_log_resume(-1, &log), -EBADF);
+	(void)close(fd);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(conversion),
 		cmocka_unit_test(samples),
+		cmocka_unit_test(samples_outlive_a_process),
 		cmocka_unit_test(a_long_log),
 	};
 

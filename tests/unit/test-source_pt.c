@@ -20,6 +20,7 @@
 #include <x86intrin.h>
 
 #include "daemon/config/config.h"
+#include "daemon/keeper/link.h"
 #include "daemon/proc/cpulist.h"
 #include "daemon/proc/meminfo.h"
 #include "daemon/pt/cpu.h"
@@ -140,6 +141,35 @@ size_t cpu_tasks_size(struct cpu *cpu)
 	return 0;
 }
 
+void cpu_give_room(struct cpu *cpu)
+{
+	(void)cpu;
+}
+
+int cpu_adopt_sideband(struct cpu *cpu, const struct keepable *switches,
+		       const struct keepable *tasks)
+{
+	(void)cpu;
+	(void)switches;
+	(void)tasks;
+	return -EINVAL;
+}
+
+bool cpu_resume_tasks(struct cpu *cpu, uint64_t event_id, uint64_t tail)
+{
+	(void)cpu;
+	(void)event_id;
+	(void)tail;
+	return false;
+}
+
+int cpu_adopt_pt(struct cpu *cpu, const struct keepable *pt)
+{
+	(void)cpu;
+	(void)pt;
+	return -EINVAL;
+}
+
 size_t cpu_drain_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
 {
 	(void)cpu;
@@ -249,7 +279,7 @@ static void make(struct fixture *f)
 {
 	logged_begin();
 	f->source = NULL;
-	f->r = source_pt_new(&f->config, &f->source);
+	f->r = source_pt_new(&f->config, NULL, &f->source);
 	f->said = logged_end();
 }
 
