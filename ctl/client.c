@@ -3,19 +3,22 @@
 #include "ctl/client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "ctl/verb.h"
 #include "ptd/control.h"
 
-#define SECOND_US UINT64_C(1000000)
+#define SECOND_US         UINT64_C(1000000)
+#define RECONNECT_SECONDS 20u /* a service is started again after a second */
 
 static int unreachable(const char *path, int r)
 {
@@ -49,12 +52,12 @@ static int open_socket(const char *path)
 	return fd;
 }
 
-int client_connect(const char *socket, sd_bus **ret_bus)
+/* Takes the descriptor, or reports the error that it is. */
+static int start_bus(const char *socket, int fd, sd_bus **ret_bus)
 {
 	_cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
-	int fd, r;
+	int r;
 
-	fd = open_socket(socket);
 	if (fd < 0)
 		return unreachable(socket, fd);
 	r = sd_bus_new(&bus);
@@ -70,6 +73,43 @@ int client_connect(const char *socket, sd_bus **ret_bus)
 	if (r < 0)
 		return unreachable(socket, r);
 	*ret_bus = TAKE(bus);
+	return EXIT_OK;
+}
+
+int client_connect(const char *socket, sd_bus **ret_bus)
+{
+	return start_bus(socket, open_socket(socket), ret_bus);
+}
+
+static bool is_closed(sd_bus *bus)
+{
+	struct pollfd wanted = { .fd = sd_bus_get_fd(bus) };
+
+	return wanted.fd < 0 || (poll(&wanted, 1, 0) == 1 && wanted.revents != 0);
+}
+
+int client_reconnect(const char *socket, sd_bus **bus, bool *ret_is_other)
+{
+	sd_bus *other;
+	int fd, r;
+
+	*ret_is_other = false;
+	if (!is_closed(*bus))
+		return EXIT_OK;
+	fd = open_socket(socket);
+	if (fd == -ENOENT || fd == -ECONNREFUSED)
+		log_notice("ptd went away: waiting %u s for the next one", RECONNECT_SECONDS);
+	for (unsigned i = 0; i < RECONNECT_SECONDS * 10 && (fd == -ENOENT || fd == -ECONNREFUSED);
+	     i++) {
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+		fd = open_socket(socket);
+	}
+	r = start_bus(socket, fd, &other);
+	if (r != EXIT_OK)
+		return r;
+	(void)sd_bus_flush_close_unref(*bus);
+	*bus = other;
+	*ret_is_other = true;
 	return EXIT_OK;
 }
 
@@ -260,18 +300,22 @@ int client_snapshot(sd_bus *bus, const struct client_scope *scope, sd_bus_messag
 	return EXIT_OK;
 }
 
-int client_is_emulated(sd_bus *bus, bool *ret_emulated)
+int client_source(sd_bus *bus, struct client_source *ret_source)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	const char *source = "";
+	struct client_source source = {};
+	const char *name = "";
+	const struct client_field fields[] = { { "source", 's', &name },
+					       { "rings_since", 't', &source.rings_ns } };
 	int r;
 
 	r = client_call(bus, "GetStatus", &reply, "");
 	if (r != EXIT_OK)
 		return r;
-	r = client_read_fields(reply, &(struct client_field){ "source", 's', &source }, 1);
+	r = client_read_fields(reply, fields, ARRAY_LEN(fields));
 	if (r < 0)
 		return client_bad_reply("GetStatus", r);
-	*ret_emulated = strcmp(source, "emu") == 0;
+	source.is_emulated = strcmp(name, "emu") == 0;
+	*ret_source = source;
 	return EXIT_OK;
 }

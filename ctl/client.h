@@ -46,6 +46,15 @@ void client_snapshot_deinit(struct client_snapshot *snapshot);
  * EXIT_DENIED or EXIT_UNREACHABLE. */
 _must_check_ int client_connect(const char *socket, sd_bus **ret_bus);
 
+/*
+ * If ptd has ended since @bus was connected, connect to the next one, for which this waits some
+ * seconds.
+ *
+ * Return: EXIT_OK, and @ret_is_other says whether @bus is another connection now; EXIT_DENIED; or
+ *         EXIT_UNREACHABLE.
+ */
+_must_check_ int client_reconnect(const char *socket, sd_bus **bus, bool *ret_is_other);
+
 /* Call a method with arguments as for sd_bus_message_append(). @ret_reply is the caller's. Return:
  * EXIT_OK, EXIT_DENIED, EXIT_BUSY, EXIT_UNREACHABLE if ptd closed the connection, or
  * EXIT_FAILED. */
@@ -84,5 +93,11 @@ struct client_scope {
 _must_check_ int client_snapshot(sd_bus *bus, const struct client_scope *scope,
 				 sd_bus_message **ret_reply, struct client_snapshot *ret_snapshot);
 
-/* Ask whether the recorder uses the software source. Return: as client_call(). */
-_must_check_ int client_is_emulated(sd_bus *bus, bool *ret_emulated);
+/* What the recorder records from. */
+struct client_source {
+	bool is_emulated;
+	uint64_t rings_ns; /* on CLOCK_MONOTONIC: when its rings were made */
+};
+
+/* Ask for the recorder's source. Return: as client_call(). */
+_must_check_ int client_source(sd_bus *bus, struct client_source *ret_source);

@@ -236,11 +236,33 @@ static void join_command(char **command, char ret_text[static CLIENT_COMMAND_SIZ
 	printable_clean(ret_text, strlen(ret_text));
 }
 
+/* If another ptd runs now, see to it that what the program wrote is in its rings. Return: EXIT_OK,
+ * or an exit status. */
+static int find_recording(const struct context *context, const struct client_scope *scope,
+			  const char *name, sd_bus **bus)
+{
+	struct client_source source;
+	bool is_other;
+	int r;
+
+	r = client_reconnect(context->socket, bus, &is_other);
+	if (r != EXIT_OK || !is_other)
+		return r;
+	r = client_source(*bus, &source);
+	/* Hardware records the program even if the rings are new. */
+	if (r != EXIT_OK || !source.is_emulated || source.rings_ns <= scope->started_ns)
+		return r;
+	log_error("ptd was restarted while %s ran, and made its rings anew: the recording is lost "
+		  "(see KeepRings= in ptd.conf(5))",
+		  name);
+	return EXIT_FAILED;
+}
+
 static int record_program(const struct context *context, struct wish *wish, int *ret_status)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	struct client_scope scope = {};
-	bool emulated = false;
+	struct client_source source;
 	int r;
 
 	if (wish->output && (r = copyout_check(wish->output)) != EXIT_OK)
@@ -251,13 +273,15 @@ static int record_program(const struct context *context, struct wish *wish, int 
 	wish->trigger.scope = &scope;
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
-		r = client_is_emulated(bus, &emulated);
+		r = client_source(bus, &source);
 	if (r == EXIT_OK)
-		r = emulated ? record_emulated(bus, wish, &scope, ret_status)
-			     : record_native(wish, &scope, ret_status);
+		r = source.is_emulated ? record_emulated(bus, wish, &scope, ret_status)
+				       : record_native(wish, &scope, ret_status);
 	if (r != EXIT_OK || wish->trigger.n_conditions > 0)
 		return r;
-	r = save_snapshot(bus, &scope, wish->output, context->json);
+	r = find_recording(context, &scope, wish->command[0], &bus);
+	if (r == EXIT_OK)
+		r = save_snapshot(bus, &scope, wish->output, context->json);
 	if (r != EXIT_OK)
 		log_notice("%s ran, and ended with status %d", wish->command[0], *ret_status);
 	return r;

@@ -27,6 +27,7 @@
 #include "daemon/snapshot/kernelcode.h"
 #include "daemon/snapshotjob.h"
 #include "daemon/soft/source_emu.h"
+#include "daemon/source/kept.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
 #include "daemon/tasks/sideband.h"
@@ -79,6 +80,7 @@ static struct recorder_status get_status(void *userdata)
 		.n_cpus = cpus.n_online,
 		.cpus = cpus,
 		.recording = cpus.is_active,
+		.rings_ns = source->kept ? kept_draft(source->kept)->made_ns : 0,
 		.sideband_bytes = sideband.bytes,
 		.sideband_max = sideband.bytes_max,
 		.sideband_lost = sideband.lost,

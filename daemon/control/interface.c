@@ -35,6 +35,7 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if ((r = call_append_string(reply, "version", PTD_VERSION)) < 0 ||
 	    (r = call_append_string(reply, "source", s.source)) < 0 ||
 	    (r = sd_bus_message_append(reply, "{sv}", "recording", "b", s.recording)) < 0 ||
+	    (r = call_append_u64(reply, "rings_since", s.rings_ns)) < 0 ||
 	    (r = call_append_u32(reply, "cpus", s.n_cpus)) < 0 ||
 	    (r = call_append_u32(reply, "cpus_recording", s.cpus.n_recording)) < 0 ||
 	    (r = call_append_u32(reply, "cpus_offline", s.cpus.n_offline)) < 0 ||

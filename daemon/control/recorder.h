@@ -27,6 +27,8 @@ struct recorder_status {
 	uint32_t n_cpus;    /* to be recorded */
 	struct source_status cpus;
 	bool recording; /* something is being written to the rings */
+	uint64_t
+	    rings_ns; /* on CLOCK_MONOTONIC: when the rings were made; an earlier ptd may have */
 	uint64_t sideband_bytes, sideband_max, sideband_lost;
 	size_t n_objects;
 	unsigned n_pending; /* snapshots that are being written or wait */

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "util/vec.h"
 
 #define MAGIC 0x7470656bu /* "kept" */
@@ -81,6 +82,7 @@ int kept_new(struct kept **ret_kept)
 	fd = -1;
 	(*ret_kept)->header->magic = MAGIC;
 	(*ret_kept)->header->version = KEPT_VERSION;
+	(*ret_kept)->draft.made_ns = clock_ns(CLOCK_MONOTONIC);
 	return 0;
 }
 

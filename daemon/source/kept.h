@@ -54,6 +54,7 @@ struct kept_drained {
 };
 
 struct kept_state {
+	uint64_t made_ns; /* on CLOCK_MONOTONIC: when the rings were made */
 	struct kept_sideband sideband;
 
 	/* Of the software source. */

@@ -80,14 +80,21 @@ at_work tree
 touch "$T/enough"
 wait "$recording"
 [[ $(tail -1 "$T/tree.out") -ge 3 ]] || fail "little ran: $(cat "$T/tree.out" "$T/tree.err")"
-grep -q "ptd went away" "$T/tree.err" || fail "record did not say that ptd went away: $(cat "$T/tree.err")"
+grep -q "ptctl: snapshot .* of PT in " "$T/tree.err" || fail "record has no snapshot: $(cat "$T/tree.err")"
 check tree
 
-echo "--- what was changed is made anew"
+echo "--- what was changed is made anew, and who was being recorded is told"
+begin anew sh -c "until [ -e '$T/over' ]; do sleep 0.1; done"
+sleep 0.5
 sed -i 's/^AuxSize=.*/AuxSize=64M/' "$T/ptd.conf"
 end_ptd TERM
 launch_ptd
 n_said 7 || fail "it took over rings of another size"
+at_work anew
+touch "$T/over"
+wait "$recording" && status=0 || status=$?
+[[ $status == 125 ]] || fail "record: exit status $status, though the recording is lost"
+grep -q "made its rings anew: the recording is lost" "$T/anew.err" || fail "record: $(cat "$T/anew.err")"
 "$O/ptctl" snapshot -o "$T/none" >/dev/null 2>&1 || fail "snapshot"
 "$O/ptdecode" -f summary "$T/none" | grep -q "^Instructions: *0$" || fail "the new rings hold something"
 

@@ -71,6 +71,7 @@ static struct recorder_status status(void *userdata)
 		.sideband_max = 10,
 		.sideband_lost = 11,
 		.n_objects = 12,
+		.rings_ns = 9,
 		.n_pending = 13,
 		.n_taken = 14,
 		.n_failed = 15,
@@ -324,8 +325,9 @@ static void get_status(void **state)
 	put_snapshot(f, "A-2", "");
 	ask(f, "GetStatus", "");
 	(void)snprintf(expected, sizeof(expected),
-		       "\"source\":\"fake\",\"recording\":true,\"cpus\":4,\"cpus_recording\":1,"
-		       "\"cpus_offline\":2,\"cpus_busy\":3,\"cpus_failed\":5,\"paused\":true,"
+		       "\"source\":\"fake\",\"recording\":true,\"rings_since\":9,\"cpus\":4,"
+		       "\"cpus_recording\":1,\"cpus_offline\":2,\"cpus_busy\":3,\"cpus_failed\":5,"
+		       "\"paused\":true,"
 		       "\"aux_size\":6,\"switch_size\":7,\"sideband_bytes\":8,\"sideband_max\":10,"
 		       "\"sideband_lost\":11,\"objects\":12,\"snapshots\":2,\"pending\":13,"
 		       "\"snapshots_taken\":14,\"snapshots_failed\":15,\"snapshots_removed\":16,"
