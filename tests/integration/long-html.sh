@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The HTML report in Chromium: of a program whose calls are known, ten million of them, and of a small one. The page opens
-# in 3 s, fetches nothing, has no error, and shows what -f functions says. Screenshots are left in $SHOTS, if that is set.
+# The HTML report in Chromium: of a small program, of the demo, and of one whose calls are known, ten million of them. The
+# page opens in 3 s, fetches nothing, has no error, and shows what -f functions says. Screenshots are left in $SHOTS, if that is set.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64 python3 node chromium
 SHOTS=${SHOTS:-$T/shots}
@@ -56,6 +56,14 @@ record --timing ls ls -l /usr
 report ls
 browse ls malloc
 drop ls
+
+echo "--- the report of the demo"
+TMPDIR=$T tests/demo.sh "$O" >"$T/demo.out" 2>&1 || { tail -5 "$T/demo.out"; fail "the demo"; }
+mv "$T"/ptd-demo-* "$T/demo"
+mv "$T/demo/report.html" "$T/demo.html"
+"$O/ptdecode" -f functions:json -o "$T/demo.functions" "$T/demo/snapshot" || fail "functions of the demo"
+browse demo PyEval
+rm -r "$T/demo"
 
 for n in $((ROUNDS / 4)) $ROUNDS; do
 	record --timing rounds$n "$O/targets/rounds.c" $n

@@ -104,8 +104,8 @@ class Joiner:
 
 
 def is_switching(rows):
-    """Whether a thread has several stacks, or a stack several threads."""
-    return len({(row["tid"], row["stack"]) for row in rows}) > min(len({row[key] for row in rows}) for key in ("tid", "stack"))
+    """Whether a thread has several stacks."""
+    return len({(row["tid"], row["stack"]) for row in rows}) > len({row["tid"] for row in rows})
 
 
 def check_joined(rows, logs, name_of):
