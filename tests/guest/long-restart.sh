@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# ptd is killed KILLS times and its keeper as often, at random moments while the guest is recorded with true PT: some
+# of them while ptd takes the rings over. Each snapshot that is taken after thirteen kills reaches back beyond all of
+# them, and has what two processes did, instruction by instruction. SEED repeats the moments of a run.
+source "$(dirname "$0")/../integration/common.sh"
+set -o pipefail
+need qemu-system-x86_64 busybox cpio
+tests/guest/kernel.sh "$O" || exit
+
+KILLS=${KILLS-50}
+RANDOM=${SEED-$$}
+echo "SEED=${SEED-$$}"
+
+cat >"$T/what" <<'EOF'
+launch() {
+	ptd --config /root/ptd.conf --runtime-dir /run/ptd --state-dir /out/state 2>>/out/ptd.log &
+	ptd=$!
+}
+# The next keeper has the events of both CPUs, and the two files beside them.
+given_anew() {
+	[ "$(ls -l /proc/$(pidof ptd-keeper)/fd | grep -c "perf_event\|memfd")" = 8 ]
+}
+workers() {
+	cat /proc/$program/task/$program/children
+}
+# wait_quietly COMMAND...: while the programs stand still, so that they do not fill the rings.
+wait_quietly() {
+	kill -STOP $(workers)
+	wait_for "$@"
+	kill -CONT $(workers)
+}
+kill_ptd() { # FOR: and wait so long before the next one begins
+	kill -KILL $ptd
+	wait $ptd 2>/dev/null
+	sleep $1
+	launch
+}
+kill_keeper() {
+	kill -KILL $(pidof ptd-keeper)
+	wait_quietly given_anew
+}
+start_told AuxSize=128M SwitchSize=4M TaskSize=1M KeepRings=60
+wait_for given_anew
+echo 1 >$softpt/log
+guest.c >/out/pids &
+program=$!
+EOF
+cat >"$T/end" <<'EOF'
+kill -0 $program || fail "the programs have ended before the last kill"
+! log_has "cannot take over" || fail "it could not take the rings over"
+kill $(workers)
+wait $program || fail "the programs failed"
+echo 0 >$softpt/log
+rm -rf /out/whole
+ptctl snapshot -o /out/whole >/dev/null || fail "snapshot"
+stop
+rm -rf /out/state
+exit 0
+EOF
+
+# a_while: up to half a second
+a_while() {
+	printf '0.%03d' $((RANDOM % 500))
+}
+
+# plan: thirteen kills. Every other ptd is killed once more within half a second of its start.
+plan() {
+	local n
+	for n in {1..5}; do
+		echo "sleep $(a_while)"
+		if ((n % 2)); then
+			echo "kill_ptd $(a_while); sleep $(a_while); kill_ptd $(a_while); wait_quietly ptctl status"
+		else
+			echo "kill_ptd $(a_while); wait_quietly ptctl status"
+		fi
+		echo "wait_quietly given_anew; sleep $(a_while); kill_keeper"
+		ptds=$((ptds + 1 + n % 2)) keepers=$((keepers + 1))
+	done
+}
+
+ptds=0 keepers=0 equal=0
+while ((keepers < KILLS)); do
+	plan >"$T/plan"
+	cat tests/guest/recorder.sh "$T/what" "$T/plan" "$T/end" >"$T/script"
+	rm -rf "$T/log" "$T/out"
+	MEMORY=2048 tests/guest/boot.sh -l "$T/log" -o "$T/out" -t 400 "$T/script" "$O/ptd" "$O/ptd-keeper" "$O/ptctl" \
+		"$O/targets/guest.c" 2>"$T/err" || { cat "$T/plan" "$T/err" >&2; fail "the guest's script failed"; }
+	grep -q "[1-9][0-9]* odd\|[1-9][0-9]* without" "$T/err" && fail "the plugin could not follow the CPUs"
+	(cd "$T/out/whole" && sha256sum --quiet -c SHA256SUMS) || fail "sums"
+	pids=$(sed 's/:.*//; s/^/-p /' "$T/out/pids")
+	[[ $(wc -l <"$T/out/pids") = 2 ]] || fail "two processes should have printed: $(cat "$T/out/pids")"
+	"$O/tools/exact" $pids "$T/out/whole" "$T/log/1" >"$T/exact" ||
+		{ cat "$T/plan"; grep -v ^gap "$T/exact"; fail "it is not what ran"; }
+	echo "$ptds ptds, $keepers keepers killed: $(tail -1 "$T/exact")"
+done
