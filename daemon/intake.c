@@ -227,6 +227,8 @@ static void drain_code(struct intake *intake)
 					    : strerror(-r));
 		intake->said_no_code = true;
 	}
+	if (source->kept)
+		kept_draft(source->kept)->code_bytes = codestore_size(intake->code);
 }
 
 void intake_drain(struct intake *intake)

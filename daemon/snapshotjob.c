@@ -14,6 +14,7 @@
 #include "daemon/objects/objectstore.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/snapshot/snapshot.h"
+#include "daemon/source/kept.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/sideband.h"
 
@@ -78,6 +79,10 @@ int snapshotjob_gather(struct job *job)
 	self->known.code = intake_code(self->intake);
 	self->known.ring_bytes = source->ops->status(source).bytes_held;
 	self->known.sideband_lost = sideband_stats(sideband).lost;
+	if (source->kept) {
+		self->known.taken_over_ns = kept_draft(source->kept)->taken_over_ns;
+		self->known.code_lost_bytes = kept_draft(source->kept)->code_lost_bytes;
+	}
 	return 0;
 }
 

@@ -505,6 +505,10 @@ static void put_manifest(FILE *f, void *userdata)
 	scope_write_manifest(&q->scope, &w->ran, (int64_t)(w->moment.ns - w->moment.monotonic_ns),
 			     f);
 	fprintf(f, "sideband_lost=%" PRIu64 "\n", w->known.sideband_lost);
+	if (w->known.taken_over_ns > 0)
+		fprintf(f, "taken_over_ns=%" PRIu64 "\ncode_lost_bytes=%" PRIu64 "\n",
+			w->known.taken_over_ns + w->moment.ns - w->moment.monotonic_ns,
+			w->known.code_lost_bytes);
 	(void)fflush(w->notes_stream);
 	(void)fwrite(w->notes, 1, w->notes_size, f);
 	fprintf(f, PTD_MANIFEST_SIDEBAND_SINCE "=%" PRIu64 "\n", w->known.tasks->since_ns);

@@ -117,6 +117,9 @@ int kept_resume(int fd, struct kept **ret_kept)
 		return r;
 	k->fd = fd;
 	k->draft = k->header->states[atomic_load(&k->header->n_published) % 2];
+	k->draft.taken_over_ns = clock_ns(CLOCK_MONOTONIC);
+	k->draft.code_lost_bytes += k->draft.code_bytes;
+	k->draft.code_bytes = 0;
 	k->is_resumed = true;
 	*ret_kept = TAKE(k);
 	return 0;

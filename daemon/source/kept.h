@@ -22,7 +22,7 @@
 
 #include "base/base.h"
 
-#define KEPT_VERSION     2u
+#define KEPT_VERSION     3u
 #define KEPT_SLOT_SIZE   ((size_t)256 << 10)
 #define KEPT_WRITERS_MAX 64u
 #define KEPT_CPUS_MAX    1024u
@@ -54,7 +54,8 @@ struct kept_drained {
 };
 
 struct kept_state {
-	uint64_t made_ns; /* on CLOCK_MONOTONIC: when the rings were made */
+	uint64_t made_ns;       /* on CLOCK_MONOTONIC: when the rings were made */
+	uint64_t taken_over_ns; /* likewise: when a process took them over last; 0: none did */
 	struct kept_sideband sideband;
 
 	/* Of the software source. */
@@ -63,6 +64,9 @@ struct kept_state {
 	uint32_t n_writers;
 	uint32_t writers[KEPT_WRITERS_MAX];
 	bool timing; /* a program was asked to write MTC and CYC packets */
+	/* Bytes of code that was in no file: what this process has, and what those before it had,
+	 * which did not outlive them. */
+	uint64_t code_bytes, code_lost_bytes;
 
 	/* Of hardware. */
 	int64_t suspended_ns; /* that the machine had spent suspended when its rings were opened */
@@ -75,8 +79,8 @@ struct kept;
 _must_check_ int kept_new(struct kept **ret_kept);
 
 /* Go on with the state that another process published in the file @fd, which becomes the kept
- * state's. Return: 0; -EBADMSG if there is none, and @fd is still the caller's, or negative
- * errno. */
+ * state's. The draft says that it was taken over, and that the other process's code is lost.
+ * Return: 0; -EBADMSG if there is none, and @fd is still the caller's, or negative errno. */
 _must_check_ int kept_resume(int fd, struct kept **ret_kept);
 
 /* Free it; slots that were mapped stay mapped until they are freed. Return: NULL. */

@@ -51,6 +51,10 @@ check() {
 	echo "$1: $(tail -1 "$T/exact")"
 }
 
+manifest() { # SNAPSHOT KEY
+	sed -n "s/^$2=//p" "$T/$1/manifest"
+}
+
 echo "--- ptd is killed, and the keeper, while programs begin and end"
 start_ptd KeepRings=60
 [[ -S $T/run/keeper/socket && $(keeper_pid) ]] || fail "there is no keeper"
@@ -83,13 +87,23 @@ wait "$recording"
 grep -q "ptctl: snapshot .* of PT in " "$T/tree.err" || fail "record has no snapshot: $(cat "$T/tree.err")"
 check tree
 
+echo "--- the code that was in no file is lost with the ptd that had it, and the snapshot says so"
+mkdir "$T/jitted"
+"$O/ptctl" record -o "$T/before" -- "$O/targets/jit.c" "$T/jitted" >/dev/null 2>"$T/err" || fail "record: $(cat "$T/err")"
+end_ptd KILL
+launch_ptd
+n_said 8 || fail "it did not take the rings over from one that had code"
+"$O/ptctl" snapshot -o "$T/after" >/dev/null 2>"$T/err" || fail "snapshot: $(cat "$T/err")"
+[[ $(manifest after code_lost_bytes) -gt $(manifest before code_lost_bytes) ]] || fail "it does not say what was lost"
+[[ $(manifest after taken_over_ns) -gt $(manifest before taken_over_ns) ]] || fail "it does not say since when"
+
 echo "--- what was changed is made anew, and who was being recorded is told"
 begin anew sh -c "until [ -e '$T/over' ]; do sleep 0.1; done"
 sleep 0.5
 sed -i 's/^AuxSize=.*/AuxSize=64M/' "$T/ptd.conf"
 end_ptd TERM
 launch_ptd
-n_said 7 || fail "it took over rings of another size"
+n_said 8 || fail "it took over rings of another size"
 at_work anew
 touch "$T/over"
 wait "$recording" && status=0 || status=$?
@@ -106,7 +120,7 @@ end_ptd KILL
 until_ 10 "the keeper has ended" eval '! kill -0 '"$keeper"
 [[ ! -e $T/run/keeper/socket ]] || fail "it left its socket"
 launch_ptd
-n_said 7 || fail "it took over what was freed"
+n_said 8 || fail "it took over what was freed"
 sed -i 's/^KeepRings=1/KeepRings=0/' "$T/ptd.conf"
 "$O/ptctl" reload || fail "reload"
 until_ 10 "there is no keeper" eval '! keeper_pid'

@@ -56,6 +56,29 @@ static void only_what_is_published_is_found(void **state)
 	}
 }
 
+/* Processes that end before they publish a state change nothing. */
+static void code_does_not_outlive_its_process(void **state)
+{
+	_cleanup_(kept_freep) struct kept *kept = NULL;
+	_cleanup_(kept_freep) struct kept *second = NULL;
+	_cleanup_(kept_freep) struct kept *third = NULL;
+
+	(void)state;
+	assert_int_equal(kept_new(&kept), 0);
+	assert_int_equal(kept_draft(kept)->taken_over_ns, 0);
+	kept_draft(kept)->code_bytes = 100;
+	kept_publish(kept);
+	(void)kept_free(find(kept));
+	second = find(kept);
+	assert_true(kept_draft(second)->taken_over_ns >= kept_draft(kept)->made_ns);
+	assert_int_equal(kept_draft(second)->code_bytes, 0);
+	assert_int_equal(kept_draft(second)->code_lost_bytes, 100);
+	kept_draft(second)->code_bytes = 20;
+	kept_publish(second);
+	third = find(second);
+	assert_int_equal(kept_draft(third)->code_lost_bytes, 120);
+}
+
 static size_t file_blocks(const struct kept *kept)
 {
 	struct stat st;
@@ -181,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_what_is_published_is_found),
+		cmocka_unit_test(code_does_not_outlive_its_process),
 		cmocka_unit_test(freed_slots_wait_for_the_next_state),
 		cmocka_unit_test(slots_need_not_be_kept),
 		cmocka_unit_test(other_files_are_refused),

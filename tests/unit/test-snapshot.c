@@ -330,6 +330,19 @@ static char *manifest(const struct fixture *f)
 
 /* --- tests ----------------------------------------------------------------------------------- */
 
+static void an_earlier_recorder(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+
+	f->fake.moment.monotonic_ns = 4500;
+	f->known.taken_over_ns = 4000;
+	f->known.code_lost_bytes = 77;
+	assert_int_equal(take(f), 0);
+	text = manifest(f);
+	assert_has(text, "\ntaken_over_ns=4500\ncode_lost_bytes=77\n");
+}
+
 static void nothing_recorded(void **state)
 {
 	struct fixture *f = *state;
@@ -1246,6 +1259,7 @@ static void calls_that_fail(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(an_earlier_recorder, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nothing_recorded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(suspended_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(records_are_read_by_perf, set_up, tear_down),
