@@ -94,7 +94,7 @@ _ptctl() {
 			_ptctl_files -c -- "$cur"
 			return
 			;;
-		trigger:*) words='enter: return: signal: exit: exit:failure core oom' ;;
+		trigger:*) words='enter: return: longer: signal: exit: exit:failure core oom' ;;
 		info:* | rm:* | keep:*)
 			words="latest $("${COMP_WORDS[0]}" "${host[@]}" "${socket[@]}" list 2>/dev/null | awk 'NR > 1 { print $1 }')"
 			;;

@@ -305,7 +305,7 @@ static int add_condition(struct trigger_wish *trigger, const char *text)
 	}
 	kind = condition.kind;
 	condition_deinit(&condition);
-	if (kind == CONDITION_RETURN || kind == CONDITION_CORE || kind == CONDITION_OOM) {
+	if (kind != CONDITION_ENTER && kind != CONDITION_SIGNAL && kind != CONDITION_EXIT) {
 		log_error("record: \"%s\" is a condition for ptctl trigger only", text);
 		return -EINVAL;
 	}

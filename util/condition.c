@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "util/number.h"
+#include "util/timespan.h"
 
 static int parse_signal(const char *text, uint32_t *ret_signal)
 {
@@ -52,6 +53,35 @@ static int parse_function(const char *text, struct condition *condition)
 	return -ENOMEM;
 }
 
+/* Parse TIME:FUNCTION[,OTHER]@OBJECT. */
+static int parse_longer(const char *text, struct condition *condition)
+{
+	_cleanup_(freep) char *time = NULL;
+	const char *colon = strchr(text, ':');
+	char *comma;
+	int r;
+
+	time = colon ? strndup(text, (size_t)(colon - text)) : NULL;
+	if (!time)
+		return colon ? -ENOMEM : -EINVAL;
+	r = timespan_parse(time, &condition->limit_ns);
+	if (r < 0 || condition->limit_ns == 0)
+		return -EINVAL;
+	r = parse_function(colon + 1, condition);
+	comma = r == 0 ? strchr(condition->function, ',') : NULL;
+	if (!comma)
+		return r;
+	*comma = '\0';
+	condition->until = strdup(comma + 1);
+	r = condition->until ? 0 : -ENOMEM;
+	if (r == 0 && (!condition->function[0] || !condition->until[0] ||
+		       strcmp(condition->function, condition->until) == 0))
+		r = -EINVAL;
+	if (r < 0)
+		condition_deinit(condition);
+	return r;
+}
+
 int condition_parse(const char *text, struct condition *ret_condition)
 {
 	struct condition condition = {};
@@ -71,6 +101,9 @@ int condition_parse(const char *text, struct condition *ret_condition)
 	} else if (n == strlen("return") && strncmp(text, "return", n) == 0) {
 		condition.kind = CONDITION_RETURN;
 		r = parse_function(colon + 1, &condition);
+	} else if (n == strlen("longer") && strncmp(text, "longer", n) == 0) {
+		condition.kind = CONDITION_LONGER;
+		r = parse_longer(colon + 1, &condition);
 	} else if (n == strlen("signal") && strncmp(text, "signal", n) == 0) {
 		condition.kind = CONDITION_SIGNAL;
 		r = parse_signal(colon + 1, &condition.number);
@@ -87,5 +120,6 @@ void condition_deinit(struct condition *condition)
 {
 	free(condition->function);
 	free(condition->object);
+	free(condition->until);
 	*condition = (struct condition){};
 }

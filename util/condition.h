@@ -11,6 +11,11 @@
  *				table of an ELF file, OBJECT the path of that file, or the path's
  *				last part; without it, any file that the program maps
  *	return:FUNCTION@OBJECT	a thread returns from it
+ *	longer:TIME:FUNCTION@OBJECT
+ *				a thread has not returned from the function within the time, which
+ *				is a time span such as 20ms
+ *	longer:TIME:FUNCTION,OTHER@OBJECT
+ *				a thread that entered FUNCTION has not entered OTHER within the time
  *	signal:NAME		a thread takes the signal, whether a handler or the end of the
  *				process follows. NAME as SEGV, SIGSEGV or 11
  *	exit:STATUS		a process ends by exit() with that status; exit:failure is any
@@ -40,15 +45,18 @@ enum condition_kind {
 	CONDITION_SIGNAL,
 	CONDITION_EXIT,
 	CONDITION_RETURN,
+	CONDITION_LONGER,
 	CONDITION_CORE,
 	CONDITION_OOM,
 };
 
 struct condition {
 	enum condition_kind kind;
-	char *function;  /* of CONDITION_ENTER and CONDITION_RETURN */
-	char *object;    /* likewise; NULL: any */
-	uint32_t number; /* the signal or the status; CONDITION_ANY_STATUS: any but 0 */
+	char *function;    /* of CONDITION_ENTER, CONDITION_RETURN and CONDITION_LONGER */
+	char *object;      /* likewise; NULL: any */
+	char *until;       /* OTHER of CONDITION_LONGER; NULL: until the function returns */
+	uint64_t limit_ns; /* of CONDITION_LONGER */
+	uint32_t number;   /* the signal or the status; CONDITION_ANY_STATUS: any but 0 */
 };
 
 /* What a thread says when a condition holds: one packet. */

@@ -9,6 +9,9 @@
  * armed. They stay open until the probe is freed, since to close a uprobe takes the kernel a
  * while; its breakpoint costs programs about a microsecond a call meanwhile.
  *
+ * A thread that takes longer than a limit (passages.h) is found when the rings, which then have the
+ * beginning and the end of each passage, are read from time to time.
+ *
  * Sources: perf_event_open(2); Documentation/trace/uprobetracer.rst of the kernel.
  */
 
@@ -53,6 +56,10 @@ void probe_disarm(struct probe *probe);
 /* Return: how many descriptors the probe has, and each. One can be read when its event fired. */
 size_t probe_n(const struct probe *probe);
 int probe_fd(const struct probe *probe, size_t i);
+
+/* Return: how often, in ns, probe_take() is to be called, although no descriptor can be read; 0:
+ * never. */
+uint64_t probe_period(const struct probe *probe);
 
 /* Take what the events wrote since the last call. Return: whether one fired, and @ret_hit, the
  * first. When a ring is full, the kernel leaves later ones out. */

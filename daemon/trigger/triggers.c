@@ -28,7 +28,7 @@ struct trigger {
 	struct probe *probe; /* NULL: it could not be made, or is not needed any more */
 	char *error;         /* why not; NULL: nothing failed */
 	VEC(sd_event_source *) ios;
-	sd_event_source *timer; /* of the delay, then of the rest of the interval */
+	sd_event_source *timer; /* armed: of the period; then of the delay and the interval */
 	bool is_armed;
 	bool is_delayed; /* the timer is that of the delay */
 	struct probe_hit hit;
@@ -101,25 +101,39 @@ static void remove_trigger(struct triggers *triggers, size_t i)
 		(--triggers->list.n - i) * sizeof(*triggers->list.items));
 }
 
-static void arm(struct trigger *trigger)
+static void wait_for(struct trigger *trigger, uint64_t ns)
+{
+	(void)sd_event_source_set_time_relative(trigger->timer, ns / 1000);
+	(void)sd_event_source_set_enabled(trigger->timer, SD_EVENT_ONESHOT);
+}
+
+/* Have the probe looked at, if that does not say itself when to. */
+static void wait_for_period(struct trigger *trigger)
+{
+	if (probe_period(trigger->probe) > 0)
+		wait_for(trigger, probe_period(trigger->probe));
+}
+
+static int arm(struct trigger *trigger)
+{
+	const int r = probe_arm(trigger->probe);
+
+	trigger->is_armed = r == 0;
+	if (r == 0)
+		wait_for_period(trigger);
+	return r;
+}
+
+static void arm_again(struct trigger *trigger)
 {
 	struct probe_hit late;
 	int r;
 
 	/* What held on another CPU before that was disabled does not count. */
 	(void)probe_take(trigger->probe, &late);
-	r = probe_arm(trigger->probe);
-	trigger->is_armed = r == 0;
+	r = arm(trigger);
 	if (r < 0)
 		(void)message_set(&trigger->error, r, "cannot be armed: %s", strerror(-r));
-}
-
-static int on_time(sd_event_source *source, uint64_t usec, void *userdata);
-
-static void wait_for(struct trigger *trigger, uint64_t ns)
-{
-	(void)sd_event_source_set_time_relative(trigger->timer, ns / 1000);
-	(void)sd_event_source_set_enabled(trigger->timer, SD_EVENT_ONESHOT);
 }
 
 /* Take the snapshot. The trigger goes when it was the last that is wanted. */
@@ -144,30 +158,11 @@ static void take(struct trigger *trigger)
 	save_or_say(triggers);
 }
 
-static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+/* Look whether the condition held. */
+static void look(struct trigger *trigger)
 {
-	struct trigger *trigger = userdata;
-	const bool is_delayed = trigger->is_delayed;
-
-	(void)source;
-	(void)usec;
-	trigger->is_delayed = false;
-	if (is_delayed)
-		take(trigger);
-	else
-		arm(trigger);
-	return 0;
-}
-
-static int on_event(sd_event_source *source, int fd, uint32_t revents, void *userdata)
-{
-	struct trigger *trigger = userdata;
-
-	(void)source;
-	(void)fd;
-	(void)revents;
 	if (!probe_take(trigger->probe, &trigger->hit) || !trigger->is_armed)
-		return 0;
+		return;
 	probe_disarm(trigger->probe);
 	trigger->is_armed = false;
 	trigger->is_delayed = trigger->wish.delay_ns > 0;
@@ -175,6 +170,32 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
 		wait_for(trigger, trigger->wish.delay_ns);
 	else
 		take(trigger);
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct trigger *trigger = userdata;
+
+	(void)source;
+	(void)usec;
+	if (trigger->is_armed) {
+		wait_for_period(trigger);
+		look(trigger);
+	} else if (trigger->is_delayed) {
+		trigger->is_delayed = false;
+		take(trigger);
+	} else {
+		arm_again(trigger);
+	}
+	return 0;
+}
+
+static int on_event(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	(void)source;
+	(void)fd;
+	(void)revents;
+	look(userdata);
 	return 0;
 }
 
@@ -242,10 +263,7 @@ static int watch(struct trigger *trigger, const struct condition *condition, cha
 	}
 	if (r >= 0)
 		r = sd_event_source_set_enabled(trigger->timer, SD_EVENT_OFF);
-	if (r >= 0)
-		r = probe_arm(trigger->probe);
-	trigger->is_armed = r >= 0;
-	return r < 0 ? r : 0;
+	return r < 0 ? r : arm(trigger);
 }
 
 /* Make a trigger of @state. Return: 0; or negative errno and @reterr_message. */

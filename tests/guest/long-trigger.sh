@@ -12,7 +12,7 @@ program=$O/targets/when.c
 
 cat tests/guest/recorder.sh - >"$T/script" <<EOF
 mount -t tracefs none /sys/kernel/tracing
-start AuxSize=16M
+start_told AuxSize=16M
 one() { # NAME CONDITION MODE
 	ptctl trigger "\$2" || fail "trigger \$2"
 	$program often >/dev/null
@@ -30,6 +30,8 @@ one usr1 signal:USR1 usr1
 one exit exit:3 exit
 one enter enter:on_third@$program enter
 one return return:on_third@$program enter
+one longer longer:600ms:tarry@$program slow
+one between longer:600ms:tarry,after@$program slow
 stop
 exit 0
 EOF
@@ -53,3 +55,13 @@ held exit ' \(_exit\|__GI__exit\|exit\)'
 # The first instruction is a breakpoint by now, and the kernel has what stood there executed elsewhere.
 held enter ' on_third+'
 held return ' on_third+'
+# The thread sleeps in the function, and has not gone on.
+for name in longer between; do
+	held $name ' tarry+'
+	awk '!/^#/ { print $(NF - 1) }' "$T/$name.txt" | tac | grep -m1 -E '^(tarry|after)\+' | grep -q '^tarry+' ||
+		fail "$name: it went on"
+	late=$(awk -F= '$1 == "clock_ns" { c = $2 } $1 == "trigger_ns" { t = $2 } END { print int((c - t) / 1e6) }' \
+		"$T/out/$name/manifest")
+	echo "$name: the snapshot is $late ms after the limit"
+	[[ $late -ge 0 && $late -lt 600 ]] || fail "$name: $late ms after the limit"
+done

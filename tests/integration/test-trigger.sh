@@ -81,6 +81,31 @@ tid=$("$T/when" enter)
 [[ $(wait_hits 1) == "return:wanted@$T/when $tid" ]] || fail "return: $(cat "$T/hits"), not $tid"
 forget
 
+echo "--- what takes longer than it should, in the thread that needs so long, and nothing else"
+# longer CONDITION: holds in the thread that `when slow` names, when the limit is over
+longer() {
+	local tid got
+	"$ptctl" trigger "$1" >/dev/null || fail "$1"
+	"$T/when" often >/dev/null
+	tid=$("$T/when" slow)
+	got=$(wait_hits 1)
+	[[ $got == "$1 $tid" ]] || { cat "$T/ptd.log"; fail "$1: \"$got\", not thread \"$tid\""; }
+	[[ $("$ptctl" trigger | wc -l) == 1 ]] || fail "$1: still there"
+	forget
+	echo "$1: thread $tid"
+}
+longer "longer:600ms:tarry@$T/when"
+longer "longer:600ms:tarry,after@$T/when"
+longer "longer:1s:tarry@$T/when"
+for never in longer:5s:tarry longer:5s:tarry,after longer:3s:after longer:5s:wanted longer:5s:after,on_third; do
+	"$ptctl" trigger "$never@$T/when" >/dev/null || fail "$never"
+done
+"$T/when" slow >/dev/null
+"$T/when" often >/dev/null
+sleep 0.3
+[[ -z $(hits) ]] || fail "held, but should not: $(hits)"
+"$ptctl" trigger --remove $("$ptctl" --json trigger | grep -oE '"id":[0-9]+' | cut -d: -f2) || fail "removing them"
+
 echo "--- threads of one name only"
 "$ptctl" trigger --comm often "signal:SEGV" >/dev/null
 "$T/when" segv >/dev/null 2>&1
@@ -153,6 +178,8 @@ refused() { # TEXT ARGUMENT...
 refused 'is no condition' nonsense
 refused 'which file has it?' enter:main
 refused 'which file has it?' enter:main@relative
+refused 'which file has it?' longer:1s:main
+refused 'has no function called nowhere' "longer:1s:main,nowhere@$T/gone"
 refused 'No such file' "enter:main@$T/absent"
 refused 'cannot look for functions in it' "enter:main@$T/ptd.log"
 refused 'has no function called nowhere' "enter:nowhere@$T/gone"

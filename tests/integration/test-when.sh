@@ -131,7 +131,7 @@ for bad in '' enter enter: enter:@libc enter:f@ 'enter:a+b' signal: signal:SEG s
 	exit: exit:256 exit:-1 exit:x leave:main; do
 	refused "\"$bad\" is no condition" --when "$bad"
 done
-for other in return:f core oom; do
+for other in return:f longer:1s:f core oom; do
 	refused "\"$other\" is a condition for ptctl trigger only" --when $other
 done
 refused '--count is for --when' --count 2

@@ -8,6 +8,9 @@
  *	usr1	a thread takes SIGUSR1, whose handler returns
  *	segv	a thread takes SIGSEGV, which ends the process
  *	exit	a process executes this program, which ends with status 3
+ *	slow	the third of four threads needs 1.2 s for the third call of tarry() and until it
+ *		enters after(); the others need no time. A process that needs as long in tarry(),
+ *		but ends meanwhile, comes first
  *	wait	waits for a line on standard input, then as enter
  */
 
@@ -36,6 +39,23 @@ NOINLINE void wanted(int n)
 NOINLINE void on_third(int n)
 {
 	sum -= n;
+}
+
+NOINLINE void tarry(int ms);
+NOINLINE void after(int n);
+NOINLINE void tarry(int ms)
+{
+	/* Calls of itself are part of it. */
+	if (ms == 1)
+		tarry(0);
+	if (ms > 0)
+		(void)usleep((useconds_t)ms * 1000);
+	sum += ms;
+}
+
+NOINLINE void after(int n)
+{
+	sum += n;
 }
 
 static NOINLINE void work(void)
@@ -68,14 +88,37 @@ static void *run_thread(void *number)
 	return NULL;
 }
 
-static void enter(void)
+static void *run_slowly(void *number)
+{
+	for (int i = 0; i < 5; i++) {
+		if (*(int *)number == 2 && i == 2)
+			say_self();
+		tarry(*(int *)number == 2 && i == 2 ? 1200 : 1);
+		after(1);
+	}
+	return NULL;
+}
+
+static void end_meanwhile(void)
+{
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)ualarm(20000, 0);
+		tarry(1200);
+		_exit(0);
+	}
+	(void)waitpid(pid, NULL, 0);
+}
+
+static void run_threads(void *(*run)(void *))
 {
 	static int numbers[] = { 0, 1, 2, 3 };
 	pthread_t threads[4];
 
 	(void)pthread_barrier_init(&barrier, NULL, 4);
 	for (int i = 0; i < 4; i++)
-		if (pthread_create(&threads[i], NULL, run_thread, &numbers[i]) != 0)
+		if (pthread_create(&threads[i], NULL, run, &numbers[i]) != 0)
 			exit(1);
 	for (int i = 0; i < 4; i++)
 		(void)pthread_join(threads[i], NULL);
@@ -106,7 +149,12 @@ int main(int argc, char **argv)
 	if (strcmp(mode, "end") == 0)
 		return 3;
 	if (strcmp(mode, "enter") == 0 || (strcmp(mode, "wait") == 0 && getchar() != EOF)) {
-		enter();
+		run_threads(run_thread);
+		return 0;
+	}
+	if (strcmp(mode, "slow") == 0) {
+		end_meanwhile();
+		run_threads(run_slowly);
 		return 0;
 	}
 	say_self();

@@ -21,6 +21,7 @@
 #include "ctl/trigger.h"
 #include "ctl/verb.h"
 #include "daemon/emu/tripwire.h"
+#include "tests/lib/failing.h"
 #include "util/condition.h"
 
 static void parses(void **state)
@@ -60,13 +61,60 @@ static void parses(void **state)
 	}
 }
 
+static void parses_longer(void **state)
+{
+	struct condition c;
+
+	(void)state;
+	assert_int_equal(condition_parse("longer:20ms:f@/usr/bin/x", &c), 0);
+	assert_int_equal(c.kind, CONDITION_LONGER);
+	assert_int_equal(c.limit_ns, 20000000);
+	assert_string_equal(c.function, "f");
+	assert_null(c.until);
+	assert_string_equal(c.object, "/usr/bin/x");
+	condition_deinit(&c);
+	assert_int_equal(condition_parse("longer:1.5:f,g@/usr/bin/x", &c), 0);
+	assert_int_equal(c.limit_ns, 1500000000);
+	assert_string_equal(c.function, "f");
+	assert_string_equal(c.until, "g");
+	condition_deinit(&c);
+}
+
 static void refuses(void **state)
 {
 	static const char *const rows[] = {
-		"",           ":",          "main",       "enter",    "enter:",     "enter:@x",
-		"enter:f@",   "oom:",       "return:",    "signal:",  "signal:SEG", "signal:0",
-		"signal:65",  "signal:-1",  "exit:",      "exit:256", "exit:1x",    "exit:fail",
-		"leave:main", "Enter:main", "enter main",
+		"",
+		":",
+		"main",
+		"enter",
+		"enter:",
+		"enter:@x",
+		"enter:f@",
+		"oom:",
+		"return:",
+		"signal:",
+		"signal:SEG",
+		"signal:0",
+		"signal:65",
+		"signal:-1",
+		"exit:",
+		"exit:256",
+		"exit:1x",
+		"exit:fail",
+		"leave:main",
+		"Enter:main",
+		"enter main",
+		"longer:",
+		"longer:1s",
+		"longer:1s:",
+		"longer:f@x",
+		"longer:0:f@x",
+		"longer:1x:f@x",
+		"longer:1s:f,@x",
+		"longer:1s:,g@x",
+		"longer:1s:f,f@x",
+		"longer:1s:f@",
+		"longer::f@x",
 	};
 	static char longest[CONDITION_TEXT_MAX + sizeof("enter:")];
 	struct condition c;
@@ -92,6 +140,28 @@ static uint32_t holds(const char *text, enum condition_kind kind, uint32_t numbe
 	for (size_t i = 0; i < tripwire.n_conditions; i++)
 		condition_deinit(&tripwire.conditions[i]);
 	return r;
+}
+
+static int parse(void *userdata)
+{
+	return condition_parse("longer:1s:f,g@/x", userdata);
+}
+
+static void check(void *userdata)
+{
+	struct condition *c = userdata;
+
+	assert_string_equal(c->function, "f");
+	assert_string_equal(c->until, "g");
+	condition_deinit(c);
+}
+
+static void lacks_memory(void **state)
+{
+	struct condition c;
+
+	(void)state;
+	failing_each(parse, check, &c);
 }
 
 static void hold(void **state)
@@ -203,8 +273,10 @@ static void learns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parses),   cmocka_unit_test(refuses), cmocka_unit_test(hold),
-		cmocka_unit_test(too_many), cmocka_unit_test(answers), cmocka_unit_test(learns),
+		cmocka_unit_test(parses),       cmocka_unit_test(parses_longer),
+		cmocka_unit_test(lacks_memory), cmocka_unit_test(refuses),
+		cmocka_unit_test(hold),         cmocka_unit_test(too_many),
+		cmocka_unit_test(answers),      cmocka_unit_test(learns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
