@@ -68,12 +68,12 @@ _ptctl() {
 		_ptctl_files -f -- "$cur"
 		return
 		;;
-	record:-o | record:--output | snapshot:-o | snapshot:--output)
+	record:-o | record:--output | snapshot:-o | snapshot:--output | info:--journal)
 		_ptctl_files -d -- "$cur"
 		return
 		;;
 	snapshot:--pid) words=$(cd /proc && printf '%s ' [0-9]*) ;;
-	snapshot:--cpu | snapshot:--trigger | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay) return ;;
+	snapshot:--cpu | snapshot:--trigger | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay | info:--last) return ;;
 	record:--when) words='enter: signal: exit: exit:failure' ;;
 	*)
 		case $verb in
@@ -83,7 +83,7 @@ _ptctl() {
 		record) words='-o --output --timing --when --count -h --help --' ;;
 		snapshot) words='-o --output --pid --cpu --trigger --json -h --help' ;;
 		trigger) words='--comm --count --interval --delay --remove --json -h --help' ;;
-		info) words='--json -h --help' ;;
+		info) words='--core --last --journal --json -h --help' ;;
 		keep) words='--release -h --help' ;;
 		*) words='-h --help' ;;
 		esac

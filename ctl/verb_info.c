@@ -4,17 +4,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/printable.h"
 #include "ctl/client.h"
+#include "ctl/crash.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
 #include "ptd/snapshot.h"
+#include "util/number.h"
 
 #define LINE_SIZE_MAX 8192
+
+/* How many instructions of a thread that crashed are shown. */
+#define LAST_DEFAULT 20
 
 /* Print the manifest @f, one line for each key or as a JSON object. Return: 0, or negative
  * errno. */
@@ -47,20 +54,16 @@ static int print_info(FILE *f, bool json)
 	return ferror(f) ? -EIO : 0;
 }
 
-int verb_info(const struct context *context, int argc, char **argv)
+static int show_manifest(const struct context *context, const char *id)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	FILE *f;
 	int dir, fd, r;
 
-	if (argc != 2) {
-		log_error("info: which snapshot? ptctl info ID; `ptctl list` has the ids");
-		return EXIT_USAGE;
-	}
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
-		r = client_call(bus, "OpenSnapshot", &reply, "s", argv[1]);
+		r = client_call(bus, "OpenSnapshot", &reply, "s", id);
 	if (r != EXIT_OK)
 		return r;
 	r = sd_bus_message_read(reply, "h", &dir); /* borrowed from the message */
@@ -70,7 +73,7 @@ int verb_info(const struct context *context, int argc, char **argv)
 	fd = openat(dir, PTD_SNAPSHOT_MANIFEST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	f = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!f) {
-		log_error("snapshot %s: cannot read its manifest: %m", argv[1]);
+		log_error("snapshot %s: cannot read its manifest: %m", id);
 		(void)fd_close(fd);
 		return EXIT_FAILED;
 	}
@@ -78,8 +81,79 @@ int verb_info(const struct context *context, int argc, char **argv)
 	(void)fclose(f);
 	if (r < 0) {
 		errno = -r;
-		log_error("snapshot %s: cannot make sense of its manifest: %m", argv[1]);
+		log_error("snapshot %s: cannot make sense of its manifest: %m", id);
 		return EXIT_FAILED;
 	}
 	return EXIT_OK;
+}
+
+static int parse_last(const char *text, uint32_t *ret_n)
+{
+	uint64_t n;
+
+	if (number_parse(text, UINT32_MAX, &n) < 0 || n == 0) {
+		log_error("info: \"%s\" is no number of instructions", text);
+		return -EINVAL;
+	}
+	*ret_n = (uint32_t)n;
+	return 0;
+}
+
+/* What the command line asks for. */
+struct wish {
+	bool core;
+	bool has_core_options;
+	struct crash_wish crash;
+};
+
+/* Return: index of the first argument that is no option, or -EINVAL. */
+static int parse_wish(int argc, char **argv, struct wish *wish)
+{
+	enum { CORE = 256, LAST, JOURNAL };
+	static const struct option options[] = {
+		{ "core", no_argument, NULL, CORE },
+		{ "last", required_argument, NULL, LAST },
+		{ "journal", required_argument, NULL, JOURNAL },
+		{},
+	};
+	int option, r = 0;
+
+	optind = 0; /* start over: main() has parsed options of its own */
+	while (r == 0 && (option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		wish->has_core_options = wish->has_core_options || option != CORE;
+		switch (option) {
+		case CORE:
+			wish->core = true;
+			break;
+		case LAST:
+			r = parse_last(optarg, &wish->crash.n_last);
+			break;
+		case JOURNAL:
+			wish->crash.journal = optarg;
+			break;
+		default:
+			log_error("info: see ptctl info --help");
+			r = -EINVAL;
+		}
+	}
+	return r < 0 ? r : optind;
+}
+
+int verb_info(const struct context *context, int argc, char **argv)
+{
+	struct wish wish = { .crash.n_last = LAST_DEFAULT };
+	const int first = parse_wish(argc, argv, &wish);
+
+	if (first < 0)
+		return EXIT_USAGE;
+	if (wish.core && argc - first <= 1) {
+		wish.crash.match = argv[first];
+		return crash_show(context, &wish.crash);
+	}
+	if (wish.core || wish.has_core_options || argc - first != 1) {
+		log_error("info: which snapshot? ptctl info ID; `ptctl list` has the ids. "
+			  "Or of which core dump? See ptctl info --help");
+		return EXIT_USAGE;
+	}
+	return show_manifest(context, argv[first]);
 }

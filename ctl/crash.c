@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/crash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/printable.h"
+#include "ctl/client.h"
+#include "ctl/coredump.h"
+#include "ctl/program.h"
+#include "ctl/run.h"
+#include "ctl/show.h"
+#include "ctl/verb.h"
+#include "ptd/snapshot.h"
+#include "util/condition.h"
+#include "util/number.h"
+#include "util/snapid.h"
+#include "util/vec.h"
+
+#define DECODER       "ptdecode"
+#define LINE_SIZE_MAX 8192
+
+/* Manifests to read, at most. */
+#define LOOKED_AT_MAX 64
+
+/* A snapshot that may have the process. */
+struct candidate {
+	char id[SNAPID_SIZE];
+	int dir_fd;
+	bool is_triggered; /* taken because the process crashed */
+	uint32_t tid;      /* in which thread that held; 0: not known */
+};
+
+static void candidate_deinit(struct candidate *candidate)
+{
+	candidate->dir_fd = fd_close(candidate->dir_fd);
+}
+
+/* --- the snapshot ----------------------------------------------------------------------------- */
+
+/* What the manifest says of the process. */
+struct verdict {
+	const struct coredump *coredump;
+	bool is_limited, is_in_scope, is_command, is_crash;
+	uint32_t trigger_tid;
+};
+
+/* Return: whether the number @pid is in the list of numbers with commas between them. */
+static bool has_pid(char *list, uint32_t pid)
+{
+	char *one;
+	uint64_t n;
+
+	while ((one = strsep(&list, ",")))
+		if (number_parse(one, UINT32_MAX, &n) == 0 && n == pid)
+			return true;
+	return false;
+}
+
+/* Return: whether the condition @text holds when the signal @number kills a process. */
+static bool is_crash(const char *text, int number)
+{
+	struct condition condition;
+	bool holds;
+
+	if (condition_parse(text, &condition) < 0)
+		return false;
+	holds = condition.kind == CONDITION_CORE ||
+		(condition.kind == CONDITION_SIGNAL &&
+		 (number == 0 || condition.number == (uint32_t)number));
+	condition_deinit(&condition);
+	return holds;
+}
+
+static void judge_line(struct verdict *verdict, const char *key, char *value)
+{
+	const uint32_t pid = verdict->coredump->pid;
+	uint64_t n;
+
+	if (strcmp(key, "scope_pid") == 0 || strcmp(key, "scope_pids") == 0) {
+		verdict->is_limited = true;
+		verdict->is_in_scope = verdict->is_in_scope || has_pid(value, pid);
+	} else if (strcmp(key, "command_pid") == 0) {
+		verdict->is_command = has_pid(value, pid);
+	} else if (strcmp(key, "trigger") == 0) {
+		verdict->is_crash = is_crash(value, verdict->coredump->signal_number);
+	} else if (strcmp(key, "trigger_tid") == 0 && number_parse(value, UINT32_MAX, &n) == 0) {
+		verdict->trigger_tid = (uint32_t)n;
+	}
+}
+
+/* Read the manifest in the directory @dir_fd. Return: 0, or negative errno. */
+static int judge(int dir_fd, struct verdict *verdict)
+{
+	const int fd =
+	    openat(dir_fd, PTD_SNAPSHOT_MANIFEST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	char line[LINE_SIZE_MAX];
+	int r;
+
+	if (!f) {
+		r = -errno;
+		(void)fd_close(fd);
+		return r;
+	}
+	while (fgets(line, sizeof(line), f)) {
+		char *value = strchr(line, '=');
+
+		if (!value)
+			continue;
+		*value++ = 0;
+		value[strcspn(value, "\n")] = 0;
+		judge_line(verdict, line, value);
+	}
+	r = ferror(f) ? -EIO : 0;
+	(void)fclose(f);
+	return r;
+}
+
+/* Open the snapshot @id. Return: an exit status, and @ret_fd, which is the caller's. */
+static int open_snapshot(sd_bus *bus, const char *id, int *ret_fd)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int fd, r;
+
+	r = client_call(bus, "OpenSnapshot", &reply, "s", id);
+	if (r != EXIT_OK)
+		return r;
+	r = sd_bus_message_read(reply, "h", &fd); /* borrowed from the message */
+	if (r < 0)
+		return client_bad_reply("OpenSnapshot", r);
+	/* The decoder inherits it. */
+	*ret_fd = fcntl(fd, F_DUPFD, 3);
+	if (*ret_fd < 0) {
+		log_error("cannot open snapshot %s: %m", id);
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
+/* Look whether the snapshot @id fits the crash better than @best. Return: an exit status. */
+static int consider(sd_bus *bus, const char *id, const struct coredump *coredump,
+		    struct candidate *best)
+{
+	struct verdict verdict = { .coredump = coredump };
+	struct candidate candidate = { .dir_fd = -1 };
+	int r;
+
+	r = open_snapshot(bus, id, &candidate.dir_fd);
+	/* It was removed meanwhile. */
+	if (r != EXIT_OK)
+		return r == EXIT_NO_SNAPSHOT ? EXIT_OK : r;
+	r = judge(candidate.dir_fd, &verdict);
+	candidate.is_triggered = verdict.is_command && verdict.is_crash;
+	candidate.tid = candidate.is_triggered ? verdict.trigger_tid : 0;
+	(void)snprintf(candidate.id, sizeof(candidate.id), "%s", id);
+	/* The first one after the crash is the one whose rings reach back furthest. One of the same
+	 * second may have been taken before the crash. */
+	if (r < 0 || (verdict.is_limited && !verdict.is_in_scope) ||
+	    (!candidate.is_triggered && best->dir_fd >= 0 &&
+	     snapid_time(best->id) > coredump->time)) {
+		candidate_deinit(&candidate);
+		return EXIT_OK;
+	}
+	candidate_deinit(best);
+	*best = candidate;
+	return EXIT_OK;
+}
+
+/* Read the id of the next snapshot of the list. Return: whether there is one, or negative errno. */
+static int next_id(sd_bus_message *list, const char **ret_id)
+{
+	const struct client_field fields[] = { { "id", 's', ret_id } };
+	int r;
+
+	r = sd_bus_message_at_end(list, false);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	*ret_id = "";
+	r = client_read_fields(list, fields, ARRAY_LEN(fields));
+	return r < 0 ? r : 1;
+}
+
+/* Find the snapshot of the crash. Return: an exit status; @ret_best has no directory if there is
+ * none. */
+static int find_snapshot(sd_bus *bus, const struct coredump *coredump, struct candidate *ret_best)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *list = NULL;
+	const char *id;
+	unsigned n = 0;
+	int r, more;
+
+	r = client_call(bus, "ListSnapshots", &list, "");
+	if (r != EXIT_OK)
+		return r;
+	more = sd_bus_message_enter_container(list, 'a', "a{sv}");
+	while (more >= 0 && (more = next_id(list, &id)) > 0) {
+		if (snapid_time(id) < coredump->time || n == LOOKED_AT_MAX)
+			continue;
+		n++;
+		r = consider(bus, id, coredump, ret_best);
+		if (r != EXIT_OK || ret_best->is_triggered)
+			return r;
+	}
+	return more < 0 ? client_bad_reply("ListSnapshots", more) : EXIT_OK;
+}
+
+/* --- what is printed -------------------------------------------------------------------------- */
+
+struct printer {
+	bool json;
+	const char *between;
+};
+
+static void print_text(struct printer *printer, const char *key, const char *value)
+{
+	_cleanup_(freep) char *copy = NULL;
+
+	if (!value)
+		return;
+	if (printer->json) {
+		fputs(printer->between, stdout);
+		show_json_string(stdout, key);
+		putchar(':');
+		show_json_string(stdout, value);
+		printer->between = ",";
+		return;
+	}
+	copy = strdup(value);
+	if (copy)
+		printable_clean(copy, strlen(copy));
+	printf("%26s: %s\n", key, copy ? copy : "?");
+}
+
+static void print_number(struct printer *printer, const char *key, uint32_t n)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu32, n);
+	print_text(printer, key, n > 0 ? text : NULL);
+}
+
+static void print_crash(const struct coredump *coredump, const struct candidate *snapshot,
+			uint32_t tid, bool json)
+{
+	struct printer printer = { .json = json, .between = "{" };
+	const time_t at = (time_t)coredump->time;
+	char text[64] = "?";
+	struct tm tm;
+
+	if (gmtime_r(&at, &tm))
+		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	print_text(&printer, "time", text);
+	print_number(&printer, "pid", coredump->pid);
+	print_number(&printer, "tid", tid);
+	print_text(&printer, "comm", coredump->comm);
+	print_text(&printer, "exe", coredump->exe);
+	print_text(&printer, "signal", coredump->signal);
+	print_text(&printer, "core", coredump->core_file);
+	print_text(&printer, "snapshot", snapshot->dir_fd >= 0 ? snapshot->id : NULL);
+	if (json)
+		puts("}");
+}
+
+/* Get the path of the decoder, which is installed beside ptctl. Return: 0, or negative errno. */
+static int find_decoder(char **ret_path)
+{
+	char self[PATH_MAX];
+	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	_cleanup_(freep) char *path = NULL;
+	char *slash;
+
+	if (n < 0)
+		return -errno;
+	self[n] = 0;
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = 0;
+	if (asprintf(&path, "%s/" DECODER, self) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	if (access(path, X_OK) < 0)
+		return program_find(DECODER, ret_path);
+	*ret_path = TAKE(path);
+	return 0;
+}
+
+/* Show the last instructions of the thread @tid, or if it is 0, of each thread of the process. */
+static int show_instructions(const struct candidate *snapshot, uint32_t pid, uint32_t tid,
+			     uint32_t n_last)
+{
+	_cleanup_(freep) char *path = NULL;
+	char who[16], last[16], directory[32];
+	char *argv[] = { (char[]){ DECODER },
+			 tid ? (char[]){ "--tid" } : (char[]){ "--pid" },
+			 who,
+			 (char[]){ "--last" },
+			 last,
+			 directory,
+			 NULL };
+	int status = 0, r;
+	pid_t child;
+
+	(void)snprintf(who, sizeof(who), "%" PRIu32, tid ? tid : pid);
+	(void)snprintf(last, sizeof(last), "%" PRIu32, n_last);
+	(void)snprintf(directory, sizeof(directory), "/proc/self/fd/%d", snapshot->dir_fd);
+	(void)fflush(stdout);
+	r = find_decoder(&path);
+	if (r == 0)
+		r = run_native(path, argv, &child, &status);
+	if (r < 0) {
+		errno = -r;
+		log_error("cannot run " DECODER ", which shows the instructions: %m");
+		return EXIT_FAILED;
+	}
+	return status == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+static int show_found(const struct context *context, const struct crash_wish *wish,
+		      const struct coredump *coredump, const struct candidate *snapshot)
+{
+	const uint32_t tid = coredump->tid ? coredump->tid : snapshot->tid;
+
+	print_crash(coredump, snapshot, tid, context->json);
+	if (snapshot->dir_fd < 0) {
+		log_error("no snapshot has process %" PRIu32 ", which crashed", coredump->pid);
+		return EXIT_NO_SNAPSHOT;
+	}
+	if (context->json)
+		return EXIT_OK;
+	if (tid == 0)
+		log_notice("which thread crashed is not known: showing all of the process");
+	putchar('\n');
+	return show_instructions(snapshot, coredump->pid, tid, wish->n_last);
+}
+
+int crash_show(const struct context *context, const struct crash_wish *wish)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	struct candidate best = { .dir_fd = -1 };
+	struct coredump coredump;
+	int r;
+
+	r = coredump_init(&coredump, wish->journal, wish->match);
+	if (r == -ENODATA) {
+		log_error("the journal has no core dump%s%s that you may see",
+			  wish->match ? " of " : "", wish->match ? wish->match : "");
+		return EXIT_FAILED;
+	}
+	if (r < 0) {
+		errno = -r;
+		log_error("cannot read core dumps from the journal: %m");
+		return EXIT_FAILED;
+	}
+	r = client_connect(context->socket, &bus);
+	if (r == EXIT_OK)
+		r = find_snapshot(bus, &coredump, &best);
+	if (r == EXIT_OK)
+		r = show_found(context, wish, &coredump, &best);
+	candidate_deinit(&best);
+	coredump_deinit(&coredump);
+	return r;
+}
