@@ -24,7 +24,7 @@ LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL 
 # --- what is built from what -----------------------------------------------------------------
 
 DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol calls sink sink/answer sink/export sink/html sink/memtrace memtrace calllog check
-DAEMON_FOLDERS  = proc config keeper source tasks pt soft spool objects snapshot trigger control
+DAEMON_FOLDERS  = proc share config keeper source tasks pt soft spool objects snapshot trigger control
 LIBCOMMON := $(wildcard util/*.c record/*.c)
 LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(DECODER_FOLDERS:%=decoder/%/*.c))
 LIBFILTER := $(filter-out decoder/dlfilter/dlfilter.c,$(wildcard decoder/dlfilter/*.c))

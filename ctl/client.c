@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "ctl/verb.h"
 #include "ptd/control.h"
+#include "util/vec.h"
 
 #define SECOND_US         UINT64_C(1000000)
 #define RECONNECT_SECONDS 20u /* a service is started again after a second */
@@ -244,6 +245,61 @@ int client_read_fields(sd_bus_message *message, const struct client_field *field
 	if (r >= 0)
 		r = sd_bus_message_exit_container(message);
 	return r < 0 ? r : 0;
+}
+
+struct refused_list {
+	VEC(struct client_refused) vec;
+};
+
+/* Read the value of "refused". */
+static int read_refused(sd_bus_message *message, struct refused_list *list)
+{
+	int r;
+
+	if ((r = sd_bus_message_enter_container(message, 'v', "aa{sv}")) < 0 ||
+	    (r = sd_bus_message_enter_container(message, 'a', "a{sv}")) < 0)
+		return r;
+	while ((r = sd_bus_message_at_end(message, false)) == 0) {
+		struct client_refused refused = { .what = "?" };
+		const struct client_field fields[] = { { "what", 's', &refused.what },
+						       { "uid", 'u', &refused.uid },
+						       { "times", 't', &refused.times } };
+
+		r = client_read_fields(message, fields, ARRAY_LEN(fields));
+		if (r == 0)
+			r = vec_push(&list->vec, refused);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0 || (r = sd_bus_message_exit_container(message)) < 0)
+		return r;
+	return sd_bus_message_exit_container(message);
+}
+
+int client_read_refused(sd_bus_message *message, struct client_refused **ret_list, size_t *ret_n)
+{
+	struct refused_list list = {};
+	const char *key;
+	int r;
+
+	r = sd_bus_message_rewind(message, true);
+	if (r >= 0)
+		r = sd_bus_message_enter_container(message, 'a', "{sv}");
+	while (r >= 0 && (r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
+		r = sd_bus_message_read(message, "s", &key);
+		if (r >= 0)
+			r = strcmp(key, "refused") == 0 ? read_refused(message, &list)
+							: sd_bus_message_skip(message, "v");
+		if (r >= 0)
+			r = sd_bus_message_exit_container(message);
+	}
+	if (r < 0) {
+		vec_deinit(&list.vec);
+		return r;
+	}
+	*ret_list = list.vec.items;
+	*ret_n = list.vec.n;
+	return 0;
 }
 
 void client_snapshot_deinit(struct client_snapshot *snapshot)

@@ -66,6 +66,19 @@ _must_check_ int client_call(sd_bus *bus, const char *method, sd_bus_message **r
 _must_check_ int client_read_fields(sd_bus_message *message, const struct client_field *fields,
 				    size_t n_fields);
 
+/* Something that was refused to a user who had more than his share. */
+struct client_refused {
+	const char *what; /* borrowed from the message */
+	uint32_t uid;
+	uint64_t times;
+};
+
+/* Read what was refused to users from a reply of GetStatus, again from its beginning. Return: 0 and
+ * an array that the caller frees, empty if the recorder does not state it; or negative errno, which
+ * the caller reports with client_bad_reply(). */
+_must_check_ int client_read_refused(sd_bus_message *message, struct client_refused **ret_list,
+				     size_t *ret_n);
+
 /* Report that a reply is not what ptd(8) promises. Return: EXIT_FAILED. */
 int client_bad_reply(const char *method, int r);
 

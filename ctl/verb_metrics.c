@@ -155,6 +155,28 @@ static bool is_stated(char type, const union value *value)
 			     : value->t != UNKNOWN;
 }
 
+static int print_refused(FILE *f, sd_bus_message *reply)
+{
+	_cleanup_(freep) struct client_refused *list = NULL;
+	size_t n;
+	int r;
+
+	r = client_read_refused(reply, &list, &n);
+	if (r < 0)
+		return client_bad_reply("GetStatus", r);
+	if (n > 0)
+		print_about(f, &(struct metric){ .name = "ptd_refused",
+						 .help = "How often something was refused to a "
+							 "user who had more than his share.",
+						 .is_counter = true });
+	for (size_t i = 0; i < n; i++) {
+		fputs("ptd_refused_total{what=\"", f);
+		print_label(f, list[i].what);
+		fprintf(f, "\",uid=\"%" PRIu32 "\"} %" PRIu64 "\n", list[i].uid, list[i].times);
+	}
+	return EXIT_OK;
+}
+
 static int print_metrics(FILE *f, sd_bus_message *reply)
 {
 	const char *version = "", *source = "", *name = "";
@@ -190,8 +212,10 @@ static int print_metrics(FILE *f, sd_bus_message *reply)
 		fprintf(f, "%s%s%s %" PRIu64 "\n", name, metric->is_counter ? "_total" : "",
 			metric->labels ?: "", number_of(metric->type, &values[i]));
 	}
-	fputs("# EOF\n", f);
-	return EXIT_OK;
+	r = print_refused(f, reply);
+	if (r == EXIT_OK)
+		fputs("# EOF\n", f);
+	return r;
 }
 
 static int get_metrics(const struct context *context, FILE *f)

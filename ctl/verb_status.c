@@ -10,6 +10,22 @@
 #include "ctl/show.h"
 #include "ctl/verb.h"
 
+static int print_refused(sd_bus_message *reply)
+{
+	_cleanup_(freep) struct client_refused *list = NULL;
+	size_t n;
+	int r;
+
+	r = client_read_refused(reply, &list, &n);
+	if (r < 0)
+		return client_bad_reply("GetStatus", r);
+	for (size_t i = 0; i < n; i++)
+		printf("%s%s of user %" PRIu32 ", %" PRIu64 " time%s\n",
+		       i == 0 ? "   Refused: " : "            ", list[i].what, list[i].uid,
+		       list[i].times, plural(list[i].times));
+	return EXIT_OK;
+}
+
 static int print_status(sd_bus_message *reply)
 {
 	const char *version = "?", *source = "?", *path = "?";
@@ -54,7 +70,7 @@ static int print_status(sd_bus_message *reply)
 	if (pending > 0)
 		printf(", %" PRIu32 " being written", pending);
 	putchar('\n');
-	return EXIT_OK;
+	return print_refused(reply);
 }
 
 int verb_status(const struct context *context, int argc, char **argv)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
@@ -27,6 +28,7 @@
 #define DRAIN_US       UINT64_C(50000)
 #define DRAIN_MIN_US   UINT64_C(1000) /* for a source with a descriptor */
 #define DRAIN_PART     20u /* part of one CPU's time that draining such a source may take */
+#define FAIR_AGAIN_NS  UINT64_C(1000000000)  /* between two attempts to take copies back */
 #define STORM_AGAIN_NS UINT64_C(60000000000) /* between two messages about one process */
 #define STORM_OTHER_NS UINT64_C(10000000000) /* between messages about two processes */
 #define GRACE_US       UINT64_C(60000000)    /* for a program that was given the pool to start */
@@ -48,16 +50,23 @@ struct intake {
 	uint64_t storm_again_ns, storm_other_ns;
 	bool said_no_code; /* the same for code that ran */
 
+	uint64_t fair_again_ns; /* when copies may be taken back again */
+
 	uint64_t n_epochs; /* epochs of the sideband that were noticed */
 	uint64_t began;    /* the object store's moment when the last epoch began */
 	uint64_t stale;    /* objects not named after this moment may be forgotten; 0: none */
 };
 
-static void say_not_kept(const char *path, int error)
+static void say_not_kept(const struct object *object)
 {
-	journal_log_one(LOG_WARNING, PTD_MESSAGE_NOT_KEPT, "PTD_OBJECT", path,
-			"%s: cannot keep a copy of this object, snapshots will miss it: %s", path,
-			object_why(error));
+	char user[32] = "";
+
+	/* Of a file that was found it is known. */
+	if (object->error == -EDQUOT)
+		(void)snprintf(user, sizeof(user), " of user %u", (unsigned)object->original.uid);
+	journal_log_one(LOG_WARNING, PTD_MESSAGE_NOT_KEPT, "PTD_OBJECT", object->path,
+			"%s: cannot keep a copy of this object%s, snapshots will miss it: %s",
+			object->path, user, object_why(object->error));
 }
 
 static void touch_object(void *store, const struct record_mmap2 *mmap)
@@ -100,6 +109,29 @@ uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least)
 		    (double)freed / (1 << 20));
 	}
 	return freed;
+}
+
+void intake_share_out(struct intake *intake)
+{
+	struct objectstore *store = intake->options.store;
+	const uint64_t moment = objectstore_moment(store), now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t freed = 0;
+	uid_t uid = 0;
+	int r;
+
+	if (now < intake->fair_again_ns || !objectstore_is_unfair(store))
+		return;
+	intake->fair_again_ns = now + FAIR_AGAIN_NS;
+	sideband_list_mapped(intake->sideband, touch_object, store);
+	r = objectstore_take_back(store, moment, &freed, &uid);
+	if (r < 0) {
+		errno = -r;
+		log_warning("cannot take copies back from users who have many, ignoring: %m");
+	} else if (freed > 0) {
+		log_notice("removed %.1f MiB of copies, to which no snapshot links, of files of "
+			   "user %u, who has more than his share: others need the room",
+			   (double)freed / (1 << 20), (unsigned)uid);
+	}
 }
 
 /* Log that there is no room, or no memory, for more objects. */
@@ -184,7 +216,7 @@ static int on_kept(sd_event_source *source, int fd, uint32_t revents, void *user
 	(void)fd;
 	(void)revents;
 	while ((object = objectstore_next_failed(intake->options.store)))
-		say_not_kept(object->path, object->error);
+		say_not_kept(object);
 	return 0;
 }
 

@@ -59,6 +59,10 @@ void intake_drain(struct intake *intake);
  * record of the sideband names any more. Not to be called while a snapshot is being written. */
 void intake_forget(struct intake *intake);
 
+/* Take copies back from users who have more than their share, if others need the room, and log
+ * that. Not to be called while a snapshot is being written. */
+void intake_share_out(struct intake *intake);
+
 /*
  * Remove copies to which no snapshot links, of programs that have ended, until @bytes are free. If
  * less than @least would become free, nothing is removed. What is removed is logged. No other

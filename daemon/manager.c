@@ -92,6 +92,20 @@ static struct recorder_status get_status(void *userdata)
 	};
 }
 
+static void get_share(void *userdata, enum recorder_shared shared, struct share *ret_share)
+{
+	const struct manager *m = userdata;
+
+	switch (shared) {
+	case RECORDER_OBJECTS:
+		objectstore_get_share(m->store, ret_share);
+		return;
+	case _RECORDER_SHARED_MAX:
+		break;
+	}
+	*ret_share = (struct share){};
+}
+
 static void say_status(struct manager *m)
 {
 	const struct recorder_status status = get_status(m);
@@ -104,8 +118,10 @@ static void on_drained(void *userdata)
 {
 	struct manager *m = userdata;
 
-	if (jobs_pending(m->jobs) == 0)
+	if (jobs_pending(m->jobs) == 0) {
 		intake_forget(m->intake);
+		intake_share_out(m->intake);
+	}
 	say_status(m);
 }
 
@@ -380,6 +396,7 @@ static int reload_config(void *userdata, const struct caller *caller)
 
 static const struct recorder_ops recorder_ops = {
 	.status = get_status,
+	.get_share = get_share,
 	.open_pool = open_pool,
 	.pause = pause_source,
 	.take_snapshot = take_snapshot,

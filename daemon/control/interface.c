@@ -2,6 +2,7 @@
 
 #include "daemon/control/interface.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,49 @@
 #include "ptd/control.h"
 
 #define WAITERS_MAX 256u
+
+static const char *const shared_names[] = {
+	[RECORDER_OBJECTS] = "objects",
+};
+
+static_assert(ARRAY_LEN(shared_names) == _RECORDER_SHARED_MAX, "each has a name");
+
+static int append_refused_user(sd_bus_message *reply, enum recorder_shared shared,
+			       const struct share_user *user)
+{
+	int r;
+
+	if ((r = sd_bus_message_open_container(reply, 'a', "{sv}")) < 0 ||
+	    (r = call_append_string(reply, "what", shared_names[shared])) < 0 ||
+	    (r = call_append_u32(reply, "uid", user->uid)) < 0 ||
+	    (r = call_append_u64(reply, "times", user->n_refused)) < 0)
+		return r;
+	return sd_bus_message_close_container(reply);
+}
+
+/* Append what was refused to which users. */
+static int append_refused(sd_bus_message *reply, const struct recorder *recorder)
+{
+	int r;
+
+	if ((r = sd_bus_message_open_container(reply, 'e', "sv")) < 0 ||
+	    (r = sd_bus_message_append(reply, "s", "refused")) < 0 ||
+	    (r = sd_bus_message_open_container(reply, 'v', "aa{sv}")) < 0 ||
+	    (r = sd_bus_message_open_container(reply, 'a', "a{sv}")) < 0)
+		return r;
+	for (enum recorder_shared i = 0; i < _RECORDER_SHARED_MAX; i++) {
+		struct share share;
+
+		recorder->ops->get_share(recorder->userdata, i, &share);
+		for (size_t k = 0; r >= 0 && k < share.n_users; k++)
+			if (share.users[k].n_refused > 0)
+				r = append_refused_user(reply, i, &share.users[k]);
+	}
+	if (r < 0 || (r = sd_bus_message_close_container(reply)) < 0 ||
+	    (r = sd_bus_message_close_container(reply)) < 0)
+		return r;
+	return sd_bus_message_close_container(reply);
+}
 
 static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
@@ -53,7 +97,8 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	    (r = call_append_u64(reply, "snapshots_taken", s.n_taken)) < 0 ||
 	    (r = call_append_u64(reply, "snapshots_failed", s.n_failed)) < 0 ||
 	    (r = call_append_u64(reply, "snapshots_removed", s.n_removed)) < 0 ||
-	    (r = call_append_string(reply, "snapshots_path", spool_path(recorder->spool))) < 0)
+	    (r = call_append_string(reply, "snapshots_path", spool_path(recorder->spool))) < 0 ||
+	    (r = append_refused(reply, recorder)) < 0)
 		return r;
 	return call_send_reply(reply, 0);
 }

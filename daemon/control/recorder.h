@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/share/share.h"
 #include "daemon/source/source.h"
 
 struct caller;
@@ -37,9 +38,18 @@ struct recorder_status {
 	uint64_t n_taken, n_failed, n_removed;
 };
 
+/* What users share that can be refused to one of them. */
+enum recorder_shared {
+	RECORDER_OBJECTS, /* bytes of copies to which no snapshot links */
+	_RECORDER_SHARED_MAX,
+};
+
 /* Each operation gets @userdata of struct recorder. */
 struct recorder_ops {
 	struct recorder_status (*status)(void *userdata);
+
+	/* Get a copy of an account. */
+	void (*get_share)(void *userdata, enum recorder_shared shared, struct share *ret_share);
 
 	/*
 	 * Get the descriptor of the software source's pool, which is borrowed, for a program that

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "daemon/objects/object.h"
 #include "daemon/proc/claimant.h"
+#include "daemon/share/share.h"
 #include "daemon/spool/spool.h"
 #include "daemon/spool/storedir.h"
 #include "util/cancel.h"
@@ -56,8 +57,8 @@ struct copier {
 	const struct object *taking;    /* the one that is being copied, or NULL */
 	uint64_t served[N_OWNERS];      /* bytes copied since the queue was last empty */
 	unsigned n_open;
-	uint64_t
-	    alone; /* bytes on the disk of copies to which no snapshot linked at the last sweep */
+	struct share share; /* bytes on the disk of copies to which no snapshot linked at the last
+			     * sweep, by the owners of their originals */
 };
 
 static void queue_push(struct queue *queue, struct object *object)
@@ -126,11 +127,29 @@ static int check_build_id(int fd, const struct buildid *claimed, struct buildid 
 
 /* What was found out about an original. */
 struct content {
+	uid_t owner;
 	struct buildid build_id;
 	char hash[SHA256_HEX_SIZE];
 	bool copied; /* there is a copy without a name; if not, the store has the content already */
 	uint64_t taken; /* bytes that the copy takes on the disk */
 };
+
+/* Get the limits, if a copy of the original @st may be made. Return: 0 or -EDQUOT. */
+static int ask_for_room(struct copier *c, const struct stat *st, struct spool_limits *ret_limits)
+{
+	const uint64_t bytes = (uint64_t)st->st_blocks * 512;
+	uint64_t max;
+	bool allowed;
+
+	(void)pthread_mutex_lock(&c->lock);
+	*ret_limits = c->limits;
+	max = c->limits.max_use / COPIER_PART;
+	allowed = share_allows(&c->share, max, st->st_uid, bytes);
+	if (!allowed)
+		share_refuse(&c->share, max, st->st_uid, bytes);
+	(void)pthread_mutex_unlock(&c->lock);
+	return allowed ? 0 : -EDQUOT;
+}
 
 /* Copy the content of @fd, unless the store has it already. */
 static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
@@ -140,8 +159,8 @@ static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 	struct content content = {};
 	struct spool_limits limits;
 	struct effort effort = { .cancel = &c->stop };
-	uint64_t size, alone;
 	struct stat st;
+	uint64_t size;
 	int r;
 
 	r = check_build_id(fd, claimed, &content.build_id);
@@ -151,17 +170,16 @@ static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 		return -errno;
 	if ((uint64_t)st.st_size > STOREDIR_FILE_MAX)
 		return -EFBIG;
+	content.owner = st.st_uid;
 	/* The file may grow while it is read. */
 	effort.size_max = (uint64_t)st.st_size;
 	effort.until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
 	r = sha256_fd(fd, &effort, NULL, content.hash, &size);
 	if (r == 0 && !storedir_has(c->store_fd, content.hash)) {
-		(void)pthread_mutex_lock(&c->lock);
-		alone = c->alone;
-		limits = c->limits;
-		(void)pthread_mutex_unlock(&c->lock);
-		r = storedir_copy(c->store_fd, fd, &limits, alone, &effort, &copy, content.hash,
-				  &content.taken);
+		r = ask_for_room(c, &st, &limits);
+		if (r == 0)
+			r = storedir_copy(c->store_fd, fd, &limits, &effort, &copy, content.hash,
+					  &content.taken);
 		content.copied = r == 0;
 		/* The original may have been written to while it was copied. */
 		if (r == 0)
@@ -189,7 +207,7 @@ static int name_copy(struct copier *c, const struct content *content)
 		return -EAGAIN;
 	r = storedir_name(c->store_fd, content->hash);
 	if (r == 0)
-		c->alone += content->taken;
+		share_take(&c->share, content->owner, content->taken);
 	return r;
 }
 
@@ -225,6 +243,7 @@ static void take_in(struct copier *c, struct object *object, int fd)
 	}
 	if (r == 0) {
 		object->build_id = content.build_id;
+		object->owner = content.owner;
 		memcpy(object->sha256, content.hash, sizeof(content.hash));
 	}
 	object->error = r;
@@ -345,7 +364,7 @@ void copier_add(struct copier *copier, struct object *object, const struct recor
 	int r;
 
 	object->ahead = 0;
-	object->mapped = *mmap;
+	object->mapped = *mmap; /* which may be the same */
 	object->mapped.name = object->path;
 	object->original = original_look(mmap);
 	r = original_open(&copier->claims, mmap, &object->fd, &object->original);
@@ -361,6 +380,16 @@ void copier_add(struct copier *copier, struct object *object, const struct recor
 	(void)pthread_mutex_unlock(&copier->lock);
 	if (r < 0)
 		(void)eventfd_write(copier->event_fd, 1);
+}
+
+bool copier_was_refused(struct copier *copier, const struct object *object)
+{
+	bool refused;
+
+	(void)pthread_mutex_lock(&copier->lock);
+	refused = object->done && object->error == -EDQUOT;
+	(void)pthread_mutex_unlock(&copier->lock);
+	return refused;
 }
 
 bool copier_has_failed(struct copier *copier, const struct object *object)
@@ -430,15 +459,53 @@ struct object *copier_next_finished(struct copier *copier)
 	return object;
 }
 
-int copier_sweep(struct copier *copier, bool (*needed)(const char *hash, void *userdata),
-		 void *userdata)
+/* A sweep. */
+struct sweep {
+	struct copier *copier;
+	const struct copier_names *names;
+};
+
+static bool is_needed(const char *hash, void *userdata)
 {
+	const struct sweep *sweep = userdata;
+
+	return sweep->names->needed(hash, sweep->names->userdata);
+}
+
+static void count_alone(const char *hash, uint64_t bytes, void *userdata)
+{
+	const struct sweep *sweep = userdata;
+
+	share_take(&sweep->copier->share, sweep->names->owner(hash, sweep->names->userdata), bytes);
+}
+
+int copier_sweep(struct copier *copier, const struct copier_names *names)
+{
+	struct sweep sweep = { copier, names };
 	int r;
 
 	(void)pthread_mutex_lock(&copier->lock);
-	r = storedir_sweep(copier->store_fd, needed, userdata, &copier->alone);
+	share_restart(&copier->share);
+	r = storedir_sweep(copier->store_fd, is_needed, count_alone, &sweep);
 	(void)pthread_mutex_unlock(&copier->lock);
 	return r;
+}
+
+void copier_get_share(struct copier *copier, struct share *ret_share, uint64_t *ret_max)
+{
+	(void)pthread_mutex_lock(&copier->lock);
+	*ret_share = copier->share;
+	*ret_max = copier->limits.max_use / COPIER_PART;
+	(void)pthread_mutex_unlock(&copier->lock);
+}
+
+void copier_take_back(struct copier *copier, struct object *object)
+{
+	(void)pthread_mutex_lock(&copier->lock);
+	share_count_taken_back(&copier->share, object->owner);
+	object->error = -EDQUOT;
+	object->sha256[0] = '\0';
+	(void)pthread_mutex_unlock(&copier->lock);
 }
 
 uint64_t copier_alone(struct copier *copier, const struct object *object)

@@ -15,10 +15,18 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 
 struct claims;
+struct share;
+
+/* Copies to which no snapshot links may take MaxUse= divided by this; otherwise users who execute
+ * many files would leave no room for snapshots. The owner of the original has the copy in his share
+ * (daemon/share/share.h). */
+#define COPIER_PART 2u
+
 /* Bytes of one user's files for which a snapshot waits. */
 #define COPIER_NEAR_MAX (UINT64_C(768) << 20)
 
@@ -53,6 +61,9 @@ void copier_add(struct copier *copier, struct object *object, const struct recor
 /* Return: whether copying the object has failed; false while it waits. */
 bool copier_has_failed(struct copier *copier, const struct object *object);
 
+/* Return: whether the object's owner had no share left for it. */
+bool copier_was_refused(struct copier *copier, const struct object *object);
+
 /* Wait until the object is copied or has failed. To be called in any thread. Return: 0, or
  * -ECANCELED once @cancel, which may be NULL, is true. */
 _must_check_ int copier_wait(struct copier *copier, const struct object *object,
@@ -77,15 +88,28 @@ int copier_fd(const struct copier *copier);
  *         to the caller; NULL if there is none. */
 struct object *copier_next_finished(struct copier *copier);
 
+/* What a sweep asks about the copies, by their hashes. */
+struct copier_names {
+	bool (*needed)(const char *hash, void *userdata);
+	uid_t (*owner)(const char *hash, void *userdata); /* in whose share it is */
+	void *userdata;
+};
+
 /*
- * Remove copies from the store directory, as storedir_sweep() does: those to which no snapshot
- * links and for which @needed returns false. To be called in any thread. No object becomes done
- * meanwhile.
+ * Remove the copies that are not needed and to which no snapshot links, and count those that remain
+ * without a link. To be called in any thread. No object becomes done meanwhile.
  *
  * Return: 0, or negative errno.
  */
-_must_check_ int copier_sweep(struct copier *copier,
-			      bool (*needed)(const char *hash, void *userdata), void *userdata);
+_must_check_ int copier_sweep(struct copier *copier, const struct copier_names *names);
+
+/* Get a copy of the account of bytes on the disk of copies to which no snapshot links, and what all
+ * may take together. To be called in any thread. */
+void copier_get_share(struct copier *copier, struct share *ret_share, uint64_t *ret_max);
+
+/* Have the object fail with -EDQUOT though it was copied: others need the room. Its copy goes with
+ * the next sweep. Only the caller has a reference to the object. */
+void copier_take_back(struct copier *copier, struct object *object);
 
 /* Return: the bytes on the disk that become free if the object's copy is removed; 0 if it has no
  *         copy, or a snapshot links to it. */

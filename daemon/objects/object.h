@@ -36,11 +36,13 @@ struct object {
 	char *path;             /* as it was mapped */
 	struct buildid claimed; /* in the records */
 
-	/* Immutable once objectstore_wait() has returned 0. */
+	/* Immutable once objectstore_wait() has returned 0, as long as there is a reference besides
+	 * the object store's. */
 	bool done;
 	int error;                    /* negative errno if it could not be copied */
 	struct buildid build_id;      /* of the content; anyone can write any into a file */
 	char sha256[SHA256_HEX_SIZE]; /* of the content, and its name in the store directory */
+	uid_t owner;                  /* of the original when it was copied */
 };
 
 /* Return: whether what the record maps may be an object: it is executable, and a file or the vDSO.

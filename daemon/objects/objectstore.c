@@ -9,6 +9,7 @@
 
 #include "daemon/objects/copier.h"
 #include "daemon/proc/claimant.h"
+#include "daemon/share/share.h"
 #include "util/map.h"
 #include "util/mapname.h"
 #include "util/vec.h"
@@ -77,7 +78,7 @@ void objectstore_set_limits(struct objectstore *store, const struct spool_limits
 struct names {
 	const struct objectstore *store;
 	bool complete;
-	struct map hashes; /* of copied objects */
+	struct map hashes; /* of copied objects → owner + 1 */
 };
 
 static uint64_t text_key(const char *text)
@@ -90,8 +91,11 @@ static int gather_names(struct names *names)
 	const struct objectstore *s = names->store;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < s->objects.n; i++)
-		r = map_put(&names->hashes, text_key(s->objects.items[i]->sha256), 1);
+	for (size_t i = 0; r == 0 && i < s->objects.n; i++) {
+		const struct object *o = s->objects.items[i];
+
+		r = map_put(&names->hashes, text_key(o->sha256), (uint64_t)o->owner + 1);
+	}
 	names->complete = r == 0;
 	return r;
 }
@@ -107,13 +111,24 @@ static bool is_needed(const char *hash, void *userdata)
 	return map_get(&names->hashes, text_key(hash));
 }
 
+/* Files of a kernel, and others that only snapshots put here, are root's. */
+static uid_t owner_of(const char *hash, void *userdata)
+{
+	const struct names *names = userdata;
+	const uint64_t *owner = map_get(&names->hashes, text_key(hash));
+
+	return owner ? (uid_t)(*owner - 1) : 0;
+}
+
 /* The lock is held. */
 static int sweep_copies(struct objectstore *store)
 {
 	struct names names = { .store = store };
 	int r;
 
-	r = copier_sweep(store->copier, is_needed, &names);
+	r = copier_sweep(
+	    store->copier,
+	    &(struct copier_names){ .needed = is_needed, .owner = owner_of, .userdata = &names });
 	map_deinit(&names.hashes);
 	return r;
 }
@@ -228,8 +243,10 @@ static int forget_chosen(struct objectstore *store)
 /* How much an object is needed. */
 struct rank {
 	enum {
-		RANK_FAILED, /* there is no copy of it */
+		RANK_FAILED,     /* there is no copy of it */
+		RANK_NAMED_MANY, /* its owner has more than his part of the objects */
 		RANK_NAMED,
+		RANK_MAPPED_MANY, /* likewise */
 		RANK_MAPPED,
 	} use;
 	uint64_t seen;
@@ -245,13 +262,24 @@ static int by_rank(const void *a, const void *b)
 	return (x->seen > y->seen) - (x->seen < y->seen);
 }
 
-static struct rank rank_object(const struct objectstore *store, struct object *object,
-			       uint64_t moment)
+/* Count the objects by the owners of the files. */
+static void count_objects(const struct objectstore *store, struct share *ret_share)
 {
+	*ret_share = (struct share){};
+	for (size_t i = 0; i < store->objects.n; i++)
+		share_take(ret_share, store->objects.items[i]->original.uid, 1);
+}
+
+static struct rank rank_object(const struct objectstore *store, const struct share *counts,
+			       struct object *object, uint64_t moment)
+{
+	const bool many = share_exceeds(counts, OBJECTSTORE_SOFT_MAX, object->original.uid);
+
 	return (struct rank){
 		.use = copier_has_failed(store->copier, object) ? RANK_FAILED
-		       : object->seen > moment                  ? RANK_MAPPED
-								: RANK_NAMED,
+		       : object->seen > moment ? (many ? RANK_MAPPED_MANY : RANK_MAPPED)
+		       : many                  ? RANK_NAMED_MANY
+					       : RANK_NAMED,
 		.seen = object->seen,
 		.object = object,
 	};
@@ -263,13 +291,15 @@ static int rank_objects(const struct objectstore *store, uint64_t moment, struct
 			size_t *ret_n)
 {
 	struct rank *ranks = calloc(store->objects.n + 1, sizeof(*ranks));
+	struct share counts;
 	size_t n = 0;
 
 	if (!ranks)
 		return -ENOMEM;
+	count_objects(store, &counts);
 	for (size_t i = 0; i < store->objects.n; i++)
 		if (store->objects.items[i]->n_refs == 1)
-			ranks[n++] = rank_object(store, store->objects.items[i], moment);
+			ranks[n++] = rank_object(store, &counts, store->objects.items[i], moment);
 	qsort(ranks, n, sizeof(*ranks), by_rank);
 	*ret_ranks = ranks;
 	*ret_n = n;
@@ -285,8 +315,8 @@ static int choose_least_needed(struct objectstore *store, uint64_t moment)
 	if (rank_objects(store, moment, &ranks, &n_ranks) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < n_ranks; i++) {
-		if (n_left <= (ranks[i].use < RANK_MAPPED ? OBJECTSTORE_SOFT_MAX / 2
-							  : OBJECTSTORE_MAX / 8 * 7))
+		if (n_left <= (ranks[i].use < RANK_MAPPED_MANY ? OBJECTSTORE_SOFT_MAX / 2
+							       : OBJECTSTORE_MAX / 8 * 7))
 			break;
 		ranks[i].object->goes = true;
 		n_left--;
@@ -390,8 +420,8 @@ static int choose_alone(struct objectstore *store, uint64_t moment, uint64_t byt
 	if (rank_objects(store, moment, &ranks, &n_ranks) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < n_ranks && chosen < bytes; i++) {
-		const uint64_t alone =
-		    ranks[i].use == RANK_NAMED ? copier_alone(store->copier, ranks[i].object) : 0;
+		const bool is_idle = ranks[i].use == RANK_NAMED || ranks[i].use == RANK_NAMED_MANY;
+		const uint64_t alone = is_idle ? copier_alone(store->copier, ranks[i].object) : 0;
 
 		ranks[i].object->goes = alone > 0;
 		chosen += alone;
@@ -419,6 +449,91 @@ int objectstore_evict(struct objectstore *store, uint64_t moment, uint64_t bytes
 	if (r == 0)
 		*ret_freed = chosen;
 	return r;
+}
+
+/* Take copies back from the users who are to give, in the order of the ranks, until none is to give
+ * more. Return: how many bytes become free with the next sweep. */
+static uint64_t take_back(struct objectstore *store, const struct rank *ranks, size_t n_ranks,
+			  uid_t *ret_uid)
+{
+	uint64_t freed = 0, max, alone;
+	struct share share;
+	uid_t uid;
+
+	copier_get_share(store->copier, &share, &max);
+	for (size_t i = 0; i < n_ranks && share_giver(&share, max, &uid); i++) {
+		struct object *o = ranks[i].object;
+
+		if (ranks[i].use == RANK_FAILED || o->owner != uid)
+			continue;
+		alone = copier_alone(store->copier, o);
+		if (alone == 0)
+			continue;
+		copier_take_back(store->copier, o);
+		share_give(&share, uid, alone);
+		freed += alone;
+		*ret_uid = uid;
+	}
+	return freed;
+}
+
+bool objectstore_is_unfair(struct objectstore *store)
+{
+	struct share share;
+	uint64_t max;
+	uid_t uid;
+
+	copier_get_share(store->copier, &share, &max);
+	return share_giver(&share, max, &uid);
+}
+
+/* Have those objects copied that were refused for want of room, and whose owners have not more than
+ * their part. */
+static void retry_refused(struct objectstore *store)
+{
+	struct share share;
+	uint64_t max;
+
+	copier_get_share(store->copier, &share, &max);
+	for (size_t i = 0; i < store->objects.n; i++) {
+		struct object *o = store->objects.items[i];
+
+		if (o->n_refs == 1 && copier_was_refused(store->copier, o) &&
+		    !share_exceeds(&share, max, o->original.uid))
+			copier_add(store->copier, o, &o->mapped);
+	}
+}
+
+int objectstore_take_back(struct objectstore *store, uint64_t moment, uint64_t *ret_freed,
+			  uid_t *ret_uid)
+{
+	_cleanup_(freep) struct rank *ranks = NULL;
+	uint64_t freed = 0;
+	size_t n_ranks;
+	uid_t uid = 0;
+	int r;
+
+	(void)pthread_mutex_lock(&store->lock);
+	r = rank_objects(store, moment, &ranks, &n_ranks);
+	if (r == 0)
+		freed = take_back(store, ranks, n_ranks, &uid);
+	if (r == 0)
+		r = sweep_copies(store);
+	if (r == 0 && freed > 0)
+		retry_refused(store);
+	(void)pthread_mutex_unlock(&store->lock);
+	if (r < 0)
+		return r;
+	*ret_freed = freed;
+	*ret_uid = uid;
+	return 0;
+}
+
+void objectstore_get_share(struct objectstore *store, struct share *ret_share)
+{
+	uint64_t max;
+
+	copier_get_share(store->copier, ret_share, &max);
 }
 
 int objectstore_forget(struct objectstore *store, uint64_t moment)

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "daemon/objects/object.h"
@@ -27,6 +28,7 @@
 struct claims;
 struct map;
 struct objectstore;
+struct share;
 struct spool_limits;
 
 /* Number of objects above which room is to be made. There are more of them, up to
@@ -116,6 +118,26 @@ _must_check_ int objectstore_forget(struct objectstore *store, uint64_t moment);
  */
 _must_check_ int objectstore_evict(struct objectstore *store, uint64_t moment, uint64_t bytes,
 				   uint64_t least, uint64_t *ret_freed);
+
+/* Return: whether objectstore_take_back() is to be called, since a user has more than his share of
+ * the room for copies to which no snapshot links, and little is left. */
+bool objectstore_is_unfair(struct objectstore *store);
+
+/*
+ * Remove copies to which no snapshot links, of users who have more than their share, so that there
+ * is room again for others: first those that were not named after @moment, in the order in which
+ * they were named. Their objects count as not copied (-EDQUOT), unless a snapshot needs them. Then
+ * try again to copy what was refused to users who have not more than their share. No other thread
+ * may link to copies meanwhile.
+ *
+ * Return: 0, about how many bytes became free, and the owner of the last of these files; or
+ *         negative errno.
+ */
+_must_check_ int objectstore_take_back(struct objectstore *store, uint64_t moment,
+				       uint64_t *ret_freed, uid_t *ret_uid);
+
+/* Get a copy of the account of bytes of copies to which no snapshot links. */
+void objectstore_get_share(struct objectstore *store, struct share *ret_share);
 
 /* Wait until the object is copied or has failed. To be called in any thread. Return: 0, or
  * -ECANCELED once @cancel, which may be NULL, is true. */

@@ -26,17 +26,14 @@ static uint64_t disk_bytes(const struct stat *st)
 	return (uint64_t)st->st_blocks * 512;
 }
 
-static int check_room(int store_fd, const struct spool_limits *limits, uint64_t alone,
-		      const struct stat *st)
+static int check_room(int store_fd, const struct spool_limits *limits, const struct stat *st)
 {
-	const uint64_t max = limits->max_use / STOREDIR_PART, size = disk_bytes(st);
+	const uint64_t size = disk_bytes(st);
 	struct statvfs fs;
 	uint64_t free_bytes;
 
 	if ((uint64_t)st->st_size > STOREDIR_FILE_MAX)
 		return -EFBIG;
-	if (alone > max || size > max - alone)
-		return -EDQUOT;
 	if (fstatvfs(store_fd, &fs) < 0)
 		return -errno;
 	if (fs.f_files > 0 && fs.f_favail <= limits->keep_free_inodes)
@@ -46,7 +43,7 @@ static int check_room(int store_fd, const struct spool_limits *limits, uint64_t 
 										       : 0;
 }
 
-int storedir_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t alone,
+int storedir_copy(int store_fd, int fd, const struct spool_limits *limits,
 		  const struct effort *effort, int *ret_copy_fd,
 		  char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken)
 {
@@ -57,7 +54,7 @@ int storedir_copy(int store_fd, int fd, const struct spool_limits *limits, uint6
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	r = check_room(store_fd, limits, alone, &st);
+	r = check_room(store_fd, limits, &st);
 	if (r < 0)
 		return r;
 	copy =
@@ -122,23 +119,25 @@ uint64_t storedir_forget(int store_fd, const char *hash)
 	return S_ISREG(st.st_mode) ? disk_bytes(&st) : 0;
 }
 
-int storedir_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata), void *userdata,
-		   uint64_t *ret_alone)
+int storedir_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata),
+		   void (*count)(const char *hash, uint64_t bytes, void *userdata), void *userdata)
 {
 	_cleanup_(dirs_closep) DIR *dir = dirs_list(store_fd);
 	struct dirent *entry;
-	uint64_t alone = 0;
+	uint64_t alone;
 	int r;
 
 	if (!dir)
 		return -errno;
 	while ((r = dirs_next(dir, &entry)) > 0) {
 		/* The copy without a name is being written. */
-		if (entry->d_name[0] != '.' && !needed(entry->d_name, userdata))
+		if (entry->d_name[0] == '.')
+			continue;
+		if (!needed(entry->d_name, userdata))
 			(void)storedir_forget(store_fd, entry->d_name);
-		alone += storedir_alone(store_fd, entry->d_name);
+		alone = storedir_alone(store_fd, entry->d_name);
+		if (alone > 0)
+			count(entry->d_name, alone, userdata);
 	}
-	if (r == 0)
-		*ret_alone = alone;
 	return r;
 }

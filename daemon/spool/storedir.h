@@ -22,10 +22,6 @@ struct spool_limits;
 /* The size of the largest file that is copied, in bytes. */
 #define STOREDIR_FILE_MAX ((uint64_t)512 << 20)
 
-/* Copies to which no snapshot links may take MaxUse= divided by this; otherwise a user who executes
- * many files would leave no room for snapshots. */
-#define STOREDIR_PART 2u
-
 /* Return: whether there is a file with that hash. */
 bool storedir_has(int store_fd, const char *hash);
 
@@ -33,15 +29,14 @@ bool storedir_has(int store_fd, const char *hash);
  * Copy @fd into the folder without giving the copy a name. There is one such copy at a time; the
  * next one replaces it.
  *
- * @alone: bytes on the disk of copies to which no snapshot links
  * @effort: how many bytes the file may have by now, and how long copying may take
  *
  * Return: 0, @ret_copy_fd, which the caller closes, the hash of the copy, and the bytes that it
- *         takes on the disk; -EFBIG; -EDQUOT or -ENOSPC if the limits do not allow it; -ECANCELED
- *         or -ETIMEDOUT; or another negative errno.
+ *         takes on the disk; -EFBIG; -ENOSPC if the limits do not allow it; -ECANCELED or
+ *         -ETIMEDOUT; or another negative errno.
  */
 _must_check_ int storedir_copy(int store_fd, int fd, const struct spool_limits *limits,
-			       uint64_t alone, const struct effort *effort, int *ret_copy_fd,
+			       const struct effort *effort, int *ret_copy_fd,
 			       char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken);
 
 /* Give the copy its name. Return: 0, or negative errno. */
@@ -63,10 +58,11 @@ uint64_t storedir_alone(int store_fd, const char *hash);
 uint64_t storedir_forget(int store_fd, const char *hash);
 
 /*
- * Remove all files to which no snapshot links and for which @needed returns false.
+ * Remove all files to which no snapshot links and for which @needed returns false, and call @count
+ * for each of the others to which no snapshot links, with the bytes that it takes on the disk.
  *
- * Return: 0 and the bytes on the disk of the remaining files to which no snapshot links; or
- *         negative errno.
+ * Return: 0, or negative errno.
  */
 _must_check_ int storedir_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata),
-				void *userdata, uint64_t *ret_alone);
+				void (*count)(const char *hash, uint64_t bytes, void *userdata),
+				void *userdata);

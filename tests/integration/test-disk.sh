@@ -114,6 +114,39 @@ has "$first" "$id"
 said "removed 2[0-9.]* MiB of copies to which no snapshot links"
 [[ $(du -sk "$T/state/store" | cut -f1) -lt 20000 ]] || fail "the large copy is still there"
 
+# One user executes as many large files as may be kept. Others' are kept all the same, also one that is larger
+# than what is left for others at once. What was refused is said, with the user.
+if [[ $EUID == 0 ]]; then
+	echo "--- two users"
+	disk size=256m
+	start_ptd AuxSize=1M Cpus=1 MaxUse=128M
+	# program USER MIB N: a file of his. run NAME...: execute them, and take no snapshot.
+	program() {
+		{ cat /bin/true; head -c $(($2 << 20)) "$T/random"; echo "$1 $3"; } >"$T/program.$1.$3"
+		chown "$1:$1" "$T/program.$1.$3"
+		chmod 755 "$T/program.$1.$3"
+	}
+	run() {
+		"$ptctl" record --when exit:77 -- /bin/bash -c 'for i; do "$i"; done; sleep 2' - "$@" >"$T/out" 2>&1 ||
+			fail "run: $(cat "$T/out" "$T/ptd.log")"
+	}
+	many=() few=()
+	for i in {1..20}; do program 65534 4 "$i"; many+=("$T/program.65534.$i"); done
+	for i in 1 2 3; do program 65532 4 "$i"; few+=("$T/program.65532.$i"); done
+	program 65531 12 1
+	few+=("$T/program.65531.1")
+	run "${many[@]}"
+	said "program.65534.20: cannot keep a copy of this object of user 65534, .* have their share of it"
+	run "${few[@]}"
+	take snapshot
+	for i in "${few[@]}"; do
+		grep -q "^[0-9a-z].*	$i$" "$state/$id/objects.map" || fail "$i was not kept: $(cat "$T/ptd.log" "$state/$id/objects.map")"
+	done
+	said "removed .* MiB of copies, to which no snapshot links, of files of user 65534, who has more"
+	"$ptctl" status | grep -q "Refused: objects of user 65534, [1-9][0-9]* times$" || fail "status: $("$ptctl" status)"
+	"$ptctl" metrics | grep -q '^ptd_refused_total{what="objects",uid="65534"} [1-9]' || fail "metrics: $("$ptctl" metrics)"
+fi
+
 echo "--- a file with holes"
 disk size=64m
 start_ptd AuxSize=1M Cpus=1

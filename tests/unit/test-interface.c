@@ -79,6 +79,15 @@ static struct recorder_status status(void *userdata)
 	};
 }
 
+static void get_share(void *userdata, enum recorder_shared shared, struct share *ret_share)
+{
+	(void)userdata;
+	*ret_share = (struct share){};
+	share_take(ret_share, 1000, 1);
+	if (shared == RECORDER_OBJECTS)
+		share_count_taken_back(ret_share, 1001);
+}
+
 static int open_pool(void *userdata, bool timing, int *ret_fd)
 {
 	struct fixture *f = userdata;
@@ -126,6 +135,7 @@ static int reload(void *userdata, const struct caller *caller)
 
 static const struct recorder_ops ops = {
 	.status = status,
+	.get_share = get_share,
 	.open_pool = open_pool,
 	.pause = pause_or_not,
 	.take_snapshot = take_snapshot,
@@ -331,7 +341,8 @@ static void get_status(void **state)
 		       "\"aux_size\":6,\"switch_size\":7,\"sideband_bytes\":8,\"sideband_max\":10,"
 		       "\"sideband_lost\":11,\"objects\":12,\"snapshots\":2,\"pending\":13,"
 		       "\"snapshots_taken\":14,\"snapshots_failed\":15,\"snapshots_removed\":16,"
-		       "\"snapshots_path\":\"%s/state/snapshots\"}",
+		       "\"snapshots_path\":\"%s/state/snapshots\","
+		       "\"refused\":[{\"what\":\"objects\",\"uid\":1001,\"times\":1}]}",
 		       f->dir);
 	if (!strstr(f->reply, expected))
 		fail_msg("%s", f->reply);

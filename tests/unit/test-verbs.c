@@ -230,13 +230,24 @@ static int fill_status(sd_bus_message *reply, const struct fixture *f)
 {
 	(void)f;
 	return sd_bus_message_append(
-	    reply, "a{sv}", 18, "version", "s", "v1", "source", "s", "pt", "recording", "b", 1,
+	    reply, "a{sv}", 19, "version", "s", "v1", "source", "s", "pt", "recording", "b", 1,
 	    "cpus", "u", 16, "cpus_recording", "u", 10, "cpus_offline", "u", 4, "cpus_busy", "u", 1,
 	    "cpus_failed", "u", 2, "paused", "b", 0, "aux_size", "t", UINT64_C(4) << 20,
 	    "switch_size", "t", UINT64_C(2048), "sideband_bytes", "t", UINT64_C(1024),
 	    "sideband_max", "t", UINT64_C(1) << 30, "sideband_lost", "t", UINT64_C(1), "objects",
 	    "t", UINT64_C(5), "snapshots", "t", UINT64_C(6), "pending", "u", 7, "snapshots_path",
-	    "s", "/some/where");
+	    "s", "/some/where", "refused", "aa{sv}", 2, 4, "what", "s", "objects", "uid", "u", 1000,
+	    "times", "t", UINT64_C(3), "news", "(ss)", "a", "b", 3, "what", "s", "a\"b", "uid", "u",
+	    1001, "times", "t", UINT64_C(1));
+}
+
+static int fill_plain(sd_bus_message *reply, const struct fixture *f)
+{
+	(void)f;
+	return sd_bus_message_append(reply, "a{sv}", 7, "version", "s", "v1", "source", "s", "pt",
+				     "recording", "b", 1, "cpus", "u", 16, "paused", "b", 0,
+				     "aux_size", "t", UINT64_C(4) << 20, "refused", "aa{sv}", 1, 1,
+				     "uid", "u", 1000);
 }
 
 static int fill_paused(sd_bus_message *reply, const struct fixture *f)
@@ -261,6 +272,7 @@ static int fill_other_type(sd_bus_message *reply, const struct fixture *f)
 static void status(void **state)
 {
 	static const struct answer all[] = { { .method = "GetStatus", .fill = fill_status } },
+				   plain[] = { { .method = "GetStatus", .fill = fill_plain } },
 				   paused[] = { { .method = "GetStatus", .fill = fill_paused } },
 				   nothing[] = { { .method = "GetStatus", .fill = fill_nothing } },
 				   other[] = { { .method = "GetStatus", .fill = fill_other_type } };
@@ -280,12 +292,16 @@ static void status(void **state)
 			    "  Sideband: 1.0 KiB of 1.0 GiB, 1 record lost: see SidebandMax= in "
 			    "ptd.conf(5)\n"
 			    "   Objects: 5\n"
-			    " Snapshots: 6 in /some/where, 7 being written\n");
+			    " Snapshots: 6 in /some/where, 7 being written\n"
+			    "   Refused: objects of user 1000, 3 times\n"
+			    "            a\"b of user 1001, 1 time\n");
+	answer_with(f, plain);
 	f->context.json = true;
 	assert_int_equal(run(f, verb_status, "status"), EXIT_OK);
 	assert_has(f->printed,
 		   "{\"version\":\"v1\",\"source\":\"pt\",\"recording\":true,\"cpus\":16,");
-	assert_has(f->printed, "\"paused\":false,\"aux_size\":4194304,");
+	assert_has(f->printed,
+		   "\"paused\":false,\"aux_size\":4194304,\"refused\":[{\"uid\":1000}]}");
 	f->context.json = false;
 
 	answer_with(f, paused);
@@ -343,6 +359,13 @@ static void metrics(void **state)
 	assert_has(f->printed, "# TYPE ptd_sideband_lost_records counter\n"
 			       "# UNIT ptd_sideband_lost_records records\n");
 	assert_has(f->printed, "\nptd_sideband_lost_records_total 1\n");
+	assert_has(f->printed,
+		   "# TYPE ptd_refused counter\n"
+		   "# HELP ptd_refused How often something was refused to a user who had more than "
+		   "his share.\n"
+		   "ptd_refused_total{what=\"objects\",uid=\"1000\"} 3\n"
+		   "ptd_refused_total{what=\"a\\\"b\",uid=\"1001\"} 1\n"
+		   "# EOF\n");
 
 	/* What an older recorder does not state is left out. */
 	answer_with(f, odd);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/share/share.h"
+
+#define ROOT 0
+
+/* Return: the number of the user's account; @share->n_users if there is none. */
+static size_t find_user(const struct share *share, uid_t uid)
+{
+	size_t i = 0;
+
+	while (i < share->n_users && share->users[i].uid != uid)
+		i++;
+	return i;
+}
+
+/* Return: the number of the account in which the user counts; @share->n_users if there is none. */
+static size_t account_of(const struct share *share, uid_t uid)
+{
+	const size_t i = find_user(share, uid);
+
+	return i < share->n_users ? i : find_user(share, SHARE_OTHERS);
+}
+
+static uint64_t taken_by(const struct share *share, uid_t uid)
+{
+	const size_t i = account_of(share, uid);
+
+	return i < share->n_users ? share->users[i].taken : 0;
+}
+
+static struct share_user *add_account(struct share *share, uid_t uid)
+{
+	struct share_user *user = &share->users[share->n_users++];
+
+	*user = (struct share_user){ .uid = uid };
+	return user;
+}
+
+/* Return: the account with nothing taken that was refused least; NULL if there is none. */
+static struct share_user *idle_account(struct share *share)
+{
+	struct share_user *idle = NULL;
+
+	for (size_t i = 0; i < share->n_users; i++) {
+		struct share_user *u = &share->users[i];
+
+		if (u->uid != SHARE_OTHERS && u->taken == 0 &&
+		    (!idle || u->n_refused < idle->n_refused))
+			idle = u;
+	}
+	return idle;
+}
+
+/* Make an account for the user, if need be in the place of one that is empty. While others count as
+ * one, nobody who may be among them gets an account of his own: what he gives back is theirs. */
+static struct share_user *open_account(struct share *share, uid_t uid)
+{
+	struct share_user *others, *idle;
+	size_t i = find_user(share, uid);
+
+	if (i < share->n_users)
+		return &share->users[i];
+	if (share->n_users < SHARE_USERS_MAX - 1)
+		return add_account(share, uid);
+	i = find_user(share, SHARE_OTHERS);
+	others = i < share->n_users ? &share->users[i] : add_account(share, SHARE_OTHERS);
+	idle = others->taken == 0 ? idle_account(share) : NULL;
+	if (!idle)
+		return others;
+	others->n_refused += idle->n_refused;
+	*idle = (struct share_user){ .uid = uid };
+	return idle;
+}
+
+/* Return: what each user is sure of, if @uid is one of them. */
+static uint64_t part_of(const struct share *share, uint64_t max, uid_t uid)
+{
+	size_t n = 1;
+
+	for (size_t i = 0; i < share->n_users; i++) {
+		const struct share_user *u = &share->users[i];
+
+		n += (u->taken > 0 || (share->needed > 0 && u->uid == share->needed_by)) &&
+		     u->uid != uid && u->uid != ROOT;
+	}
+	return max / (n > SHARE_PART ? n : SHARE_PART);
+}
+
+static bool is_in_part(const struct share *share, uint64_t max, uid_t uid, uint64_t amount)
+{
+	const uint64_t own = taken_by(share, uid), part = part_of(share, max, uid);
+
+	return amount <= part && own <= part - amount;
+}
+
+bool share_allows(const struct share *share, uint64_t max, uid_t uid, uint64_t amount)
+{
+	if (amount > max || share->taken > max - amount)
+		return false;
+	if (uid == ROOT || is_in_part(share, max, uid, amount))
+		return true;
+	return share->taken + amount <= max - max / SHARE_RESERVE;
+}
+
+void share_take(struct share *share, uid_t uid, uint64_t amount)
+{
+	open_account(share, uid)->taken += amount;
+	share->taken += amount;
+}
+
+void share_give(struct share *share, uid_t uid, uint64_t amount)
+{
+	const size_t i = account_of(share, uid);
+
+	if (i == share->n_users)
+		return;
+	amount = amount < share->users[i].taken ? amount : share->users[i].taken;
+	share->users[i].taken -= amount;
+	share->taken -= amount;
+}
+
+void share_restart(struct share *share)
+{
+	for (size_t i = 0; i < share->n_users; i++)
+		share->users[i].taken = 0;
+	share->taken = 0;
+	share->needed = 0;
+}
+
+void share_refuse(struct share *share, uint64_t max, uid_t uid, uint64_t amount)
+{
+	struct share_user *user = open_account(share, uid);
+
+	user->n_refused++;
+	if (!is_in_part(share, max, uid, amount) || amount <= share->needed)
+		return;
+	share->needed = amount;
+	share->needed_by = user->uid;
+}
+
+void share_count_taken_back(struct share *share, uid_t uid)
+{
+	open_account(share, uid)->n_refused++;
+}
+
+bool share_exceeds(const struct share *share, uint64_t max, uid_t uid)
+{
+	return uid != ROOT && taken_by(share, uid) > part_of(share, max, uid);
+}
+
+bool share_giver(const struct share *share, uint64_t max, uid_t *ret_uid)
+{
+	const uint64_t reserve = max / SHARE_RESERVE;
+	const uint64_t room = share->needed > reserve ? share->needed : reserve;
+	const struct share_user *most = NULL;
+
+	if (room <= max && share->taken <= max - room)
+		return false;
+	for (size_t i = 0; i < share->n_users; i++) {
+		const struct share_user *u = &share->users[i];
+
+		if (u->uid != ROOT && (!most || u->taken > most->taken))
+			most = u;
+	}
+	if (!most || most->taken <= part_of(share, max, most->uid))
+		return false;
+	*ret_uid = most->uid;
+	return true;
+}
