@@ -19,6 +19,7 @@
 #include "daemon/keeper/link.h"
 #include "daemon/notify.h"
 #include "daemon/objects/codestore.h"
+#include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
 #include "daemon/proc/journal.h"
@@ -99,6 +100,12 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 	switch (shared) {
 	case RECORDER_OBJECTS:
 		objectstore_get_share(m->store, ret_share);
+		return;
+	case RECORDER_JITDUMPS:
+		jitfiles_get_share(intake_jitfiles(m->intake), ret_share);
+		return;
+	case RECORDER_REQUESTS:
+		jobs_get_share(m->jobs, ret_share);
 		return;
 	case _RECORDER_SHARED_MAX:
 		break;

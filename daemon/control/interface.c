@@ -18,6 +18,8 @@
 
 static const char *const shared_names[] = {
 	[RECORDER_OBJECTS] = "objects",
+	[RECORDER_JITDUMPS] = "jitdumps",
+	[RECORDER_REQUESTS] = "requests",
 };
 
 static_assert(ARRAY_LEN(shared_names) == _RECORDER_SHARED_MAX, "each has a name");
@@ -232,8 +234,9 @@ static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = recorder->ops->take_snapshot(recorder->userdata, &scope, &peer->caller, &id);
 	if (r == -EBUSY)
 		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
-					 "%u snapshots are waiting to be written already",
-					 JOBS_WAITING_MAX);
+					 "%u snapshots are waiting to be written already, or as "
+					 "many of user %u as is his share",
+					 JOBS_WAITING_MAX, (unsigned)peer->caller.uid);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
 	caller_log(&peer->caller, CALLER_TOOK, id);

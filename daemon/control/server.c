@@ -14,11 +14,13 @@
 #include "base/log.h"
 #include "daemon/control/interface.h"
 #include "daemon/control/peer.h"
+#include "daemon/share/share.h"
 #include "ptd/control.h"
 #include "util/vec.h"
 
 /* Number of connections at a time: in all, of one user, and of all users who may not use the
- * recorder. If there is no room, the one that is worth least is cut off. */
+ * recorder. If there is no room, the one that is worth least is cut off, of the user who has more
+ * than his share. */
 #define PEERS_MAX        128u
 #define PEERS_USER_MAX   96u
 #define PEERS_DENIED_MAX 16u
@@ -191,6 +193,17 @@ static void make_peer_room(struct server *c, unsigned n, bool (*is_one)(const st
 	drop_peer(c, least);
 }
 
+/* Find the user who has more connections than his share, and the most. Return: whether there is
+ * one. */
+static bool find_giver(const struct server *c, uid_t *ret_uid)
+{
+	struct share share = {};
+
+	for (size_t i = 0; i < c->peers.n; i++)
+		share_take(&share, peer_uid(c->peers.items[i]), 1);
+	return share_giver(&share, PEERS_MAX, ret_uid);
+}
+
 static void start_ticking(struct server *c)
 {
 	(void)sd_event_source_set_time(c->tick, now_us(c) + TICK_US);
@@ -228,6 +241,7 @@ static int admit_peer(struct server *c, int fd)
 	struct ucred ucred;
 	socklen_t size = sizeof(ucred);
 	struct peer *peer;
+	uid_t giver;
 	int r;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &size) < 0) {
@@ -240,6 +254,8 @@ static int admit_peer(struct server *c, int fd)
 	if (!options.allowed)
 		make_peer_room(c, PEERS_DENIED_MAX, is_denied, 0);
 	make_peer_room(c, PEERS_USER_MAX, of_user, ucred.uid);
+	if (c->peers.n == PEERS_MAX && find_giver(c, &giver))
+		make_peer_room(c, 1, of_user, giver);
 	make_peer_room(c, PEERS_MAX, is_any, 0);
 	r = peer_new(c->event, fd, &options, &peer);
 	if (r < 0)

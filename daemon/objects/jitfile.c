@@ -14,6 +14,7 @@
 
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/mappedfile.h"
+#include "daemon/share/share.h"
 #include "daemon/tasks/tasks.h"
 #include "record/record.h"
 #include "util/cancel.h"
@@ -37,6 +38,7 @@ struct jitfiles {
 	VEC(uint32_t) given_up; /* pids of processes whose jitdumps were forgotten, oldest first */
 	uint64_t moment;
 	struct claims claims;
+	struct share share; /* of descriptors; up to date when what is taken was counted */
 };
 
 int jitfile_open(const struct jitfile_claim *claim, int *ret_fd, const char **reterr_reason)
@@ -124,23 +126,49 @@ static unsigned process_worth(const struct process *p)
 	return 2 * (p->fd >= 0) + tasks_is_alive(p->pid);
 }
 
-/* Forget the process that is worth least, to make room for one that has a jitdump or not. Return:
- * whether a process was forgotten. */
-static bool make_process_room(struct jitfiles *files, bool has_dump)
+/* Find the user who has more descriptors than his share, and the most. Return: whether there is
+ * one. */
+static bool find_giver(struct jitfiles *files, uid_t *ret_uid)
 {
-	struct process *items = files->processes.items, *least = items;
-	unsigned least_worth = process_worth(items);
+	share_restart(&files->share);
+	for (size_t i = 0; i < files->processes.n; i++)
+		if (files->processes.items[i].fd >= 0)
+			share_take(&files->share, files->processes.items[i].uid, 1);
+	return share_giver(&files->share, JITFILES_MAX, ret_uid);
+}
 
-	for (struct process *p = items + 1; p < items + files->processes.n; p++) {
-		const unsigned w = process_worth(p);
+/* Find the process that is worth least. If all have a jitdump, it is one of the user who is to
+ * give. */
+static struct process *least_process(struct jitfiles *files)
+{
+	struct process *items = files->processes.items, *least = NULL;
+	unsigned least_worth = 0;
+	uid_t giver = 0;
+	bool has_giver;
 
-		if (w < least_worth || (w == least_worth && p->seen < least->seen)) {
+	has_giver = find_giver(files, &giver);
+	for (struct process *p = items; p < items + files->processes.n; p++) {
+		const unsigned w =
+		    process_worth(p) + 4 * (has_giver && p->fd >= 0 && p->uid != giver);
+
+		if (!least || w < least_worth || (w == least_worth && p->seen < least->seen)) {
 			least_worth = w;
 			least = p;
 		}
 	}
+	return least;
+}
+
+/* Forget a process, to make room for one that has a jitdump or not. Return: whether a process was
+ * forgotten. */
+static bool make_process_room(struct jitfiles *files, bool has_dump)
+{
+	struct process *items = files->processes.items, *least = least_process(files);
+
 	if (least->fd >= 0 && !has_dump)
 		return false;
+	if (least->fd >= 0)
+		share_count_taken_back(&files->share, least->uid);
 	if (least->has_dump)
 		note_given_up(files, least->pid);
 	(void)fd_close(least->fd);
@@ -241,6 +269,11 @@ static void open_dump(const struct jitfiles *files, struct process *p,
 	p->fd = fd;
 }
 
+void jitfiles_get_share(const struct jitfiles *files, struct share *ret_share)
+{
+	*ret_share = files->share;
+}
+
 void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap)
 {
 	const bool is_dump = mapname_is_jitdump(mmap->name);
@@ -286,7 +319,9 @@ int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list, size_
 		return -ENOMEM;
 	for (size_t i = 0; i < files->processes.n; i++) {
 		const struct process *p = &files->processes.items[i];
-		struct jitfile file = { .pid = p->pid, .is_dump = p->has_dump, .fd = -1 };
+		struct jitfile file = {
+			.pid = p->pid, .uid = p->uid, .is_dump = p->has_dump, .fd = -1
+		};
 		struct stat st;
 
 		if (p->has_dump && p->fd < 0)

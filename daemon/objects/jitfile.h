@@ -25,12 +25,14 @@
 struct claims;
 struct jitfiles;
 struct record_mmap2;
+struct share;
 
 /*
  * Number of processes that are remembered, each of which may take a descriptor. If there are more,
  * processes without a jitdump are forgotten first, and of these the ones that have ended. A process
  * with a jitdump may then replace one that has ended, or the one that mapped nothing for the
- * longest time.
+ * longest time: one of the user with the most processes, if he has more than his share
+ * (daemon/share/share.h).
  */
 #define JITFILES_MAX          256u
 #define JITFILES_GIVEN_UP_MAX 1024u
@@ -38,6 +40,7 @@ struct record_mmap2;
 /* One file, as it is at one moment. */
 struct jitfile {
 	uint32_t pid;
+	uid_t uid; /* of the process; of those that were forgotten not known */
 	bool is_dump;
 	int fd; /* -1: refused */
 	uint64_t size;
@@ -67,6 +70,9 @@ _must_check_ int jitfiles_new(const struct claims *claims, struct jitfiles **ret
 struct jitfiles *jitfiles_free(struct jitfiles *files);
 
 DEFINE_CLEANUP(struct jitfiles *, jitfiles_free);
+
+/* Get a copy of the account of processes with a jitdump. */
+void jitfiles_get_share(const struct jitfiles *files, struct share *ret_share);
 
 /* Note that a process mapped something executable. */
 void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap);

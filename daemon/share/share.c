@@ -87,7 +87,7 @@ static uint64_t part_of(const struct share *share, uint64_t max, uid_t uid)
 	return max / (n > SHARE_PART ? n : SHARE_PART);
 }
 
-static bool is_in_part(const struct share *share, uint64_t max, uid_t uid, uint64_t amount)
+bool share_is_in_part(const struct share *share, uint64_t max, uid_t uid, uint64_t amount)
 {
 	const uint64_t own = taken_by(share, uid), part = part_of(share, max, uid);
 
@@ -98,7 +98,7 @@ bool share_allows(const struct share *share, uint64_t max, uid_t uid, uint64_t a
 {
 	if (amount > max || share->taken > max - amount)
 		return false;
-	if (uid == ROOT || is_in_part(share, max, uid, amount))
+	if (uid == ROOT || share_is_in_part(share, max, uid, amount))
 		return true;
 	return share->taken + amount <= max - max / SHARE_RESERVE;
 }
@@ -133,7 +133,7 @@ void share_refuse(struct share *share, uint64_t max, uid_t uid, uint64_t amount)
 	struct share_user *user = open_account(share, uid);
 
 	user->n_refused++;
-	if (!is_in_part(share, max, uid, amount) || amount <= share->needed)
+	if (!share_is_in_part(share, max, uid, amount) || amount <= share->needed)
 		return;
 	share->needed = amount;
 	share->needed_by = user->uid;

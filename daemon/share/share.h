@@ -51,13 +51,17 @@ struct share {
 /* Return: whether the user may take @amount if all may take @max together. */
 bool share_allows(const struct share *share, uint64_t max, uid_t uid, uint64_t amount);
 
+/* Return: whether the user has no more than his part of @max when he takes @amount more. */
+bool share_is_in_part(const struct share *share, uint64_t max, uid_t uid, uint64_t amount);
+
 /* Count what the user has taken, whether it was allowed or not. */
 void share_take(struct share *share, uid_t uid, uint64_t amount);
 
 /* Count what the user has given back. */
 void share_give(struct share *share, uid_t uid, uint64_t amount);
 
-/* Forget what was taken and is needed, but not what was refused: it is about to be counted again. */
+/* Forget what was taken and is needed, which is about to be counted again; but not what was
+ * refused. */
 void share_restart(struct share *share);
 
 /* Count that @amount was refused to the user. */

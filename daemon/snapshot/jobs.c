@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <systemd/sd-event.h>
 
+#include "daemon/share/share.h"
 #include "util/vec.h"
 
 /* Of the thread, for gather(). */
@@ -32,7 +33,11 @@ struct jobs {
 	pthread_cond_t answered;
 	enum asking asking;
 	int answer;
-	VEC(struct job *) list; /* finished ones first, then in the order they came */
+	VEC(struct job *)
+	list;               /* finished ones first, then the running one, then in the order they
+				 * came */
+	uid_t turn;         /* whose job was begun last */
+	struct share share; /* of places to wait; up to date when what is taken was counted */
 };
 
 static struct job *first_pending(const struct jobs *j)
@@ -63,6 +68,25 @@ static void finish_job(struct jobs *j, struct job *job)
 		j->list.n--;
 		memmove(j->list.items, j->list.items + 1, j->list.n * sizeof(struct job *));
 	}
+}
+
+/* Let the first job of another user than the last one be the next. */
+static void take_turns(struct jobs *j)
+{
+	struct job **items = j->list.items, *next;
+	size_t first = 0, i;
+
+	while (first < j->list.n && items[first]->done)
+		first++;
+	for (i = first; i < j->list.n && items[i]->caller.uid == j->turn; i++)
+		;
+	if (i < j->list.n) {
+		next = items[i];
+		memmove(items + first + 1, items + first, (i - first) * sizeof(struct job *));
+		items[first] = next;
+	}
+	if (first < j->list.n)
+		j->turn = items[first]->caller.uid;
 }
 
 struct start {
@@ -109,7 +133,9 @@ static int on_kick(sd_event_source *source, void *userdata)
 	int r;
 
 	(void)source;
-	while (!j->running && (job = first_pending(j))) {
+	while (!j->running && jobs_pending(j) > 0) {
+		take_turns(j);
+		job = first_pending(j);
 		r = j->ops->prepare(job, j->userdata);
 		if (r == 0)
 			r = start_thread(j, job);
@@ -238,13 +264,67 @@ struct jobs *jobs_free(struct jobs *jobs)
 	return NULL;
 }
 
+/* All but the first one wait. */
+static void count_waiting(struct jobs *j)
+{
+	const struct job *first = first_pending(j);
+
+	share_restart(&j->share);
+	for (size_t i = 0; i < j->list.n; i++)
+		if (!j->list.items[i]->done && j->list.items[i] != first)
+			share_take(&j->share, j->list.items[i]->caller.uid, 1);
+}
+
+/* Have the newest job of the user fail that waits. */
+static void push_out(struct jobs *j, uid_t uid)
+{
+	size_t i = j->list.n;
+	struct job *job;
+
+	while (j->list.items[--i]->caller.uid != uid)
+		;
+	job = j->list.items[i];
+	/* Finished jobs come first. */
+	for (; i > 0 && !j->list.items[i - 1]->done; i--)
+		j->list.items[i] = j->list.items[i - 1];
+	j->list.items[i] = job;
+	share_count_taken_back(&j->share, uid);
+	job->error = -EBUSY;
+	(void)snprintf(job->message, sizeof(job->message),
+		       "snapshot %s was not begun: user %u has more requests than his share, and "
+		       "others need the places",
+		       job->id, (unsigned)uid);
+	finish_job(j, job);
+}
+
+/* Return: whether there is a place for a job of the user. */
+static bool make_place(struct jobs *j, uid_t uid)
+{
+	uid_t giver;
+
+	count_waiting(j);
+	if (jobs_pending(j) == 0 || share_allows(&j->share, JOBS_WAITING_MAX, uid, 1))
+		return true;
+	share_refuse(&j->share, JOBS_WAITING_MAX, uid, 1);
+	if (!share_is_in_part(&j->share, JOBS_WAITING_MAX, uid, 1) ||
+	    !share_giver(&j->share, JOBS_WAITING_MAX, &giver))
+		return false;
+	push_out(j, giver);
+	return true;
+}
+
+void jobs_get_share(const struct jobs *jobs, struct share *ret_share)
+{
+	*ret_share = jobs->share;
+}
+
 int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
 	     const struct caller *caller)
 {
 	struct job *job;
 	int r;
 
-	if (jobs_pending(jobs) >= JOBS_WAITING_MAX + 1)
+	if (!make_place(jobs, caller->uid))
 		return -EBUSY;
 	job = calloc(1, sizeof(*job));
 	if (!job)

@@ -5,7 +5,9 @@
  * Jobs
  *
  * A queue of snapshots to be taken. They are taken one at a time, each by a thread of its own,
- * while the event loop goes on. The others wait, up to a limit. A job belongs to the queue alone:
+ * while the event loop goes on. The others wait, up to a limit. Users take turns, and each has a
+ * share of the places (daemon/share/share.h): if there is no place for a user who has his share not
+ * yet, the newest job of the user who has most fails. Otherwise a job belongs to the queue alone:
  * it is done whether or not the client that asked for it is still connected.
  *
  * The event loop calls all functions but jobs_gather().
@@ -23,6 +25,7 @@
 #define JOBS_FINISHED_MAX 32u /* whose results are remembered */
 
 struct jobs;
+struct share;
 typedef struct sd_event sd_event;
 
 struct job {
@@ -67,7 +70,7 @@ DEFINE_CLEANUP(struct jobs *, jobs_free);
  *
  * @scope: NULL: all that is recorded
  *
- * Return: 0; -EBUSY if too many wait; or another negative errno.
+ * Return: 0; -EBUSY if too many wait, or too many of that user; or another negative errno.
  */
 _must_check_ int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
 			  const struct caller *caller);
@@ -81,6 +84,9 @@ _must_check_ int jobs_gather(struct job *job);
 
 /* Return: the job, which is the queue's, as long as it is remembered; NULL if there is none. */
 const struct job *jobs_find(const struct jobs *jobs, const char *id);
+
+/* Get a copy of the account of jobs that wait. */
+void jobs_get_share(const struct jobs *jobs, struct share *ret_share);
 
 /* Return: how many jobs are not done. */
 unsigned jobs_pending(const struct jobs *jobs);

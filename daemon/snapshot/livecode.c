@@ -15,6 +15,7 @@
 #include "daemon/objects/jitfile.h"
 #include "daemon/proc/memcopy.h"
 #include "daemon/proc/vdso.h"
+#include "daemon/share/share.h"
 #include "daemon/snapshot/bundle.h"
 #include "daemon/snapshot/snapshot.h"
 #include "daemon/source/source.h"
@@ -77,7 +78,7 @@ _printf_(3, 4) static void refuse_jitfile(const struct livecode *l, const struct
 }
 
 /* Somebody else's file may fail to be read, on NFS for one: the snapshot goes on without it. */
-static int add_jitfile(struct livecode *l, const struct jitfile *file, uint64_t *left)
+static int add_jitfile(struct livecode *l, const struct jitfile *file, bool fits)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	int r, error = 0;
@@ -88,9 +89,10 @@ static int add_jitfile(struct livecode *l, const struct jitfile *file, uint64_t 
 		refuse_jitfile(l, file, "%s", file->reason);
 		return 0;
 	}
-	if (file->size > *left) {
-		refuse_jitfile(l, file, "its %" PRIu64 " bytes are more than JitMax= leaves",
-			       file->size);
+	if (!fits) {
+		refuse_jitfile(l, file,
+			       "its %" PRIu64 " bytes are more than JitMax= leaves to user %u",
+			       file->size, (unsigned)file->uid);
 		return 0;
 	}
 	(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_JIT "/%s-%" PRIu32 ".%s",
@@ -107,20 +109,48 @@ static int add_jitfile(struct livecode *l, const struct jitfile *file, uint64_t 
 	if (r == 0)
 		fprintf(l->notes, "%s.%" PRIu32 "=%" PRIu64 "\n", jitfile_key(file), file->pid,
 			file->size);
-	*left -= file->size;
 	return r;
+}
+
+static bool is_wanted(const struct livecode *l, size_t i)
+{
+	return map_get(l->pids, l->known->jitfiles[i].pid) != NULL;
+}
+
+/* Find out which files fit: at first those that are in their users' parts of the limit, then others
+ * as long as there is room. */
+static void choose_files(const struct livecode *l, bool *ret_fits)
+{
+	const uint64_t max = l->request->jit_max;
+	struct share share = {};
+
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < l->known->n_jitfiles; i++) {
+			const struct jitfile *file = &l->known->jitfiles[i];
+
+			if (!is_wanted(l, i) || file->reason || ret_fits[i])
+				continue;
+			ret_fits[i] =
+			    file->size <= max && share.taken <= max - file->size &&
+			    (pass > 0 || share_is_in_part(&share, max, file->uid, file->size));
+			if (ret_fits[i])
+				share_take(&share, file->uid, file->size);
+		}
 }
 
 int livecode_add_files(struct livecode *l)
 {
-	uint64_t left = l->request->jit_max;
+	_cleanup_(freep) bool *fits = calloc(l->known->n_jitfiles + 1, sizeof(*fits));
 	int r = 0;
 
+	if (!fits)
+		return -ENOMEM;
+	choose_files(l, fits);
 	for (size_t i = 0; r == 0 && i < l->known->n_jitfiles; i++)
-		if (map_get(l->pids, l->known->jitfiles[i].pid))
+		if (is_wanted(l, i))
 			r = cancel_asked(l->request->cancel)
 				? -ECANCELED
-				: add_jitfile(l, &l->known->jitfiles[i], &left);
+				: add_jitfile(l, &l->known->jitfiles[i], fits[i]);
 	return r;
 }
 

@@ -452,7 +452,9 @@ static void take(void **state)
 	ask(f, "TakeSnapshot", "a{sv}", 1, "pid", "s", "me");
 	assert_non_null(strstr(f->reply, "Error"));
 	f->result = -EBUSY;
-	assert_answer(f, PTD_ERROR_BUSY ": 8 snapshots are waiting to be written already",
+	assert_answer(f,
+		      PTD_ERROR_BUSY ": 8 snapshots are waiting to be written already, or as many "
+				     "of user 5 as is his share",
 		      "TakeSnapshot", "a{sv}", 0);
 	assert_string_equal(f->said, "");
 	f->result = -ENOMEM;

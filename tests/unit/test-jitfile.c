@@ -21,6 +21,7 @@
 #include "daemon/objects/jitfile.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/memcopy.h"
+#include "daemon/share/share.h"
 #include "daemon/tasks/tasks.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
@@ -288,18 +289,39 @@ static void another_user(void **state)
 	(void)close(pair[1]);
 }
 
-/* Processes that sleep until we kill them, or die. */
-static void start_many(pid_t *pids, size_t n)
+/* Processes of the user that sleep until we kill them, or die. */
+static void start_many_of(uid_t uid, pid_t *pids, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		pids[i] = fork();
 		assert_true(pids[i] >= 0);
 		if (pids[i] > 0)
 			continue;
+		if (uid != geteuid() && setresuid(uid, uid, uid) < 0)
+			_exit(1);
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			(void)pause();
 	}
+}
+
+static void start_many(pid_t *pids, size_t n)
+{
+	start_many_of(geteuid(), pids, n);
+}
+
+/* Return: whether all of them run as the user by now. */
+static bool are_of(uid_t uid, const pid_t *pids, size_t n)
+{
+	char path[32];
+	struct stat st;
+
+	for (size_t i = 0; i < n; i++) {
+		(void)snprintf(path, sizeof(path), "/proc/%d", (int)pids[i]);
+		if (stat(path, &st) < 0 || st.st_uid != uid)
+			return false;
+	}
+	return true;
 }
 
 static void stop_many(const pid_t *pids, size_t n)
@@ -394,6 +416,56 @@ static void too_many(void **state)
 	for (size_t i = 0; i < N; i++)
 		if (i != 5 && i != JITFILES_MAX - 1)
 			stop_many(pids + i, 1);
+}
+
+/* A user who has jitdumps in all places makes room for another one, and loses no more than that. */
+static void two_users(void **state)
+{
+	enum { N = JITFILES_MAX + 10, A = 65534, B = 65532, N_OF_B = 3 };
+	const struct fixture *f = *state;
+	struct record_mmap2 mmap2 = { .prot = PROT_READ | PROT_EXEC, .len = 4096 };
+	_cleanup_(jitfiles_freep) struct jitfiles *files = NULL;
+	size_t n, n_of_a = 0, n_of_b = 0;
+	struct jitfile *list;
+	struct share share;
+	pid_t pids[N], others[N_OF_B];
+
+	if (geteuid() != 0)
+		skip();
+	start_many_of(A, pids, N);
+	start_many_of(B, others, N_OF_B);
+	while (!are_of(A, pids, N) || !are_of(B, others, N_OF_B))
+		(void)usleep(1000);
+	assert_int_equal(jitfiles_new(&kernels, &files), 0);
+	mmap2.maj = major(f->st.st_dev);
+	mmap2.min = minor(f->st.st_dev);
+	mmap2.ino = f->st.st_ino;
+	mmap2.name = f->dump;
+	/* The other user's are older than all but the first. */
+	for (size_t i = 0; i < N; i++) {
+		assert_int_equal(chown(f->dump, A, (gid_t)-1), 0);
+		mmap2.pid = (uint32_t)pids[i];
+		jitfiles_add(files, &mmap2);
+		for (size_t k = 0; i == 0 && k < N_OF_B; k++) {
+			assert_int_equal(chown(f->dump, B, (gid_t)-1), 0);
+			mmap2.pid = (uint32_t)others[k];
+			jitfiles_add(files, &mmap2);
+		}
+	}
+	assert_int_equal(jitfiles_list(files, &list, &n), 0);
+	for (size_t i = 0; i < n; i++) {
+		n_of_a += !list[i].reason && list[i].uid == A;
+		n_of_b += !list[i].reason && list[i].uid == B;
+	}
+	assert_int_equal(n_of_b, N_OF_B);
+	assert_int_equal(n_of_a, JITFILES_MAX - N_OF_B);
+	jitfiles_list_free(list, n);
+	jitfiles_get_share(files, &share);
+	for (size_t i = 0; i < share.n_users; i++)
+		assert_int_equal(share.users[i].n_refused,
+				 share.users[i].uid == A ? N + N_OF_B - JITFILES_MAX : 0);
+	stop_many(pids, N);
+	stop_many(others, N_OF_B);
 }
 
 static void a_copy_keeps_holes(void **state)
@@ -514,6 +586,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(claimed, set_up, tear_down),
 		cmocka_unit_test(another_user),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(two_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_copy_keeps_holes, set_up, tear_down),
 		cmocka_unit_test(names),
 		cmocka_unit_test(memory_with_holes),

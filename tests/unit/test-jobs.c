@@ -2,6 +2,7 @@
 
 /* What the thread of a job and the event loop say to each other. */
 
+#include "daemon/share/share.h"
 #include "daemon/snapshot/jobs.h"
 #include "tests/lib/failing.h"
 
@@ -28,7 +29,8 @@ struct fixture {
 	int heard;        /* what it was answered last */
 	int unprepared;   /* what prepare() returns */
 	unsigned n_prepared, n_gathered, n_finished;
-	int last_error; /* of the job that finished last */
+	char order[128]; /* the ids of the jobs that ran, or failed */
+	int last_error;  /* of the job that finished last */
 	char last_message[512];
 };
 
@@ -65,6 +67,8 @@ static void finish(struct job *job, void *userdata)
 	struct fixture *f = userdata;
 
 	f->n_finished++;
+	(void)snprintf(f->order + strlen(f->order), sizeof(f->order) - strlen(f->order), "%s%s ",
+		       job->id, job->error == -EBUSY ? "!" : "");
 	f->last_error = job->error;
 	(void)snprintf(f->last_message, sizeof(f->last_message), "%s", job->message);
 }
@@ -158,6 +162,39 @@ static void too_many(void **state)
 	assert_int_equal(jobs_add(f->jobs, "one more", NULL, &caller), -EBUSY);
 	run_until_done(f);
 	assert_int_equal(f->n_finished, JOBS_WAITING_MAX + 1);
+}
+
+/* A user who has taken all places but the one that is left for others gives some to them, and all
+ * take turns. */
+static void two_users(void **state)
+{
+	const struct caller a = { .uid = 1000, .comm = "a" }, b = { .uid = 1001, .comm = "b" };
+	struct fixture *f = *state;
+	struct share share;
+
+	f->heard = 0;
+	for (unsigned i = 0; i < JOBS_WAITING_MAX; i++)
+		assert_int_equal(jobs_add(f->jobs, (char[]){ 'a', (char)('0' + i), 0 }, NULL, &a),
+				 0);
+	assert_int_equal(jobs_add(f->jobs, "a8", NULL, &a), -EBUSY);
+	assert_int_equal(jobs_add(f->jobs, "b0", NULL, &b), 0);
+	assert_string_equal(f->order, "");
+	assert_int_equal(jobs_add(f->jobs, "b1", NULL, &b), 0);
+	assert_string_equal(f->order, "a7! ");
+	assert_string_equal(
+	    f->last_message,
+	    "snapshot a7 was not begun: user 1000 has more requests than his share, "
+	    "and others need the places");
+	assert_int_equal(jobs_find(f->jobs, "a7")->error, -EBUSY);
+	/* Now each has as much as he is sure of, or more. */
+	assert_int_equal(jobs_add(f->jobs, "b2", NULL, &b), -EBUSY);
+	jobs_get_share(f->jobs, &share);
+	assert_int_equal(share.n_users, 2);
+	assert_int_equal(share.users[0].n_refused, 2);
+	assert_int_equal(share.users[1].n_refused, 2);
+	run_until_done(f);
+	assert_string_equal(f->order, "a7! a0 b0 a1 b1 a2 a3 a4 a5 a6 ");
+	assert_int_equal(f->last_error, 0);
 }
 
 /* So many results can be asked for; each older one gives its place to the latest. */
@@ -271,6 +308,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(two_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(results_that_are_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_that_cannot_begin, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(given_up_before_it_began, set_up, tear_down),

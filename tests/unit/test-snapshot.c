@@ -1066,17 +1066,48 @@ static void files_of_jits(void **state)
 	assert_int_equal(take(f), 0);
 
 	text = manifest(f);
-	assert_has(text, "\njit.10=4\nperfmap.11=11\n"
-			 "jit.12=refused: its 1073741824 bytes are more than JitMax= leaves\n"
-			 "jit.13=refused: it is a symbolic link\n"
-			 "jit.15=refused: it cannot be read: Input/output error\n"
-			 "perfmap.16=11\n");
+	assert_has(text,
+		   "\njit.10=4\nperfmap.11=11\n"
+		   "jit.12=refused: its 1073741824 bytes are more than JitMax= leaves to user "
+		   "0\n"
+		   "jit.13=refused: it is a symbolic link\n"
+		   "jit.15=refused: it cannot be read: Input/output error\n"
+		   "perfmap.16=11\n");
 	assert_has_not(text, "jit.14");
 	free(text);
 	text = output_of(NULL, "cd %s/snap/jit && ls && cat jit-10.dump perf-1*.map", f->dir);
 	assert_string_equal(text, "jit-10.dump\nperf-11.map\nperf-16.map\n"
 				  "JiTD400000 10 f400000 10 g");
 	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		(void)fd_close(files[i].fd);
+}
+
+/* The files of a user who has many leave room for another one's, in whatever order they come; what
+ * is left then is for the former. */
+static void files_of_two_users(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+	struct jitfile files[] = {
+		{ .pid = 10, .uid = 1000 }, { .pid = 11, .uid = 1000 }, { .pid = 12, .uid = 1000 },
+		{ .pid = 13, .uid = 1001 }, { .pid = 14, .uid = 1000 },
+	};
+	char name[8];
+
+	for (uint32_t i = 0; i < ARRAY_LEN(files); i++) {
+		records_switch(&f->fake.switches[0], 10 + i, false, 7 + i, 0);
+		(void)snprintf(name, sizeof(name), "m%u", i);
+		say(f, name, "0123456789", &files[i]);
+	}
+	f->known.jitfiles = files;
+	f->known.n_jitfiles = ARRAY_LEN(files);
+	f->request.jit_max = 40;
+	assert_int_equal(take(f), 0);
+	text = manifest(f);
+	assert_has(text, "\nperfmap.10=10\nperfmap.11=10\nperfmap.12=10\nperfmap.13=10\n"
+			 "perfmap.14=refused: its 10 bytes are more than JitMax= leaves to user "
+			 "1000\n");
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		(void)fd_close(files[i].fd);
 }
@@ -1281,6 +1312,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(code_for_which_there_is_no_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(files_of_two_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures_are_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),
