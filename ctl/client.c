@@ -82,7 +82,7 @@ int client_connect(const char *socket, sd_bus **ret_bus)
 	return start_bus(socket, open_socket(socket), ret_bus);
 }
 
-static bool is_closed(sd_bus *bus)
+bool client_is_closed(sd_bus *bus)
 {
 	struct pollfd wanted = { .fd = sd_bus_get_fd(bus) };
 
@@ -95,7 +95,7 @@ int client_reconnect(const char *socket, sd_bus **bus, bool *ret_is_other)
 	int fd, r;
 
 	*ret_is_other = false;
-	if (!is_closed(*bus))
+	if (!client_is_closed(*bus))
 		return EXIT_OK;
 	fd = open_socket(socket);
 	if (fd == -ENOENT || fd == -ECONNREFUSED)

@@ -46,6 +46,9 @@ void client_snapshot_deinit(struct client_snapshot *snapshot);
  * EXIT_DENIED or EXIT_UNREACHABLE. */
 _must_check_ int client_connect(const char *socket, sd_bus **ret_bus);
 
+/* Has the ptd to which @bus was connected ended? */
+bool client_is_closed(sd_bus *bus);
+
 /*
  * If ptd has ended since @bus was connected, connect to the next one, for which this waits some
  * seconds.

@@ -22,6 +22,9 @@
 #include "ctl/verb.h"
 #include "util/number.h"
 
+/* So often a snapshot is asked for once more, because ptd ended before it answered. */
+#define RETRIES_MAX 3u
+
 /* What the command line asks for. */
 struct wish {
 	const char *output; /* NULL: the snapshot is not copied */
@@ -258,6 +261,22 @@ static int find_recording(const struct context *context, const struct client_sco
 	return EXIT_FAILED;
 }
 
+/* Save what the program did, from whichever ptd has its rings: one may end at any moment, also while
+ * it makes the snapshot. Return: EXIT_OK, or an exit status. */
+static int save_recording(const struct context *context, const struct client_scope *scope,
+			  const struct wish *wish, sd_bus **bus)
+{
+	int r;
+
+	for (unsigned n = 0;; n++) {
+		r = find_recording(context, scope, wish->command[0], bus);
+		if (r == EXIT_OK)
+			r = save_snapshot(*bus, scope, wish->output, context->json);
+		if (r == EXIT_OK || !client_is_closed(*bus) || n == RETRIES_MAX)
+			return r;
+	}
+}
+
 static int record_program(const struct context *context, struct wish *wish, int *ret_status)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -279,9 +298,7 @@ static int record_program(const struct context *context, struct wish *wish, int 
 				       : record_native(wish, &scope, ret_status);
 	if (r != EXIT_OK || wish->trigger.n_conditions > 0)
 		return r;
-	r = find_recording(context, &scope, wish->command[0], &bus);
-	if (r == EXIT_OK)
-		r = save_snapshot(bus, &scope, wish->output, context->json);
+	r = save_recording(context, &scope, wish, &bus);
 	if (r != EXIT_OK)
 		log_notice("%s ran, and ended with status %d", wish->command[0], *ret_status);
 	return r;

@@ -236,6 +236,7 @@ for fd in "${2##*pool=}"; do [[ $(readlink "/proc/self/fd/$fd") == /memfd:ptd-po
 case $* in
 *killed*) kill -KILL $$ ;;
 *abandoned*) kill -KILL "$PTD_PID" ;;
+*stopped*) kill -STOP "$PTD_PID" ; { sleep 1; kill -KILL "$PTD_PID"; } & ;;
 *forward*) trap 'echo got it; exit 9' USR1; kill -USR1 $PPID; sleep 5 & wait ;;
 esac
 exit 7
@@ -291,6 +292,12 @@ expect 125 "$T/plugin.so: cannot read the plugin for QEMU" run -- true
 mv "$T/plugin.gone" "$T/plugin.so"
 PTD_PID=$ptd_pid expect 124 "ptd went away: waiting 20 s for the next one" \
 	env PATH="$T/bin:$PATH" timeout 8 "$ptctl" record true abandoned
+{ wait "$ptd_pid"; } 2>/dev/null
+ptd_pid=
+start_ptd AuxSize=1M
+# The same ptd is there when the snapshot is asked for, and ends before it answers.
+PTD_PID=$ptd_pid expect 124 "ptd went away: waiting 20 s for the next one" \
+	env PATH="$T/bin:$PATH" timeout 8 "$ptctl" record true stopped
 { wait "$ptd_pid"; } 2>/dev/null
 ptd_pid=
 start_ptd AuxSize=1M
