@@ -150,7 +150,7 @@ static int open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 		r = ring_map_aux(&cpu->pt.ring, cpu->pt.fd, setup->aux_size);
 	if (r < 0)
 		return r;
-	cpu->fingerprint = malloc(sizeof(*cpu->fingerprint));
+	cpu->fingerprint = calloc(1, sizeof(*cpu->fingerprint));
 	if (!cpu->fingerprint)
 		return -ENOMEM;
 	cpu->pos = (struct auxpos){ .size = setup->aux_size };
@@ -223,7 +223,7 @@ int cpu_adopt_pt(struct cpu *cpu, const struct keepable *pt)
 	r = event_adopt(&cpu->pt, pt, false);
 	if (r < 0)
 		return r;
-	cpu->fingerprint = malloc(sizeof(*cpu->fingerprint));
+	cpu->fingerprint = calloc(1, sizeof(*cpu->fingerprint));
 	/* Another process may have been killed after it had stopped PT. */
 	if (!cpu->fingerprint || ioctl(cpu->pt.fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
 		r = cpu->fingerprint ? -errno : -ENOMEM;
