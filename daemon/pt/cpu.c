@@ -3,6 +3,7 @@
 #include "daemon/pt/cpu.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -16,6 +17,9 @@
 
 /* Bytes of a record that is being written, below the head that was published last. */
 #define UNPUBLISHED 512u
+
+/* No task record is longer: MMAP2 with the longest path. */
+#define TASK_RECORD_MAX (sizeof(struct perf_event_header) + 64 + PATH_MAX + TRAILER_SIZE)
 
 /* By which one sees whether an event runs. */
 #define READ_FORMAT (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
@@ -538,8 +542,21 @@ size_t cpu_drain_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
 	return kept;
 }
 
+bool cpu_may_have_missed(struct cpu *cpu)
+{
+	const struct ring *ring = &cpu->tasks.ring;
+
+	if (!ring->page || cpu->tasks_full)
+		return false;
+	cpu->tasks_full =
+	    ring_data_head(ring) - ring->page->data_tail + TASK_RECORD_MAX > ring->data_size;
+	return cpu->tasks_full;
+}
+
 void cpu_give_room(struct cpu *cpu)
 {
-	if (cpu->tasks.ring.page)
-		ring_set_data_tail(&cpu->tasks.ring, cpu->tasks_tail);
+	if (!cpu->tasks.ring.page)
+		return;
+	ring_set_data_tail(&cpu->tasks.ring, cpu->tasks_tail);
+	cpu->tasks_full = false;
 }

@@ -63,6 +63,7 @@ struct cpu {
 	struct cpu_start start;
 	uint64_t tasks_end;  /* of the task records that cpu_tasks_size() saw last */
 	uint64_t tasks_tail; /* of those that were taken */
+	bool tasks_full;     /* the ring, since room was given last; and it was said */
 
 	struct auxpos pos; /* at the last hold */
 	struct auxpos_fingerprint *fingerprint;
@@ -136,6 +137,15 @@ bool cpu_sideband_is_alive(struct cpu *cpu);
  * Return: bytes.
  */
 size_t cpu_tasks_size(struct cpu *cpu);
+
+/*
+ * Was the ring of task records so full, since room was given last, that the kernel may have refused
+ * one? It counts those in the ring itself, but only with the next record that fits, which may come
+ * much later. To be asked whenever records are taken, and once more before room is given.
+ *
+ * Return: whether it was; true once for each time that room was given.
+ */
+bool cpu_may_have_missed(struct cpu *cpu);
 
 /* Let the kernel use the room of the task records that were taken. */
 void cpu_give_room(struct cpu *cpu);

@@ -484,8 +484,10 @@ void cpus_pause(struct cpus *cpus)
 
 void cpus_give_room(struct cpus *cpus)
 {
-	for (uint32_t i = 0; i < cpus->n; i++)
+	for (uint32_t i = 0; i < cpus->n; i++) {
+		cpus->lost = cpu_may_have_missed(&cpus->items[i]) || cpus->lost;
 		cpu_give_room(&cpus->items[i]);
+	}
 }
 
 void cpus_resume(struct cpus *cpus, const struct cpulist *online)

@@ -75,8 +75,10 @@ int taskrings_drain(struct cpus *cpus, uint64_t until, uint8_t **ret_bytes, size
 	sorted = malloc(room);
 	if (!bytes || !sorted)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < cpus->n; i++)
+	for (uint32_t i = 0; i < cpus->n; i++) {
 		n += cpu_drain_tasks(&cpus->items[i], until, bytes + n);
+		cpus->lost = cpu_may_have_missed(&cpus->items[i]) || cpus->lost;
+	}
 	if (cpus->lost)
 		n += record_write_lost(&(struct record_lost){ RECORD_ID_SIDEBAND, 1 }, &trailer,
 				       bytes + n, room - n);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -238,6 +239,32 @@ static void tasks(void **state)
 	c = cursor_from(bytes, cpu_drain_tasks(&cpu, UINT64_MAX, bytes));
 	while (record_next(&c, &record) == 0)
 		assert_int_not_equal(record.trailer.pid, child);
+	cpu_close(&cpu);
+}
+
+/* The kernel refuses a record, and says so only with the next one. */
+static void tasks_missed(void **state)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(setup.task_size);
+	struct cursor c;
+	struct record record;
+	struct cpu cpu;
+
+	(void)state;
+	assert_non_null(bytes);
+	stay_on_it();
+	open_sideband(&cpu);
+	assert_false(cpu_may_have_missed(&cpu));
+	for (size_t i = 0; i < setup.task_size / 32; i++)
+		assert_int_equal(prctl(PR_SET_NAME, i % 2 ? "a" : "b"), 0);
+	assert_true(cpu_tasks_size(&cpu) > 0);
+	c = cursor_from(bytes, cpu_drain_tasks(&cpu, UINT64_MAX, bytes));
+	while (record_next(&c, &record) == 0)
+		assert_int_not_equal(record.header.type, PERF_RECORD_LOST);
+	assert_true(cpu_may_have_missed(&cpu));
+	assert_false(cpu_may_have_missed(&cpu));
+	cpu_give_room(&cpu);
+	assert_false(cpu_may_have_missed(&cpu));
 	cpu_close(&cpu);
 }
 
@@ -470,6 +497,7 @@ int main(void)
 	static const struct CMUnitTest of_sideband[] = {
 		cmocka_unit_test(switches_without_pt),
 		cmocka_unit_test(tasks),
+		cmocka_unit_test(tasks_missed),
 		cmocka_unit_test(sideband_of_another_process),
 	};
 	struct ptterms terms;

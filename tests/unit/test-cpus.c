@@ -40,6 +40,7 @@ static struct {
 		bool dead;                  /* its events do not run any more */
 		unsigned n_opened, n_published, n_printed;
 	} cpus[N_CPUS];
+	uint32_t full;  /* the CPU whose ring of task records was, plus one */
 	char order[64]; /* of heads and fingerprints */
 	char kept[512]; /* "pt.0 tasks.0 ": what the keeper has */
 } machine;
@@ -124,6 +125,11 @@ int cpu_adopt_pt(struct cpu *cpu, const struct keepable *pt)
 	cpu->pt.ring.aux = (void *)&machine;
 	cpu->pt.ring.aux_size = pt->aux_size;
 	return 0;
+}
+
+bool cpu_may_have_missed(struct cpu *cpu)
+{
+	return machine.full == cpu->number + 1;
 }
 
 void cpu_give_room(struct cpu *cpu)
@@ -555,8 +561,13 @@ static void takes_over_what_is_kept(void **state)
 	assert_int_equal(machine.cpus[1].n_opened, 1);
 	assert_int_equal(machine.cpus[2].n_opened, 1);
 	assert_true(cpu_has_ring(&cpus->items[3]));
+	cpus->lost = false;
 	cpus_give_room(cpus);
 	assert_string_equal(machine.order, "ABCD");
+	assert_false(cpus->lost);
+	machine.full = 3;
+	cpus_give_room(cpus);
+	assert_true(cpus->lost);
 
 	/* PT that is given up is nobody's, the keeper's neither. */
 	cpus_pause(cpus);

@@ -141,6 +141,12 @@ size_t cpu_tasks_size(struct cpu *cpu)
 	return 0;
 }
 
+bool cpu_may_have_missed(struct cpu *cpu)
+{
+	(void)cpu;
+	return false;
+}
+
 void cpu_give_room(struct cpu *cpu)
 {
 	(void)cpu;

@@ -19,6 +19,7 @@
 #define N_CPUS 3
 
 static struct records rings[N_CPUS];
+static uint32_t full = N_CPUS; /* the CPU whose ring is */
 static uint64_t taken_until;
 
 size_t cpu_tasks_size(struct cpu *cpu)
@@ -36,6 +37,11 @@ size_t cpu_drain_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
 		memcpy(bytes, ring->bytes, size);
 	ring->size = 0;
 	return size;
+}
+
+bool cpu_may_have_missed(struct cpu *cpu)
+{
+	return cpu->number == full;
 }
 
 struct fixture {
@@ -136,6 +142,14 @@ static void lost(void **state)
 	f->cpus.lost = true;
 	assert_int_equal(drain(f), 0);
 	assert_order(f, pids + 6, 1);
+	assert_false(f->cpus.lost);
+	free(f->bytes);
+
+	fill();
+	full = 0;
+	assert_int_equal(drain(f), 0);
+	full = N_CPUS;
+	assert_order(f, pids, ARRAY_LEN(pids));
 	assert_false(f->cpus.lost);
 	free(f->bytes);
 }
