@@ -3,11 +3,13 @@
 #include "decoder/jit/jitdump.h"
 
 #include <assert.h>
+#include <dwarf.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/cursor.h"
 #include "decoder/symbol/ehframe.h"
+#include "decoder/symbol/unwind.h"
 #include "ptd/record.h"
 #include "util/map.h"
 
@@ -62,7 +64,7 @@ struct debug_entry {
 struct unwinding_payload {
 	uint64_t data_size, header_size;
 	uint64_t mapped_size; /* how much of it is in the memory of the process; 0: only the header
-			       * is to be read */
+			       * is to be read, and stands for functions that are unwound by rbp */
 };
 
 /* What .eh_frame_hdr begins with: its version; and the last of four bytes is how its table is
@@ -97,7 +99,8 @@ struct parser {
 	/* Lines of functions that were not loaded yet, by the address of the code. */
 	struct map lines_by_address; /* → index in lines */
 	VEC(struct lines) lines;
-	uint64_t frames, frames_size; /* call frame information of the next function */
+	uint64_t frames, frames_size; /* call frame information of the next function; */
+	bool is_by_rbp;               /* or it is unwound by rbp */
 	uint64_t nearest_line; /* the least distance of a first line from the start of its code */
 };
 
@@ -205,6 +208,26 @@ static int find_positions(struct symbol_source *source, uint64_t offset,
 	return find_line(dump, load, load->address + (offset - load->offset), ret_positions);
 }
 
+/* The caller's rbp is where rbp points to, and the return address is behind it. */
+static struct ehframe_entry entry_by_rbp(const struct jitdump_load *load)
+{
+	static const uint8_t common[] = { DW_CFA_def_cfa,
+					  UNWIND_RBP,
+					  16,
+					  DW_CFA_offset | UNWIND_RBP,
+					  2,
+					  DW_CFA_offset | UNWIND_RIP,
+					  1 };
+
+	return (struct ehframe_entry){ .start = load->offset,
+				       .end = load->offset + load->size,
+				       .code_factor = 1,
+				       .data_factor = -8,
+				       .return_register = UNWIND_RIP,
+				       .common = cursor_from(common, sizeof(common)),
+				       .own = cursor_from(common, 0) };
+}
+
 static bool find_entry(struct symbol_source *source, uint64_t offset,
 		       struct ehframe_entry *ret_entry)
 {
@@ -212,6 +235,10 @@ static bool find_entry(struct symbol_source *source, uint64_t offset,
 	const struct jitdump_load *load = find_load(dump, offset);
 	struct ehframe_entry entry;
 
+	if (load && load->is_by_rbp) {
+		*ret_entry = entry_by_rbp(load);
+		return true;
+	}
 	if (!load || !ehframe_read_entry(dump->bytes + load->frames, load->frames_size, &entry) ||
 	    offset - load->offset >= entry.end)
 		return false;
@@ -362,6 +389,7 @@ static int read_unwinding(struct parser *p, struct cursor c)
 		return -EBADMSG;
 	p->frames = (uint64_t)(c.pos - p->bytes);
 	p->frames_size = head.mapped_size > 0 ? head.data_size - head.header_size : 0;
+	p->is_by_rbp = head.mapped_size == 0 && head.header_size > 0;
 	if (is_frames_header(c.pos, head.header_size))
 		p->frames += head.header_size;
 	return 0;
@@ -370,6 +398,7 @@ static int read_unwinding(struct parser *p, struct cursor c)
 static int read_load(struct parser *p, uint64_t time, struct cursor c)
 {
 	const uint64_t frames_size = p->frames_size;
+	const bool is_by_rbp = p->is_by_rbp;
 	struct jitdump_load load;
 	struct load_payload head;
 	const uint8_t *end;
@@ -377,6 +406,7 @@ static int read_load(struct parser *p, uint64_t time, struct cursor c)
 	int r;
 
 	p->frames_size = 0;
+	p->is_by_rbp = false;
 	r = cursor_get(&c, sizeof(head), &head);
 	if (r < 0)
 		return r;
@@ -399,7 +429,7 @@ static int read_load(struct parser *p, uint64_t time, struct cursor c)
 		.index = head.code_index,
 		.frames = p->frames,
 		.frames_size = frames_size,
-		.tid = head.tid,
+		.is_by_rbp = is_by_rbp,
 		.name = (const char *)c.pos,
 		.name_size =
 		    (uint16_t)(end - c.pos < JITDUMP_NAME_MAX ? end - c.pos : JITDUMP_NAME_MAX),

@@ -21,6 +21,7 @@ struct ehframe_entry;
 
 /* Registers by the numbers that DWARF gives them. */
 enum {
+	UNWIND_RBP = 6,
 	UNWIND_RSP = 7,
 	UNWIND_RIP = 16,
 	_UNWIND_REGS,

@@ -107,7 +107,7 @@ static inline size_t jitbuild_debug(struct jitbuild *b, uint64_t time, uint64_t 
 	for (size_t i = 0; i < n; i++) {
 		jitbuild_u64(&p, lines[i].address);
 		jitbuild_u32(&p, lines[i].line);
-		jitbuild_u32(&p, 1);
+		jitbuild_u32(&p, lines[i].line + 6); /* column */
 		jitbuild_put(&p, lines[i].file, strlen(lines[i].file) + 1);
 	}
 	return jitbuild_record(b, JITBUILD_DEBUG, time, p.bytes, (uint32_t)p.size);

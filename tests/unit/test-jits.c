@@ -163,6 +163,29 @@ static void clocks(void **state)
 	}
 }
 
+/* Code is at its new place from its MOVE on; from CLOSE on, nothing more happens to it. */
+static void moves(void **state)
+{
+	static const struct trace_facts facts = {};
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	_cleanup_(timeline_freep) struct timeline *timeline = NULL;
+	const struct fixture *f = *state;
+	struct jitbuild b;
+
+	jitbuild_begin(&b, 0);
+	(void)jitbuild_load(&b, 20, 0x1000, 1, "f", "\x90\xc3", 2);
+	(void)jitbuild_move(&b, 30, 0x1000, 0x2000, 2, 1);
+	(void)jitbuild_load(&b, 40, 0x1000, 2, "g", "\xf8\xc3", 2);
+	(void)jitbuild_record(&b, JITBUILD_CLOSE, 50, "", 0);
+	(void)jitbuild_load(&b, 60, 0x2000, 3, "h", "\xf9\xc3", 2);
+	tempdir_put(f->dir, DUMP, b.bytes, b.size);
+	timeline = make(f, &facts, &objects);
+	check(timeline, 20, "1000-1001:90c3 2000-2001?:90c3 ");
+	check(timeline, 30, "1000-1001:90c3 2000-2001:90c3 ");
+	check(timeline, 40, "1000-1001:f8c3 2000-2001:90c3 ");
+	check(timeline, 60, "1000-1001:f8c3 2000-2001:90c3 ");
+}
+
 /* jmp 1009; a number that is filled in; later a version at 1020, and the jmp leads there. */
 static void changes(void **state)
 {
@@ -439,6 +462,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_much_of_a_kernel, setup, teardown),
 		cmocka_unit_test_setup_teardown(clocks, setup, teardown),
+		cmocka_unit_test_setup_teardown(moves, setup, teardown),
 		cmocka_unit_test_setup_teardown(changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(proves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(calls_that_fail, setup, teardown),
