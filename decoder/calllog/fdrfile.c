@@ -167,9 +167,17 @@ static int scan_head(struct scan *s)
 	return 0;
 }
 
+/* The record at @at is no part of a block's calls. Return: as note_fault(). */
+static int refuse(struct scan *s, uint64_t at, const char *fault)
+{
+	s->offset = at;
+	return note_fault(s, fault);
+}
+
 /*
- * Look at a record of the calls. @has_arguments: the one before it was a function's, or an
- * argument of it.
+ * Look at a record of the calls. @has_arguments: the one before it was a function's that may have
+ * arguments, or an argument of it. In version 1 these are the functions whose action says so;
+ * llvm-xray takes arguments of later versions behind any function.
  *
  * Return: 0; 1: it is wrong, and that was noted; 2: the calls end; or negative errno.
  */
@@ -183,13 +191,14 @@ static int scan_record(struct scan *s, bool *has_arguments)
 		return r;
 	s->block.end = s->offset;
 	if (record.is_function) {
-		*has_arguments = true;
+		*has_arguments =
+		    s->file->header.format.version > 1 || record.kind == FDR_ENTRY_ARGUMENTS;
 		s->found->n_calls++;
 		return s->found->function(s->found->userdata, record.function);
 	}
 	switch (record.kind) {
 	case FDR_CALL_ARGUMENT:
-		r = *has_arguments ? 0 : note_fault(s, "an argument that belongs to no function");
+		r = *has_arguments ? 0 : refuse(s, at, "an argument that belongs to no function");
 		break;
 	case FDR_END_OF_BUFFER:
 		s->block.end = at;
@@ -201,8 +210,7 @@ static int scan_record(struct scan *s, bool *has_arguments)
 		*has_arguments = false;
 		break;
 	default:
-		s->offset = at;
-		r = note_fault(s, "a record that does not belong among calls");
+		r = refuse(s, at, "a record that does not belong among calls");
 		break;
 	}
 	if (r != 0)

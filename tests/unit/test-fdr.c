@@ -42,6 +42,10 @@ static const struct row rows[] = {
 	  ">1+10 <1+5 .",
 	  "2 ?/7: >#1@110 <#1@115 " },
 	{ "B h1 " HEAD1 ">1+10 <1+5 .", "2 ?/7: >#1@110 <#1@115 " },
+	/* Another type, and no version. */
+	{ "r0100 r0000 r00000000 r00ca9a3b00000000 r0000000000000000 z8 " HEAD1 ">1 .",
+	  "!: not a perf.data file: it does not begin with PERFILE2" },
+	{ "h0 " HEAD1 ">1 .", "!: not a perf.data file: it does not begin with PERFILE2" },
 
 	/* Function Records: 28 bits of id, 32 bits of ticks since the last; the actions. */
 	{ "h1 " HEAD1 ">268435455+4294967295 <268435455+4294967295 .",
@@ -55,6 +59,13 @@ static const struct row rows[] = {
 	/* CallArgument Records: behind an entry with arguments. */
 	{ "h1 " HEAD1 "a1+1 v18446744073709551615 v2 >2+1 <2 <1 .",
 	  "2 ?/7: >#1@101 >#2@102 <#2@102 <#1@102 " },
+	{ "h1 " HEAD1 "v3 >1 .", "!: byte 80: an argument that belongs to no function" },
+	{ "h1 " HEAD1 ">1 v3 <1 .", "2 ?/7: >#1@100 [bad packet, 40] ; byte 88: an argument that "
+				    "belongs to no function" },
+	{ "h1 " HEAD1 "a1 c3@101 v3 <1 .", "2 ?/7: >#1@100 ? ?/7: [bad packet, 40] ; byte 104: an "
+					   "argument that belongs to no function" },
+	/* Of later versions, llvm-xray takes them behind any function. */
+	{ "h5 x " HEAD ">1 v3 <1", "2 9/7: >#1@100 <#1@100 " },
 
 	/* NewBuffer Records: 16 bits of id; WallClockTime Records: no matter from when. */
 	{ "h1 b65535 w18446744073709551615.999999 c0@0 >1 .", "0 ?/65535: >#1@0 " },
@@ -75,6 +86,10 @@ static const struct row rows[] = {
 	{ "h1 " HEAD1 ">1 e@700=\x11 <1+1 .", "2 ?/7: >#1@100 <#1@101 " },
 	{ "h1 " HEAD1 ">1 e@700=0123456789abcdefghi <1+1 .", "2 ?/7: >#1@100 <#1@101 " },
 
+	/* All kinds of the other byte order, whose bits are in the other order, too. */
+	{ "B h1 " HEAD1 "a1+1 v18446744073709551615 >2 c3@300 ~2+1 t@500 >3+1 e@700=abc <3+1 <1 .",
+	  "2 ?/7: >#1@101 >#2@101 3 ?/7: ^#2@301 >#3@501 <#3@502 <#1@502 " },
+
 	/* EndOfBuffer Records: the rest of the buffer is passed over, whatever is in it; then comes
 	 * a buffer, a header or the end. */
 	{ "h1,1000000000,96 " HEAD1 ">1 . z24 b8 w3 c2@200 >1 . z24",
@@ -94,6 +109,14 @@ static const struct row rows[] = {
 	/* Format Grammar: buffers of a thread, in the order of their times. */
 	{ "h1,1000000000,72 b7 w9 c2@200 <1 . " HEAD1 ">1 .", "2 ?/7: >#1@100 <#1@200 " },
 	{ "h1 " HEAD1 ". ", "!: has no calls" },
+	{ "h1 w3 b7 c2@100 >1 .", "!: byte 32: expected a NewBuffer record" },
+	{ "h1 b7 c2@100 w3 >1 .", "!: byte 48: expected a WallClockTime record" },
+	{ "h1 b7 w3 >1 .", "!: byte 64: expected a NewCPUId record" },
+	{ "h1 b7 w3 t@100 >1 .", "!: byte 64: expected a NewCPUId record" },
+	{ "h1 " HEAD1 ">1 b7 <1 .", "2 ?/7: >#1@100 [bad packet, 40] ; byte 88: a record that does "
+				    "not belong among calls" },
+	{ "h1 " HEAD1 ">1 w7 <1 .", "2 ?/7: >#1@100 [bad packet, 40] ; byte 88: a record that does "
+				    "not belong among calls" },
 
 	/* The versions that came later. */
 	{ "h2 x b70000 w3 c2@100 >1+1 ~1+1", "2 ?/70000: >#1@101 ~#1@102 " },
@@ -129,7 +152,7 @@ static const struct row rows[] = {
 	  "2 9/7: >#1@101 [bad packet, 16] ; byte 120: an end of the buffer, "
 	  "which only version 1 has" },
 	{ "h5 x " HEAD ">1+1 v3 e+1=a v3",
-	  "2 9/7: >#1@101 [bad packet, 16] ; byte 169: an argument that belongs to no function" },
+	  "2 9/7: >#1@101 [bad packet, 16] ; byte 153: an argument that belongs to no function" },
 	{ "h5 x " HEAD ">1+1 e+1=", "2 9/7: >#1@101 [bad packet, 16] ; byte 120: an event without "
 				    "data" },
 	{ "h5 x " HEAD ">1+1 r0bffffff7f rffffffffffffffffffffff",
@@ -165,7 +188,6 @@ static const struct row rows[] = {
 	  "2 ?/7: >#1@101 [bad packet, 32] 2 ?/8: >#1@200 ; byte 88: a metadata record of an "
 	  "unknown "
 	  "kind" },
-	{ "h1 b7 c2@100 w3 >1 .", "!: byte 48: expected a WallClockTime record" },
 };
 
 static void put_file(const char *name, const char *made)

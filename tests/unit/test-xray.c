@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "decoder/sink/export/xray_file.h"
 #include "decoder/sink/sinks.h"
 #include "tests/lib/statedmade.h"
 #include "tests/lib/tempdir.h"
@@ -271,6 +272,40 @@ static void times(void **state)
 	deinit(&f);
 }
 
+/* Ticks of a bare stream: neither how many there are in a second is known, nor the time of day. */
+static void ticks(void **state)
+{
+	const char *const options[] = { "version=1", NULL };
+	struct fixture f;
+
+	(void)state;
+	init(&f, NULL);
+	statedmade_deinit(&f.made);
+	f.made.info.clock = PTD_CLOCK_TSC;
+	assert_int_equal(ptd_sink_open(&sink_xray, dir, &f.made.info, options, &f.made.sink), 0);
+	f.made.slice.cpu = PTD_ID_UNKNOWN;
+	statedmade_put(&f.made, PTD_STATED_ENTER, 1, T0);
+	statedmade_put(&f.made, PTD_STATED_LEAVE, 1, T0 + 3);
+	check(&f, "v1 0 Hz; buffer 4464; wall 0.000000; cpu 65535 0; 1 +0; /1 +3; end; ");
+	deinit(&f);
+}
+
+/* An id of a function has 28 bits. */
+static void large_ids(void **state)
+{
+	struct xray_files files = { .out = { .fd = -1 }, .version = 1 };
+	struct xray_file file = { .files = &files, .out.files = &files.out };
+
+	(void)state;
+	assert_int_equal(xray_file_function(&file, 0, 0, FDR_ENTRY, (1u << 28) - 1), 0);
+	assert_int_equal(xray_file_function(&file, 0, 0, FDR_ENTRY, 1u << 28), -EOVERFLOW);
+	assert_int_equal(file.out.buffer.n, FDR_FUNCTION_SIZE);
+	assert_memory_equal(file.out.buffer.items, "\xf0\xff\xff\xff\0\0\0", FDR_FUNCTION_SIZE);
+	file.has_section = true;
+	assert_int_equal(xray_file_below(&file, 1u << 28), -EOVERFLOW);
+	xray_file_deinit(&file);
+}
+
 /* What was open before the beginning, and before a gap, is entered there; and all is left. */
 static void below(void **state)
 {
@@ -412,9 +447,10 @@ static void others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(newest),   cmocka_unit_test(oldest),     cmocka_unit_test(times),
-		cmocka_unit_test(below),    cmocka_unit_test(below_much), cmocka_unit_test(map),
-		cmocka_unit_test(failures), cmocka_unit_test(others),
+		cmocka_unit_test(newest),    cmocka_unit_test(oldest),     cmocka_unit_test(times),
+		cmocka_unit_test(below),     cmocka_unit_test(below_much), cmocka_unit_test(map),
+		cmocka_unit_test(failures),  cmocka_unit_test(others),     cmocka_unit_test(ticks),
+		cmocka_unit_test(large_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
