@@ -191,6 +191,39 @@ static void oldest(void **state)
 	deinit(&f);
 }
 
+/* The threads of a process are in its directory, with its metadata, and its number of an application;
+ * one process has the CPUs of all; tasks and types have numbers of their own. */
+static void processes(void **state)
+{
+	const struct ptd_stats stats = {};
+	struct fixture f;
+
+	(void)state;
+	init(&f, "version=1");
+	for (uint32_t i = 0; i < 3; i++) {
+		f.made.slice = (struct ptd_slice){
+			.id = i, .cpu = 2 + i % 2, .pid = 5 + i % 2, .tid = 70000 + i, .t0 = T0 + i
+		};
+		statedmade_put(&f.made, PTD_STATED_ENTER, 1, T0 + i);
+		statedmade_flush(&f.made);
+	}
+	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
+	read_file(&f, PROC "metadata.json");
+	assert_string_equal((const char *)f.bytes, "{\n \"version\": 1,\n \"app_id\": 1,\n"
+						   " \"cpus\": [\n  {\"index\": 0, \"phyid\": 2},\n"
+						   "  {\"index\": 1, \"phyid\": 3}\n ]\n}\n");
+	read_file(&f, "ovni/loom.ptd/proc.6/metadata.json");
+	assert_string_equal((const char *)f.bytes, "{\n \"version\": 1,\n \"app_id\": 2\n}\n");
+	say_file(&f, OLD, false);
+	say_file(&f, "ovni/loom.ptd/proc.6/thread.70001", false);
+	say_file(&f, PROC "thread.70002", false);
+	assert_string_equal(f.text,
+			    "OHx@0(0 -1 0 0) VYc@0{1 f} VTc@0(1 1) VTx@0(1) VTe@0(1) OHe@0 "
+			    "OHx@1(1 -1 0 0) VYc@1{2 f} VTc@1(2 2) VTx@1(2) VTe@1(2) OHe@1 "
+			    "OHx@2(0 -1 0 0) VYc@2{3 f} VTc@2(3 3) VTx@2(3) VTe@2(3) OHe@2 ");
+	deinit(&f);
+}
+
 /* The thread leaves its CPU, comes back to it, and to another one; another one comes there. */
 static void put_cpus(struct fixture *f)
 {
@@ -380,9 +413,11 @@ static void failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(newest),     cmocka_unit_test(oldest),   cmocka_unit_test(cpus),
-		cmocka_unit_test(outer),      cmocka_unit_test(deep),     cmocka_unit_test(unknown),
+		cmocka_unit_test(newest),     cmocka_unit_test(oldest),
+		cmocka_unit_test(cpus),       cmocka_unit_test(outer),
+		cmocka_unit_test(deep),       cmocka_unit_test(unknown),
 		cmocka_unit_test(outer_much), cmocka_unit_test(failures),
+		cmocka_unit_test(processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

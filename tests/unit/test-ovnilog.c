@@ -267,6 +267,55 @@ static void put_threads(void)
 	tempdir_put_text(dir, "notes", "not a stream");
 }
 
+/* Version 1: one process of a loom has the CPUs of all; a process is one of its loom; and what is
+ * called otherwise is no process or thread. */
+static void looms(void **state)
+{
+	static const char work[] = "OHx@%d(1,-1,0q) VYc@%d{1:%s} VTc@%d(5,1) VTx@%d(5) VTe@%d(5)";
+	static const struct {
+		const char *process, *thread, *name;
+		const char *meta; /* NULL: that of the thread before */
+	} streams[] = {
+		{ "a/ovni/loom.a/proc.9", "thread.7", "one", OLD("") },
+		{ "a/ovni/loom.a/proc.10", "thread.8", "two", OLDEST },
+		{ "a/ovni/loom.a/proc.10", "thread.8x", "no number", NULL },
+		{ "a/ovni/loom.a/proc.10", "notes", "no thread", NULL },
+		{ "a/ovni/loom.a/proc.x", "thread.9", "no process", OLDEST },
+		{ "a/ovni/loom.b/proc.9", "thread.7.obs", "three",
+		  OLD(",\"cpus\":[{\"index\":1,\"phyid\":14}]") },
+		{ "a/ovni/loom.c/proc.11", "thread.4294967295", "four", OLD("") },
+	};
+	char *text;
+
+	(void)state;
+	tempdir_make("ovnilog", dir);
+	for (int i = 0; i < (int)ARRAY_LEN(streams); i++) {
+		const int t = 10 * i;
+		char path[128], made[256];
+
+		(void)snprintf(path, sizeof(path), "%s/metadata.json", streams[i].process);
+		if (streams[i].meta)
+			tempdir_put_text(dir, path, streams[i].meta);
+		(void)snprintf(made, sizeof(made), work, t, t, streams[i].name, t, t, t + 1);
+		for (char *space = strchr(made, '{'); space && *space != '}'; space++)
+			if (*space == ' ')
+				*space = '-';
+		(void)snprintf(path, sizeof(path), "%s/%s", streams[i].process, streams[i].thread);
+		put_stream(path, made);
+	}
+	/* The types of tasks are the process's. */
+	put_stream("a/ovni/loom.a/proc.9/thread.12", "VTc@80(6,1) VTx@80(6) VTe@81(6)");
+	tempdir_put_text(dir, "a/ovni/loom.d/proc.9/metadata.json", OLD(""));
+	put_stream("a/ovni/loom.d/proc.9/thread.13", "VTc@90(6,1) VTx@90(6) VTe@91(6)");
+	text = statedread(dir, &(struct ptd_part){});
+	assert_string_equal(
+	    text,
+	    "6 9/7: >one@0 <one@1 6 10/8: >two@10 <two@11 14 9/7: >three@50 <three@51 ? 11/?: "
+	    ">four@60 <four@61 ? 9/12: >one@80 <one@81 ? 9/13: >nosv task@90 <nosv task@91 ");
+	free(text);
+	tempdir_remove(dir);
+}
+
 static void parts(void **state)
 {
 	static const uint32_t tid[] = { 8 }, cpu[] = { 6 };
@@ -337,6 +386,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(streams),
+		cmocka_unit_test(looms),
 		cmocka_unit_test(parts),
 		cmocka_unit_test(changed),
 	};
