@@ -75,6 +75,7 @@ enum {
 	NOP,
 	NOP32,
 	INT3,
+	DATA,
 };
 
 static const struct ptd_block blocks[] = {
@@ -104,6 +105,10 @@ static const struct ptd_block blocks[] = {
 		    .bytes = (const uint8_t *)"\x40",
 		    .insns = (const struct ptd_insn[]){ I(0, 1, OTHER) } },
 	[INT3] = BLOCK(22, 0, "\x90\xcc", I(0, 1, OTHER), I(1, 1, INTERRUPT)),
+	/* mov 16(%rip), %eax; mov %eax, 32(%rip); incq -16(%rip); mov (%rbx), %eax */
+	[DATA] =
+	    BLOCK(23, 0, "\x8b\x05\x10\0\0\0\x89\x05\x20\0\0\0\x48\xff\x05\xf0\xff\xff\xff\x8b\x03",
+		  I(0, 6, OTHER), I(6, 6, OTHER), I(12, 7, OTHER), I(19, 2, OTHER)),
 	[SYSRET] = BLOCK(16, 0, "\x48\x0f\x07", I(0, 3, RETURN_FAR)),
 	[SYSRETL] = BLOCK(17, 0, "\x0f\x07", I(0, 2, RETURN_FAR)),
 	[SYSEXIT] = BLOCK(18, 0, "\x0f\x35", I(0, 2, RETURN_FAR)),
@@ -230,8 +235,8 @@ static void print_marker(FILE *f, const struct memtrace_record *r)
 static void print_record(FILE *f, const struct memtrace_record *r)
 {
 	static const char *const names[] = {
-		[10] = "",          [11] = "jmp@",   [12] = "ijmp@",
-		[14] = "call@",     [15] = "icall@", [16] = "ret@",
+		[0] = "read@",      [1] = "write@",  [10] = "",         [11] = "jmp@",
+		[12] = "ijmp@",     [14] = "call@",  [15] = "icall@",   [16] = "ret@",
 		[31] = "sysenter@", [48] = "taken@", [49] = "untaken@",
 	};
 
@@ -757,6 +762,41 @@ static void with_kernel(void **state)
 				     "chunk:10000000 page:4096 %s" TAIL,
 				     kernel_rows[i / 2].expected) > 0);
 		check_file(path, "drmemtrace.a_out.7.0000.trace", expected);
+	}
+}
+
+/* What an instruction names relative to rip: it is read or written behind the instruction, by its
+ * address and size, also where records are copied. Other addresses are not known. */
+static void addresses(void **state)
+{
+	static const char *const options[] = { "compress=none", "func-markers=none", "addresses",
+					       NULL };
+	static const struct step steps[] = { SLICE(3, 7, 1, 5000),
+					     ALL(DATA, 0x1000, 4),
+					     ALL(IJMP, 0x1015, 1),
+					     ALL(DATA, 0x1000, 4),
+					     ALL(IJMP, 0x1015, 1),
+					     ALL(DATA, 0x1000, 2),
+					     {} };
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+
+	(void)state;
+	for (int whole = 0; whole < 2; whole++) {
+		_cleanup_(freep) char *path = make_path();
+		struct ptd_sink *sink = NULL;
+
+		assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, options, &sink), 0);
+		assert_int_equal(feed(sink, steps, whole), 0);
+		assert_int_equal(ptd_sink_finish(sink, NULL), 0);
+		ptd_sink_free(sink);
+		check_file(
+		    path, "drmemtrace.a_out.7.0000.trace",
+		    "v7 version:7 filetype:340 tid:7 pid:5 line:64 chunk:10000000 page:4096 " T0
+		    "8b0510000000 1000+6 read@1016+4 890520000000 1006+6 write@102c+4 "
+		    "48ff05f0ffffff 100c+7 read@1003+8 write@1003+8 8b03 1013+2 "
+		    "ffe0 to:1000 ijmp@1015+2 1000+6 read@1016+4 1006+6 write@102c+4 "
+		    "100c+7 read@1003+8 write@1003+8 1013+2 to:1000 ijmp@1015+2 "
+		    "1000+6 read@1016+4 1006+6 write@102c+4 " TAIL);
 	}
 }
 
@@ -1596,6 +1636,7 @@ int main(void)
 		cmocka_unit_test(core_sharded),
 		cmocka_unit_test(ended),
 		cmocka_unit_test(with_kernel),
+		cmocka_unit_test(addresses),
 		cmocka_unit_test(open_errors),
 		cmocka_unit_test(write_errors),
 		cmocka_unit_test(room),
