@@ -1061,36 +1061,10 @@ static bool recover_here(struct walk *w, uint64_t ip, struct walk_point *ret_poi
 	return true;
 }
 
-/* Where the walk was at a packet, and what it knew there. */
-struct spot {
-	uint64_t offset, last_ip;
-	struct packet_reader reader;
-	struct tsc tsc;
-	struct walk_state state;
-};
-
-static struct spot spot_of(const struct walk *w)
-{
-	return (struct spot){ .offset = w->offset,
-			      .last_ip = w->last_ip,
-			      .reader = w->reader,
-			      .tsc = w->tsc,
-			      .state = w->state };
-}
-
-static void go_back(struct walk *w, const struct spot *spot)
-{
-	w->offset = spot->offset;
-	w->last_ip = spot->last_ip;
-	w->reader = spot->reader;
-	w->tsc = spot->tsc;
-	w->state = spot->state;
-}
-
 bool walk_recover(struct walk *w, struct walk_point *ret_point)
 {
 	bool is_overflow = false, is_in_event = false;
-	struct spot before = {};
+	struct walk before;
 
 	forget_waiting(w);
 	ret_point->asks = false;
@@ -1104,7 +1078,7 @@ bool walk_recover(struct walk *w, struct walk_point *ret_point)
 			const bool waits = is_before_fup(&w->packet);
 
 			if (!is_in_event && (waits || is_event))
-				before = spot_of(w);
+				before = *w;
 			is_in_event = waits;
 		}
 		if (!recover_at(w, &is_overflow, &ret_point->asks))
@@ -1117,7 +1091,7 @@ bool walk_recover(struct walk *w, struct walk_point *ret_point)
 		if (offset >= w->recovered) {
 			const uint64_t ip = w->last_ip;
 
-			go_back(w, &before);
+			walk_go_back(w, &before);
 			w->recovered = offset + 1;
 			return recover_here(w, ip, ret_point);
 		}
