@@ -439,11 +439,6 @@ int views_get(struct views *views, const struct space *space, size_t generation,
  * Code
  */
 
-static uint64_t wrap_ip(uint8_t mode, uint64_t ip)
-{
-	return mode == 64 ? ip : (uint32_t)ip;
-}
-
 int view_find_code(struct view *view, uint64_t ip, const struct extent **ret_extent,
 		   uint64_t *ret_offset, uint64_t *ret_last)
 {
@@ -488,7 +483,7 @@ static size_t reach(const struct ptd_block *block, uint64_t base, uint64_t last)
 	return n;
 }
 
-/* Find the one instruction at @ip that goes on in other mappings. Return: as find_block(). */
+/* Find the one instruction at @ip that goes on in other mappings. Return: as view_find_run(). */
 static int find_stitched(struct view *view, uint64_t ip, uint8_t mode, struct ptd_run *ret_run)
 {
 	const struct extent *e, *first = NULL;
@@ -531,8 +526,7 @@ static int find_stitched(struct view *view, uint64_t ip, uint8_t mode, struct pt
 	return 0;
 }
 
-/* Find straight-line code from @ip on. Return: 0; 1 + the reason why there is none; -ENOMEM. */
-static int find_block(struct view *view, uint64_t ip, uint8_t mode, struct ptd_run *ret_run)
+int view_find_run(struct view *view, uint64_t ip, uint8_t mode, struct ptd_run *ret_run)
 {
 	const struct ptd_block *block;
 	const struct extent *e;
@@ -602,8 +596,7 @@ static bool take_run(struct making *m, const struct ptd_run *run, uint64_t *ip)
 {
 	const struct ptd_block *block = run->block;
 	const struct ptd_insn *last = run_last(run);
-	const uint64_t next = wrap_ip(block->mode, run->base + last->offset + last->size);
-	const uint64_t target = wrap_ip(block->mode, run->base + (uint64_t)block->target);
+	const uint64_t next = run_next(run), target = run_target(run);
 
 	m->runs[m->seg.n_runs++] = *run;
 	m->seg.n_insns += run->n;
@@ -655,7 +648,7 @@ static int make_way(struct making *m, uint64_t ip)
 		m->seg.to_ip[0] = ip;
 		if (m->seg.n_runs == SEG_RUNS_MAX)
 			return 0;
-		r = find_block(m->view, ip, m->seg.mode, &run);
+		r = view_find_run(m->view, ip, m->seg.mode, &run);
 		if (r < 0)
 			return r;
 		if (r > 0) {

@@ -96,6 +96,26 @@ static inline const struct ptd_insn *run_last(const struct ptd_run *run)
 	return &run->block->insns[run->first + run->n - 1];
 }
 
+/* Return: @ip as code of @mode bits has it. */
+static inline uint64_t wrap_ip(uint8_t mode, uint64_t ip)
+{
+	return mode == 64 ? ip : (uint32_t)ip;
+}
+
+/* Return: the address behind @run. */
+static inline uint64_t run_next(const struct ptd_run *run)
+{
+	const struct ptd_insn *last = run_last(run);
+
+	return wrap_ip(run->block->mode, run->base + last->offset + last->size);
+}
+
+/* Return: where @run leads if it ends with a direct near branch that is taken. */
+static inline uint64_t run_target(const struct ptd_run *run)
+{
+	return wrap_ip(run->block->mode, run->base + (uint64_t)run->block->target);
+}
+
 /* Return: the address of instruction @i of @seg. */
 static inline uint64_t seg_ip(const struct seg *seg, size_t i)
 {
@@ -156,6 +176,14 @@ uint64_t view_epoch(const struct view *view);
  */
 int view_find_code(struct view *view, uint64_t ip, const struct extent **ret_extent,
 		   uint64_t *ret_offset, uint64_t *ret_last);
+
+/*
+ * Find the straight-line code from @ip on, as far as it is known.
+ *
+ * Return: 0; 1 + the reason (enum ptd_gap_reason) why there is none; -ENOMEM.
+ */
+_must_check_ int view_find_run(struct view *view, uint64_t ip, uint8_t mode,
+			       struct ptd_run *ret_run);
 
 /* Return: whether bytes of code are known at @ip. */
 bool view_has_code(struct view *view, uint64_t ip);

@@ -444,9 +444,9 @@ static bool go_on(struct flow *f, const struct seg *s)
 		end += run->n;
 		if (last->iclass != PTD_INSN_JUMP && last->iclass != PTD_INSN_CALL)
 			continue;
-		if (engine_circles(&f->base, run->base + (uint64_t)run->block->target)) {
+		if (engine_circles(&f->base, run_target(run))) {
 			give_out(f, s, end);
-			return fail(f, PTD_GAP_NO_PROGRESS, run->base + last->offset + last->size);
+			return fail(f, PTD_GAP_NO_PROGRESS, run_next(run));
 		}
 	}
 	give_out(f, s, s->n_insns);
@@ -636,7 +636,7 @@ static void push_before(struct flow *f, const struct seg *s, size_t end)
 
 		at += run->n;
 		if (at > end || last->iclass != PTD_INSN_CALL ||
-		    s->calls[n_calls].ret != run->base + last->offset + last->size)
+		    s->calls[n_calls].ret != run_next(run))
 			continue;
 		retstack_push(&f->calls, s->calls[n_calls++].ret, NULL);
 	}

@@ -53,7 +53,7 @@ struct insn_engine {
 	int status;  /* libipt's, of the last call */
 	uint64_t ip; /* of the instruction that an error hit */
 	struct course course;
-	uint64_t last;        /* the last address of the mapping that the last run is in */
+	size_t n_known;       /* so many instructions of the last run's block are all mapped */
 	uint64_t spin_offset; /* instructions are counted since this offset was reached */
 };
 
@@ -69,12 +69,6 @@ static uint64_t used(const struct engine *engine)
 /*
  * Code
  */
-
-/* Where code of @mode is that libipt, which reckons with 64 bits, says to be at @ip. */
-static uint64_t cut(uint8_t mode, uint64_t ip)
-{
-	return mode == 64 ? ip : (uint32_t)ip;
-}
 
 /*
  * Branches that libipt 2.0.5 does not know as branches: it would go on behind them, and take the
@@ -169,11 +163,11 @@ static bool is_direct(const struct course *course)
 /* Note where the last run leads. */
 static void note_course(struct insn_engine *e, const struct ptd_run *run)
 {
-	const struct ptd_block *block = run->block;
-	const struct ptd_insn *last = &block->insns[run->first + run->n - 1];
-	const uint64_t ip = run->base + last->offset, next = cut(block->mode, ip + last->size),
-		       target = cut(block->mode, run->base + (uint64_t)block->target);
-	struct course course = { .iclass = last->iclass, .ip = ip, .next = next, .target = next };
+	const struct ptd_insn *last = run_last(run);
+	const uint64_t next = run_next(run), target = run_target(run);
+	struct course course = {
+		.iclass = last->iclass, .ip = run->base + last->offset, .next = next, .target = next
+	};
 
 	switch (last->iclass) {
 	case PTD_INSN_OTHER:
@@ -187,7 +181,7 @@ static void note_course(struct insn_engine *e, const struct ptd_run *run)
 	case PTD_INSN_JUMP:
 	case PTD_INSN_CALL:
 		/* A direct far one, which 64-bit code has not, bears no target. */
-		course.is_known = block->mode == 64 || target != next;
+		course.is_known = run->block->mode == 64 || target != next;
 		course.next = course.target = target;
 		break;
 	default:
@@ -201,47 +195,30 @@ static void note_course(struct insn_engine *e, const struct ptd_run *run)
 static bool extend(const struct insn_engine *e, struct runlist *out, uint64_t ip)
 {
 	struct ptd_run *run = out->n > 0 ? &out->runs[out->n - 1] : NULL;
-	const struct ptd_insn *insn;
-	size_t next;
 
-	if (!run)
-		return false;
-	next = (size_t)run->first + run->n;
-	insn = &run->block->insns[next];
-	if (next >= run->block->n_insns || run->base + insn->offset != ip || ip > e->last ||
-	    e->last - ip < insn->size - 1u)
+	if (!run || run->first + run->n >= e->n_known || ptd_run_ip(run, run->n) != ip)
 		return false;
 	run->n++;
 	return true;
 }
 
 /* Begin a run with the instruction at @ip. Return: 0, or what is libipt's status for that. */
-static int begin_run(struct insn_engine *e, struct runlist *out, uint64_t ip,
-		     const struct pt_insn *insn)
+static int begin_run(struct insn_engine *e, struct runlist *out, uint64_t ip)
 {
-	const struct extent *extent;
-	const struct ptd_block *block;
-	uint64_t offset;
+	struct ptd_run *run = &out->runs[out->n];
 	int r;
 
-	if (!e->base.view || view_find_code(e->base.view, ip, &extent, &offset, &e->last) != 0)
+	if (!e->base.view)
 		return -pte_nomap;
-	if (insn->truncated)
-		r = cache_get_stitched(e->base.config.cache, extent->object, offset, e->base.mode,
-				       insn->raw, insn->size, &block);
-	else
-		r = cache_get(e->base.config.cache, extent->object, offset, e->base.mode, &block);
-	if (r == -ENOMEM)
-		e->base.error = r;
+	r = view_find_run(e->base.view, ip, e->base.mode, run);
 	if (r < 0)
-		return -pte_bad_insn;
-	out->runs[out->n++] = (struct ptd_run){
-		.block = block,
-		.base = ip,
-		.t = e->base.t,
-		.n = 1,
-		.early = extent->kind == MAPPING_EARLY,
-	};
+		e->base.error = r;
+	if (r != 0)
+		return r == 1 + PTD_GAP_BAD_FLOW ? -pte_bad_insn : -pte_nomap;
+	e->n_known = run->n;
+	run->t = e->base.t;
+	run->n = 1;
+	out->n++;
 	return 0;
 }
 
@@ -252,14 +229,15 @@ static int begin_run(struct insn_engine *e, struct runlist *out, uint64_t ip,
  */
 static int emit(struct insn_engine *e, struct runlist *out, const struct pt_insn *insn)
 {
-	const uint64_t ip = cut(e->base.mode, insn->ip);
+	/* libipt reckons with 64 bits, whatever the mode. */
+	const uint64_t ip = wrap_ip(e->base.mode, insn->ip);
 	int r = 0;
 
 	e->ip = ip;
 	if (!leads_to(&e->course, ip))
 		return -pte_bad_query;
-	if (insn->truncated || !extend(e, out, ip))
-		r = begin_run(e, out, ip, insn);
+	if (!extend(e, out, ip))
+		r = begin_run(e, out, ip);
 	if (r < 0)
 		return r;
 	out->n_insns++;

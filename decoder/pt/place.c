@@ -49,7 +49,7 @@ static bool is_in_filter(const struct engine_config *config, uint64_t ip)
 static bool can_disable(const struct engine *engine, const struct walk_event *event,
 			const struct ptd_run *run, const struct ptd_insn *insn, bool is_far)
 {
-	const uint64_t target = run->base + (uint64_t)run->block->target;
+	const uint64_t target = run_target(run);
 
 	switch (insn->iclass) {
 	case PTD_INSN_OTHER:
