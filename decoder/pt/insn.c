@@ -21,6 +21,7 @@
 
 #include "decoder/pt/errata.h"
 #include "decoder/pt/ipt_copy.h"
+#include "decoder/pt/peek.h"
 #include "decoder/x86/unknown.h"
 #include "util/psb.h"
 
@@ -53,8 +54,7 @@ struct insn_engine {
 	int status;  /* libipt's, of the last call */
 	uint64_t ip; /* of the instruction that an error hit */
 	struct course course;
-	size_t n_known;       /* so many instructions of the last run's block are all mapped */
-	uint64_t spin_offset; /* instructions are counted since this offset was reached */
+	size_t n_known; /* so many instructions of the last run's block are all mapped */
 };
 
 static uint64_t used(const struct engine *engine)
@@ -392,65 +392,61 @@ static void begin_stretch(struct insn_engine *e, uint64_t offset, uint64_t ip)
  * Events
  */
 
+static struct walk_event made(enum walk_kind kind, uint64_t ip, uint64_t value, uint64_t extra)
+{
+	return (struct walk_event){ .kind = kind, .ip = ip, .value = value, .extra = extra };
+}
+
+static struct walk_event made_mark(enum ptd_mark_kind mark, uint64_t ip, uint64_t value,
+				   uint64_t extra)
+{
+	struct walk_event event = made(WALK_MARK, ip, value, extra);
+
+	event.mark = mark;
+	return event;
+}
+
 /* Return: what libipt says as an event of our own walk; WALK_NOTHING if we do not report it. */
 static struct walk_event event_of(const struct pt_event *event)
 {
-	const struct walk_event nothing = { .kind = WALK_NOTHING };
+	const typeof(event->variant) *is = &event->variant;
 
 	switch (event->type) {
 	case ptev_async_disabled:
-		return (struct walk_event){ .kind = WALK_ASYNC_DISABLED,
-					    .ip = event->variant.async_disabled.at };
+		return made(WALK_ASYNC_DISABLED, is->async_disabled.at, 0, 0);
 	case ptev_async_branch:
-		return (struct walk_event){ .kind = WALK_ASYNC,
-					    .ip = event->variant.async_branch.from };
+		return made(WALK_ASYNC, is->async_branch.from, 0, 0);
 	case ptev_enabled:
-		return (struct walk_event){ .kind = WALK_ENABLED, .ip = event->variant.enabled.ip };
+		return made(WALK_ENABLED, is->enabled.ip, 0, 0);
 	case ptev_disabled:
-		return (struct walk_event){ .kind = WALK_DISABLED,
-					    .ip = event->variant.disabled.ip };
+		return made(WALK_DISABLED, is->disabled.ip, 0, 0);
 	case ptev_exec_mode:
-		return (struct walk_event){ .kind = WALK_MODE,
-					    .value = bits_of(event->variant.exec_mode.mode) };
+		return made(WALK_MODE, 0, bits_of(is->exec_mode.mode), 0);
 	case ptev_overflow:
-		return (struct walk_event){ .kind = WALK_OVERFLOW,
-					    .ip = event->variant.overflow.ip };
+		return made(WALK_OVERFLOW, is->overflow.ip, 0, 0);
 	case ptev_paging:
-		return (struct walk_event){ .kind = WALK_PAGING,
-					    .value = event->variant.paging.cr3,
-					    .extra = event->variant.paging.non_root };
+		return made(WALK_PAGING, 0, is->paging.cr3, is->paging.non_root);
 	case ptev_async_paging:
-		return (struct walk_event){ .kind = WALK_PAGING,
-					    .ip = event->variant.async_paging.ip,
-					    .value = event->variant.async_paging.cr3,
-					    .extra = event->variant.async_paging.non_root };
+		return made(WALK_PAGING, is->async_paging.ip, is->async_paging.cr3,
+			    is->async_paging.non_root);
 	case ptev_vmcs:
-		return (struct walk_event){ .kind = WALK_VMCS, .value = event->variant.vmcs.base };
+		return made(WALK_VMCS, 0, is->vmcs.base, 0);
 	case ptev_async_vmcs:
-		return (struct walk_event){ .kind = WALK_VMCS,
-					    .ip = event->variant.async_vmcs.ip,
-					    .value = event->variant.async_vmcs.base };
+		return made(WALK_VMCS, is->async_vmcs.ip, is->async_vmcs.base, 0);
 	case ptev_tsx:
-		return (struct walk_event){
-			.kind = WALK_TSX,
-			.ip = event->variant.tsx.ip,
-			.value = (event->variant.tsx.speculative ? PACKET_TSX_BEGIN : 0u) |
-				 (event->variant.tsx.aborted ? PACKET_TSX_ABORT : 0u),
-		};
+		return made(WALK_TSX, is->tsx.ip,
+			    (is->tsx.speculative ? PACKET_TSX_BEGIN : 0u) |
+				(is->tsx.aborted ? PACKET_TSX_ABORT : 0u),
+			    0);
 	case ptev_stop:
-		return (struct walk_event){ .kind = WALK_MARK, .mark = PTD_MARK_STOP };
+		return made_mark(PTD_MARK_STOP, 0, 0, 0);
 	case ptev_cbr:
-		return (struct walk_event){ .kind = WALK_MARK,
-					    .mark = PTD_MARK_CBR,
-					    .value = event->variant.cbr.ratio };
+		return made_mark(PTD_MARK_CBR, 0, is->cbr.ratio, 0);
 	case ptev_ptwrite:
-		return (struct walk_event){ .kind = WALK_MARK,
-					    .mark = PTD_MARK_PTWRITE,
-					    .ip = event->variant.ptwrite.ip,
-					    .value = event->variant.ptwrite.payload,
-					    .extra = event->variant.ptwrite.size };
+		return made_mark(PTD_MARK_PTWRITE, is->ptwrite.ip, is->ptwrite.payload,
+				 is->ptwrite.size);
 	default:
-		return nothing;
+		return made(WALK_NOTHING, 0, 0, 0);
 	}
 }
 
@@ -546,18 +542,24 @@ static void forget(struct engine *engine)
 	e->ip = 0;
 }
 
+/* Let libipt begin at @offset, behind the @n bytes of @psb. Return: whether it can, or there is an
+ * error. */
+static bool begin_at(struct insn_engine *e, uint64_t offset, const uint8_t *psb, size_t n)
+{
+	e->before = e->base.walk;
+	e->base.error = ipt_copy_begin(&e->copy, offset, psb, n);
+	if (e->base.error == 0)
+		e->status = pt_insn_sync_set(e->decoder, offset - n);
+	return e->base.error < 0 || e->status >= 0;
+}
+
 /* A PSB+ that is itself broken is passed over. */
 static bool sync_at(struct engine *engine, uint64_t offset, bool has_ip)
 {
 	struct insn_engine *e = (struct insn_engine *)engine;
 
 	(void)has_ip;
-	e->before = engine->walk;
-	e->base.error = ipt_copy_begin(&e->copy, offset, NULL, 0);
-	if (e->base.error < 0)
-		return true;
-	e->status = pt_insn_sync_set(e->decoder, offset);
-	if (e->status < 0)
+	if (!begin_at(e, offset, NULL, 0))
 		return false;
 	(void)pt_insn_time(e->decoder, &engine->t, NULL, NULL);
 	return true;
@@ -609,14 +611,7 @@ static bool go_on_at(struct engine *engine, const struct walk_point *point)
 	uint8_t psb[PSB_PLUS_MAX];
 	const size_t size = make_psb(&engine->walk, point->ip, psb);
 
-	if (size > point->offset)
-		return false;
-	e->before = engine->walk;
-	engine->error = ipt_copy_begin(&e->copy, point->offset, psb, size);
-	if (engine->error < 0)
-		return true;
-	e->status = pt_insn_sync_set(e->decoder, point->offset - size);
-	if (e->status < 0)
+	if (size > point->offset || !begin_at(e, point->offset, psb, size))
 		return false;
 	if (tsc->has_tsc && tsc->now > engine->t)
 		engine->t = tsc->now;
@@ -640,13 +635,12 @@ static void fail(struct insn_engine *e, struct engine_step *ret_step)
 /* Return: whether code has been running for too long without using up packets. */
 static bool spins(struct insn_engine *e)
 {
-	const uint64_t offset = engine_used(&e->base);
+	const uint64_t paid = e->base.paid;
+	const bool can_pay = engine_can_pay(&e->base, 1);
 
-	if (offset != e->spin_offset) {
-		e->spin_offset = offset;
+	if (e->base.paid > paid)
 		e->base.spin_insns = 0;
-	}
-	return !engine_can_pay(&e->base, 1) || ++e->base.spin_insns > ENGINE_SPIN_MAX;
+	return !can_pay || ++e->base.spin_insns > ENGINE_SPIN_MAX;
 }
 
 /* Return: whether the code leads back to where it has been. */
@@ -681,9 +675,13 @@ static bool leaves_kernel(struct insn_engine *e, uint64_t offset)
  * an earlier one reported the last branch, and what follows may be an event. */
 static bool has_used_branch(struct insn_engine *e, uint64_t offset)
 {
-	const enum packet_type type = ipt_copy_packet(&e->copy, offset).type;
+	struct peek peek = peek_from(&e->base.walk, offset);
+	struct packet packet;
 
-	return (type == PACKET_TNT || type == PACKET_TIP) && engine_used(&e->base) != offset;
+	peek.reader = (struct packet_reader){};
+	return peek_next(&peek, &packet) &&
+	       packet_is_in(&packet, PACKET_BIT(TNT) | PACKET_BIT(TIP)) &&
+	       engine_used(&e->base) != offset;
 }
 
 /* Let the last instruction be a run of its own. Return: the index of that. */

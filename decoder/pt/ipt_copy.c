@@ -42,16 +42,6 @@ void ipt_copy_deinit(struct ipt_copy *copy)
 	*copy = (struct ipt_copy){};
 }
 
-struct packet ipt_copy_packet(struct ipt_copy *copy, uint64_t offset)
-{
-	struct packet_reader reader = {};
-	struct packet packet;
-	size_t n;
-	const uint8_t *p = window_at(&copy->window, offset, PACKET_SIZE_MAX, &n);
-
-	return packet_read(&reader, p, n, &packet) == 0 ? packet : (struct packet){};
-}
-
 /* Give back the memory of the pages before @used. */
 static void release(struct ipt_copy *copy, uint64_t used)
 {

@@ -76,9 +76,3 @@ _must_check_ int ipt_copy_begin(struct ipt_copy *copy, uint64_t offset, const ui
  * Return: as ipt_copy_begin(); also -EBADMSG if there is no packet at @offset.
  */
 _must_check_ int ipt_copy_go_on(struct ipt_copy *copy, uint64_t offset, uint64_t used);
-
-/*
- * Return: the packet at @offset of the span if it is there and can be read on its own; else one of
- *         type PACKET_PAD.
- */
-struct packet ipt_copy_packet(struct ipt_copy *copy, uint64_t offset);
