@@ -80,12 +80,6 @@ static inline bool tnt_pop(struct tnt *tnt)
 	return is_taken;
 }
 
-/* The TSC as far as packets were read; 0: they do not say. */
-static uint64_t now(const struct flow *f)
-{
-	return f->base.walk.tsc.has_tsc ? f->base.walk.tsc.now : 0;
-}
-
 /*
  * Segments
  */
@@ -178,7 +172,7 @@ static inline struct seg *link_back(struct flow *f, const struct seg *s, uint64_
  * need not be asked whose code runs at that time. */
 static bool is_in_limit(const struct flow *f)
 {
-	return now(f) <= f->base.t || now(f) < f->base.limit;
+	return walk_now(&f->base.walk) <= f->base.t || walk_now(&f->base.walk) < f->base.limit;
 }
 
 /* Pass over packets of time. Return: whether @wanted comes next, and run_hot() may take it. */
@@ -245,7 +239,7 @@ static inline bool has_bit(struct flow *f, struct hot *h)
 	if (h->tnt.n > 0 || walk_quick_tnt(&f->base.walk, &h->tnt.bits, &h->tnt.n))
 		return true;
 	h->tnt = take_slow_tnt(f);
-	h->next_t = later_of(now(f), h->t);
+	h->next_t = later_of(walk_now(&f->base.walk), h->t);
 	return h->tnt.n > 0;
 }
 
@@ -262,7 +256,7 @@ static bool take_slow_target(struct flow *f, struct hot *h, bool returns, uint64
 	if (!is_tip && h->tnt.n == 0)
 		is_tip = is_next(f, WALK_TIP) && f->base.walk.packet.ip_bytes &&
 			 walk_take_tip(&f->base.walk, ret_ip);
-	h->next_t = later_of(now(f), h->t);
+	h->next_t = later_of(walk_now(&f->base.walk), h->t);
 	return is_tip;
 }
 
@@ -489,7 +483,8 @@ static bool leaves_kernel(const struct seg *s, uint64_t ip)
 /* The packet at @offset has decided where @s leads: to @ip. Give it out. */
 static bool decide_seg(struct flow *f, const struct seg *s, uint64_t ip, uint64_t offset)
 {
-	const bool is_behind = offset >= f->base.pause, is_later = now(f) > f->base.t;
+	const bool is_behind = offset >= f->base.pause,
+		   is_later = walk_now(&f->base.walk) > f->base.t;
 	size_t n_before;
 	bool asks;
 
@@ -508,7 +503,7 @@ static bool decide_seg(struct flow *f, const struct seg *s, uint64_t ip, uint64_
 	f->is_done = false;
 	f->is_behind_branch = true;
 	if (is_later)
-		f->base.t = now(f);
+		f->base.t = walk_now(&f->base.walk);
 	asks = is_later && f->base.t >= f->base.limit;
 	if (leaves_kernel(s, ip)) {
 		f->base.walk.is_timed = false;
@@ -599,12 +594,6 @@ static bool take_segment(struct flow *f, enum walk_next next)
  * Events
  */
 
-/* Return: as place_find(), of the event that waits for its place. */
-static size_t find_event_place(const struct flow *f, const struct seg *s)
-{
-	return place_find(&f->base, &f->event, s, f->is_done);
-}
-
 /* Stand at the branch that @s ends with. It was given out, and its direct calls were pushed. */
 static void stand_behind_branch(struct flow *f, const struct seg *s)
 {
@@ -677,7 +666,7 @@ static void mend_bdm64(struct flow *f)
 		return;
 	do {
 		s = find_seg(f, ip);
-		if (!s || find_event_place(f, s) < s->n_insns)
+		if (!s || place_find(&f->base, &f->event, s, f->is_done) < s->n_insns)
 			return;
 		n += s->n_insns;
 		ip = s->to_ip[0];
@@ -702,7 +691,7 @@ static bool go_to_event(struct flow *f)
 	s = find_current_seg(f);
 	if (!s)
 		return false;
-	i = find_event_place(f, s);
+	i = place_find(&f->base, &f->event, s, f->is_done);
 	if (i < s->n_insns && is_skd022(f, s, i)) {
 		f->event.kind = WALK_DISABLED;
 		f->event.place = WALK_BEHIND;
@@ -933,7 +922,7 @@ static bool go_on_at(struct engine *engine, const struct walk_point *point)
 
 	f->enabled = true;
 	f->ip = point->ip;
-	f->base.t = later_of(now(f), f->base.t);
+	f->base.t = later_of(walk_now(&f->base.walk), f->base.t);
 	(void)begin_stretch(f, point->ip);
 	return true;
 }
@@ -947,8 +936,8 @@ static bool sync_at(struct engine *engine, uint64_t at, bool has_ip)
 	f->ip = f->base.walk.last_ip;
 	f->base.mode = 64;
 	(void)walk_ahead(&f->base.walk);
-	if (now(f))
-		f->base.t = now(f);
+	if (walk_now(&f->base.walk))
+		f->base.t = walk_now(&f->base.walk);
 	return true;
 }
 

@@ -19,10 +19,7 @@
 #define OPCODE_TIP_PGE 0x11
 #define OPCODE_FUP     0x1d
 
-/* The byte behind OPCODE_EXT: of packets that may have a FUP behind them, whether they have. */
-#define EXT_IP  0x80
-#define EXT_MNT 0xc3
-
+#define EXT_MNT  0xc3 /* the byte behind OPCODE_EXT */
 #define MNT_BYTE 0x88 /* the third one */
 
 #define BIP_MASK 0x07
@@ -105,36 +102,55 @@ static int read_trig(struct packet *packet, const uint8_t *p, size_t left)
 	return packet->flag && (!counts || load(p + 3, 2) != 0) ? PACKET_BAD : 0;
 }
 
-/* A packet whose first bytes state its size, and where its payload lies, which becomes @value. */
+/* Where a field of a packet lies: in so many bits, the lowest of them in byte @at. */
+struct field {
+	uint8_t at, n_bits;
+};
+
+/* A packet whose first bytes state its size, and where its fields lie. */
 struct form {
-	uint8_t type, size, at, n;
+	uint8_t type, size;
+	struct field value, extra;
+	uint8_t flag_at; /* the byte whose highest bit is @flag; 0: there is none */
 };
 
 /* By the first byte. */
 static const struct form forms[256] = {
-	[0x00] = { PACKET_PAD, 1, 0, 0 },
-	[0x19] = { PACKET_TSC, 8, 1, 7 },
-	[0x59] = { PACKET_MTC, 2, 1, 1 },
-	[0x99] = { PACKET_MODE_EXEC, 2, 1, 1 },
+	[0x00] = { .type = PACKET_PAD, .size = 1 },
+	[0x19] = { .type = PACKET_TSC, .size = 8, .value = { 1, 56 } },
+	[0x59] = { .type = PACKET_MTC, .size = 2, .value = { 1, 8 } },
+	[0x99] = { .type = PACKET_MODE_EXEC, .size = 2, .value = { 1, 8 } },
 };
 
 /* By the byte behind OPCODE_EXT. */
 static const struct form ext_forms[256] = {
-	[0x03] = { PACKET_CBR, 4, 2, 1 },        [0x12] = { PACKET_PTW, 6, 2, 4 },
-	[0x13] = { PACKET_CFE, 4, 2, 1 },        [0x22] = { PACKET_PWRE, 4, 3, 1 },
-	[0x23] = { PACKET_PSBEND, 2, 0, 0 },     [0x32] = { PACKET_PTW, 10, 2, 8 },
-	[0x33] = { PACKET_BEP, 2, 0, 0 },        [0x43] = { PACKET_PIP, 8, 2, 6 },
-	[0x53] = { PACKET_EVD, 11, 2, 1 },       [0x62] = { PACKET_EXSTOP, 2, 0, 0 },
-	[0x63] = { PACKET_BBP, 3, 2, 1 },        [0x73] = { PACKET_TMA, 7, 2, 2 },
-	[0x82] = { PACKET_PSB, PSB_SIZE, 0, 0 }, [0x83] = { PACKET_STOP, 2, 0, 0 },
-	[0x92] = { PACKET_PTW, 6, 2, 4 },        [0xa2] = { PACKET_PWRX, 7, 2, 1 },
-	[0xa3] = { PACKET_TNT, 8, 2, 6 },        [0xb2] = { PACKET_PTW, 10, 2, 8 },
-	[0xb3] = { PACKET_BEP, 2, 0, 0 },        [0xc2] = { PACKET_MWAIT, 10, 2, 4 },
-	[EXT_MNT] = { PACKET_MNT, 11, 3, 8 },    [0xc8] = { PACKET_VMCS, 7, 2, 5 },
-	[0xe2] = { PACKET_EXSTOP, 2, 0, 0 },     [0xf3] = { PACKET_OVF, 2, 0, 0 },
+	[0x03] = { PACKET_CBR, 4, { 2, 8 }, {}, 0 },
+	[0x12] = { PACKET_PTW, 6, { 2, 32 }, {}, 1 },
+	[0x13] = { PACKET_CFE, 4, { 2, 5 }, { 3, 8 }, 2 },
+	[0x22] = { PACKET_PWRE, 4, { 3, 8 }, {}, 2 },
+	[0x23] = { PACKET_PSBEND, 2, {}, {}, 0 },
+	[0x32] = { PACKET_PTW, 10, { 2, 64 }, {}, 1 },
+	[0x33] = { PACKET_BEP, 2, {}, {}, 1 },
+	[0x43] = { PACKET_PIP, 8, { 2, 48 }, {}, 0 },
+	[0x53] = { PACKET_EVD, 11, { 2, 6 }, { 3, 64 }, 0 },
+	[0x62] = { PACKET_EXSTOP, 2, {}, {}, 1 },
+	[0x63] = { PACKET_BBP, 3, { 2, 8 }, {}, 0 },
+	[0x73] = { PACKET_TMA, 7, { 2, 16 }, { 5, 16 }, 0 },
+	[0x82] = { PACKET_PSB, PSB_SIZE, {}, {}, 0 },
+	[0x83] = { PACKET_STOP, 2, {}, {}, 0 },
+	[0x92] = { PACKET_PTW, 6, { 2, 32 }, {}, 1 },
+	[0xa2] = { PACKET_PWRX, 7, { 2, 8 }, { 3, 4 }, 0 },
+	[0xa3] = { PACKET_TNT, 8, { 2, 48 }, {}, 0 },
+	[0xb2] = { PACKET_PTW, 10, { 2, 64 }, {}, 1 },
+	[0xb3] = { PACKET_BEP, 2, {}, {}, 1 },
+	[0xc2] = { PACKET_MWAIT, 10, { 2, 32 }, { 6, 32 }, 0 },
+	[EXT_MNT] = { PACKET_MNT, 11, { 3, 64 }, {}, 0 },
+	[0xc8] = { PACKET_VMCS, 7, { 2, 40 }, {}, 0 },
+	[0xe2] = { PACKET_EXSTOP, 2, {}, {}, 1 },
+	[0xf3] = { PACKET_OVF, 2, {}, {}, 0 },
 };
 
-static int read_mode(struct packet *packet)
+static int take_mode(struct packet *packet)
 {
 	const uint64_t bits = packet->value;
 
@@ -152,25 +168,19 @@ static int read_mode(struct packet *packet)
 	}
 }
 
-static int read_tma(struct packet *packet, const uint8_t *p)
-{
-	packet->extra = load(p + 5, 2);
-	/* What is reserved is 0. */
-	return p[4] != 0 || packet->extra > 0x1ff ? PACKET_BAD : 0;
-}
-
-/* Read what else the packet at @p says, all of which is there, or what its payload means. */
-static int read_fields(struct packet *packet, const uint8_t *p)
+/* Take what the fields of the packet at @p mean, if it is more than what they say. */
+static int take_meaning(struct packet *packet, const uint8_t *p)
 {
 	switch (packet->type) {
 	case PACKET_TNT:
 		return take_tnt(packet, packet->value);
 	case PACKET_MODE_EXEC:
-		return read_mode(packet);
+		return take_mode(packet);
 	case PACKET_PSB:
 		return memcmp(p, psb_bytes, PSB_SIZE) == 0 ? 0 : PACKET_BAD;
 	case PACKET_TMA:
-		return read_tma(packet, p);
+		/* What is reserved is 0. */
+		return p[4] != 0 || packet->extra > 0x1ff ? PACKET_BAD : 0;
 	case PACKET_PIP:
 		packet->extra = packet->value & 1;
 		packet->value = packet->value >> 1 << 5;
@@ -180,33 +190,17 @@ static int read_fields(struct packet *packet, const uint8_t *p)
 		return 0;
 	case PACKET_PTW:
 		packet->extra = packet->size - 2u;
-		packet->flag = p[1] & EXT_IP;
-		return 0;
-	case PACKET_EXSTOP:
-	case PACKET_BEP:
-		packet->flag = p[1] & EXT_IP;
-		return 0;
-	case PACKET_MWAIT:
-		packet->extra = load(p + 6, 4);
-		return 0;
-	case PACKET_PWRE:
-		packet->flag = p[2] & 0x80;
-		return 0;
-	case PACKET_PWRX:
-		packet->extra = p[3] & 0x0f;
-		return 0;
-	case PACKET_CFE:
-		packet->flag = p[2] & 0x80;
-		packet->value &= 0x1f;
-		packet->extra = p[3];
-		return 0;
-	case PACKET_EVD:
-		packet->value &= 0x3f;
-		packet->extra = load(p + 3, 8);
 		return 0;
 	default:
 		return 0;
 	}
+}
+
+static uint64_t load_field(const uint8_t *p, struct field field)
+{
+	const uint64_t value = load(p + field.at, (field.n_bits + 7u) / 8);
+
+	return field.n_bits < 64 ? value & ((UINT64_C(1) << field.n_bits) - 1) : value;
 }
 
 static int read_form(struct packet *packet, const struct form *form, const uint8_t *p, size_t left)
@@ -215,8 +209,10 @@ static int read_form(struct packet *packet, const struct form *form, const uint8
 		return PACKET_BAD;
 	if (set_packet(packet, form->type, form->size, left) != 0)
 		return PACKET_CUT;
-	packet->value = load(p + form->at, form->n);
-	return read_fields(packet, p);
+	packet->value = load_field(p, form->value);
+	packet->extra = load_field(p, form->extra);
+	packet->flag = form->flag_at > 0 && p[form->flag_at] & 0x80;
+	return take_meaning(packet, p);
 }
 
 static int read_ext(struct packet *packet, const uint8_t *p, size_t left)

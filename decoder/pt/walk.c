@@ -89,11 +89,6 @@ static void forget_queues(struct walk *w)
 	w->follows_mode = false;
 }
 
-static uint64_t now(const struct walk *w)
-{
-	return w->tsc.has_tsc ? w->tsc.now : 0;
-}
-
 /* Begin the event of the packet that is next. */
 static struct walk_event event_of(const struct walk *w)
 {
@@ -102,7 +97,7 @@ static struct walk_event event_of(const struct walk *w)
 	return (struct walk_event){ .kind = meaning->kind,
 				    .mark = meaning->mark,
 				    .place = meaning->at_fup,
-				    .t = now(w),
+				    .t = walk_now(w),
 				    .value = w->packet.value,
 				    .extra = w->packet.extra };
 }
@@ -207,6 +202,8 @@ static void make_ready(struct walk *w, struct walk_queue *queue, bool has_ip, ui
 		event->has_ip = has_ip && event->kind != WALK_MARK;
 		event->ip = event->has_ip ? ip : 0;
 		event->place = event->has_ip ? WALK_BEFORE : WALK_HERE;
+		if (queue == &w->psb)
+			event->t = walk_now(w);
 	}
 	w->ready.n = queue->n;
 	w->ready_from = w->offset;
@@ -331,8 +328,6 @@ static int take_psb(struct walk *w)
 				w->psb.items[w->psb.n++] =
 				    (struct walk_event){ .kind = WALK_JOIN, .value = offset };
 			}
-			for (size_t i = 0; i < w->psb.n; i++)
-				w->psb.items[i].t = now(w);
 			make_ready(w, &w->psb, w->psb_has_ip, w->last_ip);
 			if (w->packet.type == PACKET_PSBEND) {
 				w->is_status = false;
@@ -357,12 +352,12 @@ static int take_psb(struct walk *w)
 /* Take the time that packets up to @end tell, until it is past @limit. Return: whether it is. */
 static bool pass_timing(struct walk *w, uint64_t end, uint64_t limit)
 {
-	while (now(w) <= limit && w->offset < end && read_packet(w) == 0) {
+	while (walk_now(w) <= limit && w->offset < end && read_packet(w) == 0) {
 		if (packet_is_in(&w->packet, PACKETS_OF_TIME))
 			take_time(w);
 		pass_packet(w);
 	}
-	return now(w) > limit;
+	return walk_now(w) > limit;
 }
 
 /* Take the OVF that is next. Return: WALK_EVENT; WALK_ON if it waits for its FUP; WALK_ERROR. */
@@ -387,7 +382,7 @@ static enum walk_next take_overflow(struct walk *w, struct walk_event *ret_event
 		return enqueue(w, &w->fup, event);
 	}
 	(void)pass_timing(w, over.offset, UINT64_MAX);
-	event.t = now(w);
+	event.t = walk_now(w);
 	w->enabled = event.has_ip = over.end == PEEK_ON;
 	w->is_timed = false;
 	if (w->enabled)
@@ -956,7 +951,7 @@ uint64_t walk_last_time(struct walk *w)
 {
 	(void)begin_at(w, last_psb(w, UINT64_MAX));
 	(void)pass_timing(w, w->size, UINT64_MAX);
-	return now(w);
+	return walk_now(w);
 }
 
 uint64_t walk_find_later(struct walk *w, uint64_t time)
@@ -994,8 +989,6 @@ static void repeat_state(struct walk *w, uint64_t ip)
 	if (state->tsx & PACKET_TSX_BEGIN && next == WALK_ON)
 		next = bind_status(w, WALK_TSX, state->tsx, 0);
 	assert(next == WALK_ON);
-	for (size_t i = 0; i < w->psb.n; i++)
-		w->psb.items[i].t = now(w);
 	make_ready(w, &w->psb, true, ip);
 }
 

@@ -25,8 +25,8 @@
  * behind it, with the address of the instruction before which that happened.
  *
  *	1. packet.h gets PACKET_FAN, and says what its fields mean. packet.c gets a line in
- *	   @ext_forms with its opcode and size, and a case in read_fields() that sets @flag if a FUP
- *	   follows.
+ *	   @ext_forms with its opcode, its size, and where its fields lie: the bit of the opcode
+ *	   that says whether a FUP follows becomes @flag.
  *	2. include/ptd/record.h gets PTD_MARK_FAN, which is what users see.
  *	3. walk.c gets a line in @meanings, the table of the events that packets make:
  *		[PACKET_FAN] = { WALK_MARK, PTD_MARK_FAN, WALK_HERE, WALK_HERE },
@@ -316,6 +316,12 @@ static inline uint64_t walk_used(const struct walk *walk)
 	if (walk->ready.n > 0)
 		return walk->ready_from;
 	return walk->has_waiting ? walk->waiting : walk->offset;
+}
+
+/* Return: the TSC as far as packets were read; 0: they do not say. */
+static inline uint64_t walk_now(const struct walk *walk)
+{
+	return walk->tsc.has_tsc ? walk->tsc.now : 0;
 }
 
 /* Return: whether events or notes wait for packets that are to come. */
