@@ -116,10 +116,10 @@ struct form {
 
 /* By the first byte. */
 static const struct form forms[256] = {
-	[0x00] = { .type = PACKET_PAD, .size = 1 },
-	[0x19] = { .type = PACKET_TSC, .size = 8, .value = { 1, 56 } },
-	[0x59] = { .type = PACKET_MTC, .size = 2, .value = { 1, 8 } },
-	[0x99] = { .type = PACKET_MODE_EXEC, .size = 2, .value = { 1, 8 } },
+	[0x00] = { PACKET_PAD, 1, {}, {}, 0 },
+	[0x19] = { PACKET_TSC, 8, { 1, 56 }, {}, 0 },
+	[0x59] = { PACKET_MTC, 2, { 1, 8 }, {}, 0 },
+	[0x99] = { PACKET_MODE_EXEC, 2, { 1, 8 }, {}, 0 },
 };
 
 /* By the byte behind OPCODE_EXT. */

@@ -504,13 +504,6 @@ static enum walk_next take_packet(struct walk *w)
 		return WALK_TNT;
 	case PACKET_TIP:
 		return find_queued(&w->tip, WALK_ASYNC) ? WALK_EVENT : WALK_TIP;
-	case PACKET_TIP_PGE:
-	case PACKET_TIP_PGD:
-	case PACKET_OVF:
-	case PACKET_CBR:
-	case PACKET_STOP:
-	case PACKET_PWRX:
-		return WALK_EVENT;
 	case PACKET_FUP:
 		return take_fup(w);
 	case PACKET_MODE_EXEC:
@@ -524,11 +517,6 @@ static enum walk_next take_packet(struct walk *w)
 		return take_pwre(w);
 	case PACKET_MWAIT:
 		return enqueue(w, &w->fup, event_of(w));
-	case PACKET_EXSTOP:
-	case PACKET_PTW:
-	case PACKET_BEP:
-	case PACKET_TRIG:
-		return packet->flag ? enqueue(w, &w->fup, event_of(w)) : WALK_EVENT;
 	case PACKET_CFE:
 		return take_cfe(w);
 	case PACKET_EVD:
@@ -538,8 +526,10 @@ static enum walk_next take_packet(struct walk *w)
 	case PACKET_BBP:
 	case PACKET_BIP:
 		return WALK_ON;
-	default:
+	case PACKET_PSBEND:
 		return fail_here(w, PTD_GAP_BAD_PACKET);
+	default:
+		return packet->flag ? enqueue(w, &w->fup, event_of(w)) : WALK_EVENT;
 	}
 }
 

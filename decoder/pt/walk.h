@@ -30,10 +30,9 @@
  *	2. include/ptd/record.h gets PTD_MARK_FAN, which is what users see.
  *	3. walk.c gets a line in @meanings, the table of the events that packets make:
  *		[PACKET_FAN] = { WALK_MARK, PTD_MARK_FAN, WALK_HERE, WALK_HERE },
- *	   and a line in take_packet(), which says when that event comes: beside PACKET_TRIG, since
- *	   such an event waits for the FUP if there is one, whose address becomes its place, and
- *	   comes at once if there is none. A packet that always has a FUP stands beside
- *	   PACKET_MWAIT.
+ *	   Such an event waits for the FUP if @flag is set, and the FUP's address becomes its place;
+ *	   otherwise it comes at once. An event that comes at another time has a case in
+ *	   take_packet(): if its packet always has a FUP, beside PACKET_MWAIT.
  *	4. If the packet may stand in a PSB+ and behind an overflow, and changes nothing of the flow
  *	   of code, PACKETS_OF_REPORTS in packet.h lists it.
  *	5. The engines need no change: an event of kind WALK_MARK becomes a mark of the stream.
