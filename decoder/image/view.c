@@ -586,55 +586,49 @@ static bool is_far(const struct ptd_run *run)
 	       insn.far;
 }
 
-static void add_call(struct making *m, uint64_t ip)
+enum seg_kind run_leads(const struct ptd_run *run, uint64_t ret_to[static 2])
 {
-	m->calls[m->seg.n_calls++] = (struct seg_call){ .ret = ip };
+	ret_to[0] = run_next(run);
+	ret_to[1] = run_target(run);
+	switch (run_last(run)->iclass) {
+	case PTD_INSN_OTHER:
+	case PTD_INSN_PTWRITE:
+		return SEG_ON;
+	case PTD_INSN_JUMP:
+	case PTD_INSN_CALL:
+		/* 64-bit code has no direct far branch. */
+		if (run->block->mode != 64 && ret_to[0] == ret_to[1] && is_far(run))
+			return SEG_FAR;
+		ret_to[0] = ret_to[1];
+		return SEG_ON;
+	case PTD_INSN_JUMP_COND:
+		return SEG_COND;
+	case PTD_INSN_RETURN:
+		return SEG_RETURN;
+	case PTD_INSN_JUMP_INDIRECT:
+	case PTD_INSN_CALL_INDIRECT:
+		return is_far(run) ? SEG_FAR : SEG_INDIRECT;
+	default:
+		return SEG_FAR;
+	}
 }
 
 /* Take the next run. Return: whether it goes on, at @ip. */
 static bool take_run(struct making *m, const struct ptd_run *run, uint64_t *ip)
 {
-	const struct ptd_block *block = run->block;
 	const struct ptd_insn *last = run_last(run);
-	const uint64_t next = run_next(run), target = run_target(run);
+	const uint64_t next = run_next(run);
 
 	m->runs[m->seg.n_runs++] = *run;
 	m->seg.n_insns += run->n;
 	touch_pages(m, run->base, (size_t)last->offset + last->size);
-	*ip = next;
-	switch (last->iclass) {
-	case PTD_INSN_OTHER:
-	case PTD_INSN_PTWRITE:
-		return true;
-	case PTD_INSN_JUMP:
-	case PTD_INSN_CALL:
-		/* 64-bit code has no direct far branch. */
-		if (block->mode != 64 && target == next && is_far(run)) {
-			m->seg.kind = SEG_FAR;
-			return false;
-		}
-		if (last->iclass == PTD_INSN_CALL && target != next)
-			add_call(m, next);
-		*ip = target;
-		return true;
-	case PTD_INSN_JUMP_COND:
-		m->seg.kind = SEG_COND;
-		m->seg.to_ip[0] = next;
-		m->seg.to_ip[1] = target;
-		return false;
-	case PTD_INSN_RETURN:
-		m->seg.kind = SEG_RETURN;
-		return false;
-	case PTD_INSN_JUMP_INDIRECT:
-	case PTD_INSN_CALL_INDIRECT:
-		m->seg.kind = is_far(run) ? SEG_FAR : SEG_INDIRECT;
-		if (last->iclass == PTD_INSN_CALL_INDIRECT && m->seg.kind == SEG_INDIRECT)
-			add_call(m, next);
-		return false;
-	default:
-		m->seg.kind = SEG_FAR;
-		return false;
-	}
+	m->seg.kind = (uint8_t)run_leads(run, m->seg.to_ip);
+	*ip = m->seg.to_ip[0];
+	/* A call of what follows it only finds out where it is: no return comes back to it. */
+	if ((last->iclass == PTD_INSN_CALL && m->seg.kind == SEG_ON && *ip != next) ||
+	    (last->iclass == PTD_INSN_CALL_INDIRECT && m->seg.kind == SEG_INDIRECT))
+		m->calls[m->seg.n_calls++] = (struct seg_call){ .ret = next };
+	return m->seg.kind == SEG_ON;
 }
 
 /* Go the way from @ip on. */

@@ -116,6 +116,12 @@ static inline uint64_t run_target(const struct ptd_run *run)
 	return wrap_ip(run->block->mode, run->base + (uint64_t)run->block->target);
 }
 
+/*
+ * Find where @run leads: SEG_ON: to @ret_to[0]; SEG_COND: as to_ip of a segment; anything else:
+ * only packets say it.
+ */
+enum seg_kind run_leads(const struct ptd_run *run, uint64_t ret_to[static 2]);
+
 /* Return: the address of instruction @i of @seg. */
 static inline uint64_t seg_ip(const struct seg *seg, size_t i)
 {

@@ -30,10 +30,10 @@
  * on bytes that are no code its lengths differ from ours, and broken packets lead it astray.
  */
 struct course {
-	bool is_known; /* else the bytes do not say, or the caller was told of a break */
+	enum seg_kind kind; /* SEG_FAR, too, if the caller was told of a break */
 	uint8_t iclass;
-	uint64_t ip;           /* the instruction's */
-	uint64_t next, target; /* the same, but for a conditional branch */
+	uint64_t ip;    /* the instruction's */
+	uint64_t to[2]; /* as of run_leads() */
 };
 
 struct insn_engine {
@@ -143,52 +143,31 @@ static enum ptd_gap_reason why_no_code(struct insn_engine *e)
 /* Return: whether the last run leads to @ip. */
 static bool leads_to(const struct course *course, uint64_t ip)
 {
-	return !course->is_known || ip == course->next || ip == course->target;
-}
-
-/* Return: whether the last instruction leads only behind itself. */
-static bool is_straight(const struct course *course)
-{
-	return course->is_known &&
-	       (course->iclass == PTD_INSN_OTHER || course->iclass == PTD_INSN_PTWRITE);
+	switch (course->kind) {
+	case SEG_ON:
+		return ip == course->to[0];
+	case SEG_COND:
+		return ip == course->to[0] || ip == course->to[1];
+	default:
+		return true;
+	}
 }
 
 /* Return: whether the last instruction is a direct branch. */
 static bool is_direct(const struct course *course)
 {
-	return course->is_known &&
-	       (course->iclass == PTD_INSN_JUMP || course->iclass == PTD_INSN_CALL);
+	return course->iclass == PTD_INSN_JUMP || course->iclass == PTD_INSN_CALL;
 }
 
 /* Note where the last run leads. */
 static void note_course(struct insn_engine *e, const struct ptd_run *run)
 {
-	const struct ptd_insn *last = run_last(run);
-	const uint64_t next = run_next(run), target = run_target(run);
-	struct course course = {
-		.iclass = last->iclass, .ip = run->base + last->offset, .next = next, .target = next
-	};
+	struct course *course = &e->course;
 
-	switch (last->iclass) {
-	case PTD_INSN_OTHER:
-	case PTD_INSN_PTWRITE:
-		course.is_known = true;
-		break;
-	case PTD_INSN_JUMP_COND:
-		course.is_known = true;
-		course.target = target;
-		break;
-	case PTD_INSN_JUMP:
-	case PTD_INSN_CALL:
-		/* A direct far one, which 64-bit code has not, bears no target. */
-		course.is_known = run->block->mode == 64 || target != next;
-		course.next = course.target = target;
-		break;
-	default:
-		break;
-	}
-	e->course = course;
-	e->ip = next;
+	course->ip = ptd_run_ip(run, run->n - 1u);
+	course->iclass = run_last(run)->iclass;
+	course->kind = run_leads(run, course->to);
+	e->ip = run_next(run);
 }
 
 /* Return: whether @ip is the next instruction of the block of the last run, which it joins. */
@@ -461,11 +440,11 @@ static bool deliver_event(struct insn_engine *e, const struct pt_event *pt_event
 	case WALK_ASYNC:
 	case WALK_ASYNC_DISABLED:
 		/* It is where control went that libipt may not know. */
-		e->course.is_known = false;
+		e->course.kind = SEG_FAR;
 		return engine_report(&e->base, &event, ret_step);
 	case WALK_DISABLED:
 	case WALK_OVERFLOW:
-		e->course.is_known = false;
+		e->course.kind = SEG_FAR;
 		break;
 	default:
 		break;
@@ -538,7 +517,7 @@ static void forget(struct engine *engine)
 {
 	struct insn_engine *e = (struct insn_engine *)engine;
 
-	e->course.is_known = false;
+	e->course.kind = SEG_FAR;
 	e->ip = 0;
 }
 
@@ -646,10 +625,8 @@ static bool spins(struct insn_engine *e)
 /* Return: whether the code leads back to where it has been. */
 static bool circles(struct insn_engine *e)
 {
-	if (is_straight(&e->course))
-		return false;
-	if (is_direct(&e->course))
-		return engine_circles(&e->base, e->course.target);
+	if (e->course.kind == SEG_ON)
+		return is_direct(&e->course) && engine_circles(&e->base, e->course.to[0]);
 	e->base.n_direct = 0;
 	return false;
 }
@@ -709,7 +686,8 @@ static bool step(struct insn_engine *e, struct runlist *out, struct engine_step 
 		return false;
 	if (e->status < 0) {
 		/* If it is a branch, that is what the packets do not fit; not what lies behind. */
-		if (!is_straight(&e->course) && reason_of(e, e->status) == PTD_GAP_BAD_FLOW)
+		if ((e->course.kind != SEG_ON || is_direct(&e->course)) &&
+		    reason_of(e, e->status) == PTD_GAP_BAD_FLOW)
 			e->ip = e->course.ip;
 		return false;
 	}
