@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What conditions wait for, in a thread that says who it is: when MODE
+ * What conditions wait for, in a thread that says who it is: when MODE [MS]
  *
  *	enter	the third of four threads enters wanted() and on_third(), once
  *	often	a thread enters wanted() a thousand times
  *	usr1	a thread takes SIGUSR1, whose handler returns
  *	segv	a thread takes SIGSEGV, which ends the process
  *	exit	a process executes this program, which ends with status 3
- *	slow	the third of four threads needs 1.2 s for the third call of tarry() and until it
+ *	slow	the third of four threads needs MS for the third call of tarry() and until it
  *		enters after(); the others need no time. A process that needs as long in tarry(),
  *		but ends meanwhile, comes first
  *	wait	waits for a line on standard input, then as enter
@@ -26,6 +26,7 @@
 #define NOINLINE __attribute__((__noinline__))
 
 static volatile int sum;
+static int slow_ms = 1200;
 static pthread_barrier_t barrier;
 
 NOINLINE void wanted(int n);
@@ -93,7 +94,7 @@ static void *run_slowly(void *number)
 	for (int i = 0; i < 5; i++) {
 		if (*(int *)number == 2 && i == 2)
 			say_self();
-		tarry(*(int *)number == 2 && i == 2 ? 1200 : 1);
+		tarry(*(int *)number == 2 && i == 2 ? slow_ms : 1);
 		after(1);
 	}
 	return NULL;
@@ -105,7 +106,7 @@ static void end_meanwhile(void)
 
 	if (pid == 0) {
 		(void)ualarm(20000, 0);
-		tarry(1200);
+		tarry(slow_ms);
 		_exit(0);
 	}
 	(void)waitpid(pid, NULL, 0);
@@ -153,6 +154,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (strcmp(mode, "slow") == 0) {
+		slow_ms = argc > 2 ? atoi(argv[2]) : slow_ms;
 		end_meanwhile();
 		run_threads(run_slowly);
 		return 0;
