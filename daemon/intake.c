@@ -15,7 +15,9 @@
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
+#include "daemon/proc/claimant.h"
 #include "daemon/proc/journal.h"
+#include "daemon/share/share.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/scanner.h"
@@ -239,6 +241,42 @@ static void say_storm(struct intake *intake)
 		    storm.pid, storm.comm, TASKS_STORM);
 }
 
+/* A codestore_user_fn. */
+static uid_t user_of(uint32_t pid)
+{
+	_cleanup_(claimant_deinit) struct claimant process = claimant_find(NULL, pid);
+	uid_t uid;
+
+	return process.pid_fd >= 0 && claimant_user(&process, &uid) == 0 ? uid : SHARE_OTHERS;
+}
+
+/* Return: the user of whose code most was refused. */
+static uid_t refused_user(const struct intake *intake)
+{
+	const struct share_user *most = NULL;
+	struct share share;
+
+	codestore_get_share(intake->code, &share);
+	for (size_t i = 0; i < share.n_users; i++)
+		if (!most || share.users[i].n_refused > most->n_refused)
+			most = &share.users[i];
+	return most ? most->uid : SHARE_OTHERS;
+}
+
+static void say_no_code(struct intake *intake, int error)
+{
+	char user[64] = "";
+
+	if (error == -ENOBUFS)
+		(void)snprintf(user, sizeof(user), " to user %u", (unsigned)refused_user(intake));
+	journal_log(LOG_WARNING, PTD_MESSAGE_LOST, NULL, 0,
+		    "code that was in no file was lost, and cannot be decoded: %s%s",
+		    error == -ENOBUFS   ? "it is more than MemMax= leaves"
+		    : error == -EBADMSG ? "the program that handed it over wrote nonsense"
+					: strerror(-error),
+		    user);
+}
+
 static void drain_code(struct intake *intake)
 {
 	struct source *source = intake->options.source;
@@ -252,11 +290,7 @@ static void drain_code(struct intake *intake)
 	else
 		codestore_lose(intake->code);
 	if (r < 0 && !intake->said_no_code) {
-		journal_log(LOG_WARNING, PTD_MESSAGE_LOST, NULL, 0,
-			    "code that was in no file was lost, and cannot be decoded: %s",
-			    r == -ENOBUFS   ? "it is more than MemMax="
-			    : r == -EBADMSG ? "the program that handed it over wrote nonsense"
-					    : strerror(-r));
+		say_no_code(intake, r);
 		intake->said_no_code = true;
 	}
 	if (source->kept)
@@ -463,6 +497,8 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 		r = jitfiles_new(&source->claims, &intake->jitfiles);
 	if (r == 0 && source->facts.gives_code)
 		r = codestore_new(options->code_max, &intake->code);
+	if (r == 0 && intake->code)
+		codestore_set_users(intake->code, user_of);
 	if (r == 0)
 		r = watch_source(intake);
 	if (r == 0 && source->kept && kept_is_resumed(source->kept))

@@ -97,9 +97,14 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 {
 	const struct manager *m = userdata;
 
+	*ret_share = (struct share){};
 	switch (shared) {
 	case RECORDER_OBJECTS:
 		objectstore_get_share(m->store, ret_share);
+		return;
+	case RECORDER_CODE:
+		if (intake_code(m->intake))
+			codestore_get_share(intake_code(m->intake), ret_share);
 		return;
 	case RECORDER_JITDUMPS:
 		jitfiles_get_share(intake_jitfiles(m->intake), ret_share);
@@ -110,7 +115,6 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 	case _RECORDER_SHARED_MAX:
 		break;
 	}
-	*ret_share = (struct share){};
 }
 
 static void say_status(struct manager *m)

@@ -18,6 +18,7 @@
 
 static const char *const shared_names[] = {
 	[RECORDER_OBJECTS] = "objects",
+	[RECORDER_CODE] = "code",
 	[RECORDER_JITDUMPS] = "jitdumps",
 	[RECORDER_REQUESTS] = "requests",
 };

@@ -41,6 +41,7 @@ struct recorder_status {
 /* What users share that can be refused to one of them. */
 enum recorder_shared {
 	RECORDER_OBJECTS,  /* bytes of copies to which no snapshot links */
+	RECORDER_CODE,     /* bytes of code that programs handed over */
 	RECORDER_JITDUMPS, /* processes whose jitdump is open */
 	RECORDER_REQUESTS, /* snapshots that wait */
 	_RECORDER_SHARED_MAX,

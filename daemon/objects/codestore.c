@@ -12,6 +12,7 @@
 #include "daemon/emu/coderecord.h"
 #include "daemon/objects/codeimage.h"
 #include "daemon/objects/lostcode.h"
+#include "daemon/share/share.h"
 #include "ptd/snapshot.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -28,6 +29,7 @@
 /* The first bytes in a page. Forks share it until one of them adds to it. */
 struct page {
 	size_t n_refs;
+	uid_t uid; /* who has it in his share */
 	uint64_t address;
 	uint8_t bytes[PAGE];
 	uint8_t batch[PAGE];         /* the batch of each byte; 0: not known */
@@ -38,6 +40,7 @@ struct page {
 /* A change. Immutable, and shared by forks. */
 struct change {
 	size_t n_refs;
+	uid_t uid; /* likewise */
 	uint64_t time;
 	uint64_t address;
 	uint32_t size;
@@ -47,6 +50,7 @@ struct change {
 
 struct program {
 	struct codestore_program name;
+	uid_t uid;
 	VEC(struct page *) pages;     /* by address */
 	VEC(struct change *) changes; /* by time */
 	size_t n_unknown;             /* changes */
@@ -59,7 +63,9 @@ struct program {
 
 struct codestore {
 	pthread_mutex_t lock;
-	uint64_t bytes, bytes_max;
+	struct share share; /* bytes */
+	uint64_t bytes_max;
+	codestore_user_fn user_of; /* may be NULL */
 	uint64_t last_serial;
 	uint64_t last_time;             /* of a record */
 	VEC(struct program *) programs; /* by serial number */
@@ -74,7 +80,7 @@ static void page_unref(struct codestore *store, struct page *page)
 {
 	if (--page->n_refs > 0)
 		return;
-	store->bytes -= sizeof(*page);
+	share_give(&store->share, page->uid, sizeof(*page));
 	free(page);
 }
 
@@ -82,7 +88,8 @@ static void change_unref(struct codestore *store, struct change *change)
 {
 	if (--change->n_refs > 0)
 		return;
-	store->bytes -= sizeof(*change) + (change->known ? change->size : 0);
+	share_give(&store->share, change->uid,
+		   sizeof(*change) + (change->known ? change->size : 0));
 	free(change);
 }
 
@@ -101,10 +108,21 @@ static size_t lost_size(const struct program *program)
 	return program->lost.ranges.n * sizeof(*program->lost.ranges.items);
 }
 
+/* Count what the program's list of lost code takes, before it changes and afterwards. */
+static void give_lost(struct codestore *store, const struct program *program)
+{
+	share_give(&store->share, program->uid, lost_size(program));
+}
+
+static void take_lost(struct codestore *store, const struct program *program)
+{
+	share_take(&store->share, program->uid, lost_size(program));
+}
+
 static struct program *program_free(struct codestore *store, struct program *program)
 {
 	program_clear(store, program);
-	store->bytes -= lost_size(program);
+	give_lost(store, program);
 	lostcode_deinit(&program->lost);
 	free(program);
 	return NULL;
@@ -116,9 +134,9 @@ static int lose_range(struct codestore *store, struct program *program, uint64_t
 {
 	int r;
 
-	store->bytes -= lost_size(program);
+	give_lost(store, program);
 	r = lostcode_add(&program->lost, address, size, time);
-	store->bytes += lost_size(program);
+	take_lost(store, program);
 	return r;
 }
 
@@ -146,10 +164,10 @@ static int give_up_program(struct codestore *store, struct program *program)
 		return r;
 	}
 	program_clear(store, program);
-	store->bytes -= lost_size(program);
+	give_lost(store, program);
 	lostcode_deinit(&program->lost);
 	program->lost = lost;
-	store->bytes += lost_size(program);
+	take_lost(store, program);
 	program->given_up = true;
 	return 0;
 }
@@ -217,47 +235,74 @@ static int forget_oldest(struct codestore *store)
 	return -ENOENT;
 }
 
-/*
- * Forget the code of the oldest program that has ended and has some: not that it ran, which says
- * that what the process ran before is over. If there is none, say less of what was lost.
- *
- * Return: 0; -ENOENT if there is nothing to forget; or -ENOMEM.
- */
-static int forget_code(struct codestore *store)
+static bool has_code(const struct codestore *store, const struct program *program)
 {
+	return program != store->busy && (program->pages.n > 0 || program->changes.n > 0);
+}
+
+/* Forget the code of the oldest program that has ended and has some, of the user or of one who has
+ * more than his part; if @of_all, of anybody. Return: 0; -ENOENT if there is none; or -ENOMEM. */
+static int forget_ended(struct codestore *store, uid_t uid, bool of_all)
+{
+	const uint64_t max = store->bytes_max;
+
 	for (size_t i = 0; i < store->programs.n; i++) {
 		struct program *p = store->programs.items[i];
 
-		if (p != store->busy && (p->pages.n > 0 || p->changes.n > 0) && has_ended(store, i))
+		if ((of_all || p->uid == uid || share_exceeds(&store->share, max, p->uid)) &&
+		    has_code(store, p) && has_ended(store, i))
 			return give_up_program(store, p);
-	}
-	for (size_t i = 0; i < store->programs.n; i++) {
-		struct program *p = store->programs.items[i];
-
-		if (p->lost.ranges.n > 1) {
-			store->bytes -= lost_size(p);
-			lostcode_join(&p->lost);
-			store->bytes += lost_size(p);
-			return 0;
-		}
 	}
 	return -ENOENT;
 }
 
-/* Return: 0; -ENOBUFS; or -ENOMEM. */
-static int make_code_room(struct codestore *store, size_t size)
+/*
+ * Forget code of a program that has ended: not that it ran, which says that what the process ran
+ * before is over. If there is none, say less of what was lost. A user who wants more than his part
+ * takes nothing from those who have less than theirs. Code of programs that live stays: a program
+ * hands it over only once.
+ *
+ * Return: 0; -ENOENT if there is nothing to forget; or -ENOMEM.
+ */
+static int forget_code(struct codestore *store, uid_t uid, bool in_part)
 {
+	int r;
+
+	r = forget_ended(store, uid, false);
+	if (r == -ENOENT && in_part)
+		r = forget_ended(store, uid, true);
+	for (size_t i = 0; r == -ENOENT && i < store->programs.n; i++) {
+		struct program *p = store->programs.items[i];
+
+		if ((in_part || p->uid == uid) && p->lost.ranges.n > 1) {
+			give_lost(store, p);
+			lostcode_join(&p->lost);
+			take_lost(store, p);
+			r = 0;
+		}
+	}
+	return r;
+}
+
+/* Return: 0; -ENOBUFS; or -ENOMEM. */
+static int make_code_room(struct codestore *store, uid_t uid, size_t size)
+{
+	const uint64_t max = store->bytes_max;
 	int r = 0;
 
-	while (r == 0 && (size > store->bytes_max || store->bytes > store->bytes_max - size))
-		r = forget_code(store);
-	return r == -ENOENT ? -ENOBUFS : r;
+	while (r == 0 && !share_allows(&store->share, max, uid, size))
+		r = forget_code(store, uid,
+				uid == 0 || share_is_in_part(&store->share, max, uid, size));
+	if (r != -ENOENT)
+		return r;
+	share_refuse(&store->share, max, uid, size);
+	return -ENOBUFS;
 }
 
 /* --- what is added ---------------------------------------------------------------------------- */
 
 /* Return: 0, the parent's page as it was at @time; -ENOBUFS or -ENOMEM. */
-static int inherit_page(struct codestore *store, struct page *page, uint64_t time,
+static int inherit_page(struct codestore *store, struct page *page, uid_t uid, uint64_t time,
 			struct page **ret_page)
 {
 	struct page *own;
@@ -269,7 +314,7 @@ static int inherit_page(struct codestore *store, struct page *page, uint64_t tim
 		return 0;
 	}
 	/* The beginning of the child was handed over late. */
-	r = make_code_room(store, sizeof(*own));
+	r = make_code_room(store, uid, sizeof(*own));
 	if (r < 0)
 		return r;
 	own = malloc(sizeof(*own));
@@ -277,7 +322,8 @@ static int inherit_page(struct codestore *store, struct page *page, uint64_t tim
 		return -ENOMEM;
 	*own = *page;
 	own->n_refs = 1;
-	store->bytes += sizeof(*own);
+	own->uid = uid;
+	share_take(&store->share, own->uid, sizeof(*own));
 	for (size_t i = 0; i < PAGE; i++)
 		if (own->batch[i] > 0 && own->times[own->batch[i] - 1] > time)
 			own->batch[i] = 0;
@@ -297,7 +343,7 @@ static int inherit_code(struct codestore *store, struct program *child,
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < parent->pages.n; i++) {
-		r = inherit_page(store, parent->pages.items[i], time,
+		r = inherit_page(store, parent->pages.items[i], child->uid, time,
 				 &child->pages.items[child->pages.n]);
 		if (r == -ENOMEM)
 			return r;
@@ -310,7 +356,7 @@ static int inherit_code(struct codestore *store, struct program *child,
 	child->n_unknown = parent->n_unknown;
 	child->given_up = parent->given_up;
 	r = lostcode_add_all(&child->lost, &parent->lost);
-	store->bytes += lost_size(child);
+	take_lost(store, child);
 	return r;
 }
 
@@ -335,6 +381,7 @@ static int add_program(struct codestore *store, uint32_t pid, uint64_t start,
 	if (!program)
 		return -ENOMEM;
 	program->name = (struct codestore_program){ .pid = pid, .start = start };
+	program->uid = store->user_of ? store->user_of(pid) : 0;
 	r = map_put(&store->by_name, program_key(pid, start), (uintptr_t)program);
 	if (r < 0) {
 		free(program);
@@ -400,7 +447,7 @@ static int own_page(struct codestore *store, struct program *program, uint64_t a
 		*ret_page = shared;
 		return 0;
 	}
-	r = make_code_room(store, sizeof(*page));
+	r = make_code_room(store, program->uid, sizeof(*page));
 	if (r == 0)
 		r = vec_reserve(&program->pages, 1);
 	if (r < 0)
@@ -420,7 +467,8 @@ static int own_page(struct codestore *store, struct program *program, uint64_t a
 		program->pages.n++;
 	}
 	page->n_refs = 1;
-	store->bytes += sizeof(*page);
+	page->uid = program->uid;
+	share_take(&store->share, page->uid, sizeof(*page));
 	*ret_page = page;
 	return 0;
 }
@@ -443,13 +491,14 @@ static int add_change(struct codestore *store, struct program *program,
 	if (n > 0 && program->changes.items[n - 1]->time > time)
 		time = program->changes.items[n - 1]->time;
 	*change = (struct change){ .n_refs = 1,
+				   .uid = program->uid,
 				   .time = time,
 				   .address = record->address,
 				   .size = record->n_bytes,
 				   .known = bytes };
 	if (bytes)
 		memcpy(change->bytes, bytes, n_bytes);
-	store->bytes += sizeof(*change) + n_bytes;
+	share_take(&store->share, change->uid, sizeof(*change) + n_bytes);
 	program->changes.items[program->changes.n++] = change;
 	return 0;
 }
@@ -537,7 +586,7 @@ static int add_code_record(struct codestore *store, const struct coderecord *rec
 	else if (record->kind == CODERECORD_NEW)
 		r = add_first(store, program, record, bytes);
 	else
-		r = make_code_room(store, sizeof(struct change) + record->n_bytes)
+		r = make_code_room(store, program->uid, sizeof(struct change) + record->n_bytes)
 			?: add_change(store, program, record, bytes);
 	if (r == -ENOBUFS) {
 		program->name.n_refused++;
@@ -614,7 +663,7 @@ uint64_t codestore_size(struct codestore *store)
 	uint64_t bytes;
 
 	(void)pthread_mutex_lock(&store->lock);
-	bytes = store->bytes;
+	bytes = store->share.taken;
 	(void)pthread_mutex_unlock(&store->lock);
 	return bytes;
 }
@@ -742,6 +791,18 @@ struct codestore *codestore_free(struct codestore *store)
 	(void)pthread_mutex_destroy(&store->lock);
 	free(store);
 	return NULL;
+}
+
+void codestore_set_users(struct codestore *store, codestore_user_fn user_of)
+{
+	store->user_of = user_of;
+}
+
+void codestore_get_share(struct codestore *store, struct share *ret_share)
+{
+	(void)pthread_mutex_lock(&store->lock);
+	*ret_share = store->share;
+	(void)pthread_mutex_unlock(&store->lock);
 }
 
 void codestore_set_max(struct codestore *store, uint64_t bytes_max)

@@ -10,9 +10,10 @@
  * since, by time. A forked child shares the code of its parent.
  *
  * The store has a limit in bytes. To stay below it, the store forgets the code of programs that
- * have ended, the oldest first, and then refuses new code. For a change that was forgotten, refused
- * or lost, the store still knows the place and the time since which the bytes there are unknown, so
- * that a decoder does not take older code for what ran.
+ * have ended, the oldest first, and then refuses new code. Each user has a share of it
+ * (daemon/share/share.h), but only code of programs that have ended is given back. For a change
+ * that was forgotten, refused or lost, the store still knows the place and the time since which the
+ * bytes there are unknown, so that a decoder does not take older code for what ran.
  *
  * One thread adds code; other threads may read the store at the same time.
  */
@@ -20,10 +21,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 
 struct codestore;
+struct share;
+
+/* Return: the user of the process; SHARE_OTHERS if he is not known. */
+typedef uid_t (*codestore_user_fn)(uint32_t pid);
 
 /* Make an empty store for up to @bytes_max bytes. Return: 0 or -ENOMEM. */
 _must_check_ int codestore_new(uint64_t bytes_max, struct codestore **ret_store);
@@ -32,6 +38,12 @@ _must_check_ int codestore_new(uint64_t bytes_max, struct codestore **ret_store)
 struct codestore *codestore_free(struct codestore *store);
 
 DEFINE_CLEANUP(struct codestore *, codestore_free);
+
+/* Say how users are found, before anything is added. Without this call all is root's. */
+void codestore_set_users(struct codestore *store, codestore_user_fn user_of);
+
+/* Get a copy of the account of bytes. */
+void codestore_get_share(struct codestore *store, struct share *ret_share);
 
 /* Set another limit. Code that exceeds it already stays. */
 void codestore_set_max(struct codestore *store, uint64_t bytes_max);

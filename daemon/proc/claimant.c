@@ -2,6 +2,7 @@
 
 #include "daemon/proc/claimant.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ void claimant_deinit(struct claimant *claimant)
 
 /* The owner of /proc/PID is not the user of the process: root owns it if the process has disabled
  * core dumps. */
-bool claimant_user_is(const struct claimant *claimant, uid_t uid)
+int claimant_user(const struct claimant *claimant, uid_t *ret_uid)
 {
 	_cleanup_(fd_closep) int fd = openat(claimant->pid_fd, "status", O_RDONLY | O_CLOEXEC);
 	uint32_t real, effective, saved, fs;
@@ -38,13 +39,23 @@ bool claimant_user_is(const struct claimant *claimant, uid_t uid)
 
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
-		return false;
+		return -ESRCH;
 	text[n] = '\0';
 	line = strstr(text, "\nUid:");
-	return line &&
-	       sscanf(line + strlen("\nUid:"), "%" SCNu32 "%" SCNu32 "%" SCNu32 "%" SCNu32, &real,
-		      &effective, &saved, &fs) == 4 &&
-	       real == uid && effective == uid && saved == uid && fs == uid;
+	if (!line || sscanf(line + strlen("\nUid:"), "%" SCNu32 "%" SCNu32 "%" SCNu32 "%" SCNu32,
+			    &real, &effective, &saved, &fs) != 4)
+		return -ESRCH;
+	if (effective != real || saved != real || fs != real)
+		return -EPERM;
+	*ret_uid = real;
+	return 0;
+}
+
+bool claimant_user_is(const struct claimant *claimant, uid_t uid)
+{
+	uid_t user;
+
+	return claimant_user(claimant, &user) == 0 && user == uid;
 }
 
 bool claimant_may_read(const struct claimant *claimant, const struct stat *st)

@@ -34,6 +34,10 @@ struct claimant {
 struct claimant claimant_find(const struct claims *claims, uint32_t pid);
 void claimant_deinit(struct claimant *claimant);
 
+/* Get the user with whose rights, and no others, the process runs. Return: 0; -EPERM if it has
+ * those of several users; or -ESRCH if it has ended. */
+_must_check_ int claimant_user(const struct claimant *claimant, uid_t *ret_uid);
+
 /* Return: whether the process runs with the rights of this user only. */
 bool claimant_user_is(const struct claimant *claimant, uid_t uid);
 

@@ -16,6 +16,8 @@ done
 start_ptd MemMax=32K
 short ran "$O/targets/ran.c" "$T/deleted" 100
 grep -q '^ptd: code that was in no file was lost' "$T/ptd.log" || fail "nothing says that code was lost"
+grep -q "MemMax= leaves to user $EUID$" "$T/ptd.log" || fail "nothing says whose code was lost: $(cat "$T/ptd.log")"
+"$O/ptctl" status | grep -q "code of user $EUID, [1-9]" || fail "status: $("$O/ptctl" status)"
 start_ptd TaskSize=4K
 short ran "$O/targets/ran.c" "$T/deleted" 100
 [[ -z ${PTD_ASAN:-} ]] || exit 0

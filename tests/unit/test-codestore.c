@@ -19,6 +19,7 @@
 
 #include "daemon/emu/coderecord.h"
 #include "daemon/objects/codestore.h"
+#include "daemon/share/share.h"
 #include "ptd/snapshot.h"
 #include "tests/lib/failing.h"
 
@@ -228,6 +229,45 @@ static void the_limit_holds(void **state)
 	assert_int_equal(add(s), 0);
 	assert_true(codestore_next(s, &p) && p.pid == DEAD && p.n_refused == 0);
 	assert_true(codestore_next(s, &p) && p.pid == self && p.n_refused == 1);
+}
+
+/* This process is one user's, all others are another's. */
+static uid_t user_of(uint32_t pid)
+{
+	return pid == (uint32_t)getpid() ? 1000 : 1001;
+}
+
+/* A user cannot take all, and what he has does not go for one who wants more than his part. */
+static void two_users(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(16 * PAGE_SIZE);
+	const uint32_t self = (uint32_t)getpid(), init = 1;
+	uint64_t n_refused[2] = {};
+	struct share share;
+
+	(void)state;
+	codestore_set_users(s, user_of);
+	/* The other user's program that has ended takes no more than his part. */
+	put(CODERECORD_START, DEAD, 90, 0, 0, "");
+	put(CODERECORD_NEW, DEAD, 90, 91, 0x1000, "ab");
+	put(CODERECORD_START, self, 100, 0, 0, "");
+	assert_int_equal(add(s), 0);
+	for (uint32_t i = 0; i < 14; i++) {
+		put(CODERECORD_NEW, self, 100, 110 + i, 0x1000 * (i + 1), "ab");
+		assert_int_equal(add(s), i < 13 ? 0 : -ENOBUFS);
+	}
+	assert_string_equal(text_of(s, DEAD, 90), "0@1000:ab");
+	put(CODERECORD_START, init, 200, 0, 0, "");
+	put(CODERECORD_NEW, init, 200, 210, 0x1000, "cd");
+	put(CODERECORD_NEW, init, 200, 210, 0x2000, "cd");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, init, 200), "0@1000:cd 0@2000:cd");
+	codestore_get_share(s, &share);
+	for (size_t i = 0; i < share.n_users; i++)
+		n_refused[share.users[i].uid - 1000] = share.users[i].n_refused;
+	assert_int_equal(n_refused[0], 1);
+	assert_int_equal(n_refused[1], 0);
+	assert_int_equal(share.taken, codestore_size(s));
 }
 
 /* Of what is forgotten, or is more than a snapshot takes, it stays known where it was changed, and
@@ -480,6 +520,7 @@ int main(void)
 		cmocka_unit_test(forks_have_what_their_parent_had),
 		cmocka_unit_test(forks_that_were_said_late),
 		cmocka_unit_test(the_limit_holds),
+		cmocka_unit_test(two_users),
 		cmocka_unit_test(changes_are_not_forgotten),
 		cmocka_unit_test(a_beginning_that_was_lost),
 		cmocka_unit_test(all_is_lost),
