@@ -53,22 +53,30 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What of the space of process 7, from 0x1000 on, comes from where at @time. */
-static char *render(const struct timeline *timeline, uint64_t time)
+/* What is where at @time in the space of process 7. */
+static void lay_out(const struct timeline *timeline, uint64_t time, struct layout *ret_layout)
 {
-	const struct extent *e;
-	struct layout layout;
 	struct stay stay;
-	char *text = NULL;
-	size_t size, n;
-	FILE *f = open_memstream(&text, &size);
+	size_t n;
 
 	timeline_at_tid(timeline, 7, time, &stay);
 	assert_non_null(stay.space);
 	n = space_generation(stay.space, time);
-	layout_init(&layout, stay.space);
-	while (layout.generation < n)
-		assert_int_equal(layout_advance(&layout), 0);
+	layout_init(ret_layout, stay.space);
+	while (ret_layout->generation < n)
+		assert_int_equal(layout_advance(ret_layout), 0);
+}
+
+/* What of that, from 0x1000 on, comes from where. */
+static char *render(const struct timeline *timeline, uint64_t time)
+{
+	const struct extent *e;
+	struct layout layout;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	lay_out(timeline, time, &layout);
 	for (struct ranges_place at = {}; (e = ranges_get(&layout.extents, at));
 	     at = ranges_next(&layout.extents, at)) {
 		fprintf(f, "%" PRIx64 "-%" PRIx64 "%s:", e->start, e->last,
@@ -163,7 +171,23 @@ static void clocks(void **state)
 	}
 }
 
-/* Code is at its new place from its MOVE on; from CLOSE on, nothing more happens to it. */
+/* All code of the jitdump has names, or none has. */
+static void check_named(const struct timeline *timeline, uint64_t time, bool is_named)
+{
+	const struct extent *e;
+	struct layout layout;
+
+	lay_out(timeline, time, &layout);
+	for (struct ranges_place at = {}; (e = ranges_get(&layout.extents, at));
+	     at = ranges_next(&layout.extents, at))
+		assert_int_equal(e->object->symbols != NULL, is_named);
+	layout_deinit(&layout);
+}
+
+/*
+ * Code is at its new place from its MOVE on. From CLOSE on, it has no names any more, and nothing
+ * happens to it.
+ */
 static void moves(void **state)
 {
 	static const struct trace_facts facts = {};
@@ -184,6 +208,8 @@ static void moves(void **state)
 	check(timeline, 30, "1000-1001:90c3 2000-2001:90c3 ");
 	check(timeline, 40, "1000-1001:f8c3 2000-2001:90c3 ");
 	check(timeline, 60, "1000-1001:f8c3 2000-2001:90c3 ");
+	check_named(timeline, 49, true);
+	check_named(timeline, 50, false);
 }
 
 /* jmp 1009; a number that is filled in; later a version at 1020, and the jmp leads there. */
