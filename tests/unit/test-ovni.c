@@ -191,8 +191,10 @@ static void oldest(void **state)
 	deinit(&f);
 }
 
-/* The threads of a process are in its directory, with its metadata, and its number of an application;
- * one process has the CPUs of all; tasks and types have numbers of their own. */
+/*
+ * The threads of a process are in its directory, with its metadata and its number of an
+ * application; one process has the CPUs of all; tasks and types have numbers of their own.
+ */
 static void processes(void **state)
 {
 	const struct ptd_stats stats = {};
