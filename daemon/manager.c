@@ -351,7 +351,8 @@ static int open_spool(struct manager *m, const struct manager_options *options)
 	if (r == 0)
 		r = find_sequence(m);
 	if (r == 0)
-		r = objectstore_new(spool_store_fd(m->spool), &m->retention.limits, &m->store);
+		r = objectstore_new(spool_store_fd(m->spool), &m->retention.limits,
+				    options->runtime_dir, &m->store);
 	if (r < 0)
 		return log_error_errno(r, "%s: cannot use this as state directory: %m",
 				       options->state_dir);

@@ -21,7 +21,7 @@ ours=$(names T)
 static=$(names t)
 [[ -n $ours ]] || { echo "$O: no objects to learn the names of our functions from"; exit 1; }
 
-for file in ptd ptd-keeper ptctl ptdecode ptd-emu.so ptd-emu-system.so libptd-dlfilter.so $(cd "$O" && echo libptdecode.so.*); do
+for file in ptd ptd-keeper ptd-collector ptctl ptdecode ptd-emu.so ptd-emu-system.so libptd-dlfilter.so $(cd "$O" && echo libptdecode.so.*); do
 	headers=$(readelf --wide --file-header --program-headers --dynamic "$O/$file") || exit 1
 	has() { grep -qE "$1" <<<"$headers" || echo "$O/$file: $2"; }
 	has '^ *GNU_RELRO' "no RELRO"

@@ -3,21 +3,13 @@
 #include "daemon/keeper/link.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/time.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "base/log.h"
+#include "daemon/helper/helper.h"
 #include "daemon/keeper/message.h"
 #include "util/fdpass.h"
 #include "util/vec.h"
@@ -26,8 +18,6 @@
 
 /* A keeper that serves a ptd that is just ending answers when that has ended. */
 #define ANSWER_SECONDS 5
-#define START_TRIES    200u
-#define START_POLL_NS  5000000
 
 struct given {
 	struct keeper_message message;
@@ -35,10 +25,9 @@ struct given {
 };
 
 struct keeperlink {
-	struct sockaddr_un address;
+	struct helper helper;
 	unsigned seconds;
 	int fd;    /* -1: not connected */
-	pid_t pid; /* of the keeper that the link started; 0: none */
 	bool said; /* that there is no keeper */
 	bool settled;
 	VEC(struct given) old; /* what an earlier ptd gave, and nobody has taken */
@@ -61,18 +50,17 @@ static bool is_ours(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-static int connect_keeper(struct keeperlink *link)
+static int connect_keeper(struct keeperlink *link, bool start)
 {
-	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
 	_cleanup_(fd_closep) int fd = -1;
+	int r = helper_connect(&link->helper, ANSWER_SECONDS, &fd);
 
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
-	    connect(fd, (const struct sockaddr *)&link->address, sizeof(link->address)) < 0)
-		return -errno;
-	if (!is_ours(fd))
-		return -EPERM;
+	if (start && (r == -ENOENT || r == -ECONNREFUSED) && helper_is_ours())
+		r = helper_start_and_connect(&link->helper, ANSWER_SECONDS, &fd);
+	if (r == 0 && !is_ours(fd))
+		r = -EPERM;
+	if (r < 0)
+		return r;
 	link->fd = fd;
 	fd = -1;
 	return 0;
@@ -124,107 +112,11 @@ static void leave_keeper(struct keeperlink *link, int error)
 		return;
 	errno = -error;
 	log_warning("%s: the keeper is not there: the rings would not outlive ptd: %m",
-		    link->address.sun_path);
+		    link->helper.address.sun_path);
 	link->said = true;
 }
 
-/* --- a keeper of our own ---------------------------------------------------------------------- */
-
-/* Return: 0, and the path of the program beside this one, or where it is installed. */
-static int find_program(char ret_path[static PATH_MAX])
-{
-	char self[PATH_MAX], *slash;
-	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n < 0)
-		return -errno;
-	self[n] = 0;
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = 0;
-	if ((size_t)snprintf(ret_path, PATH_MAX, "%s/" PROGRAM, self) >= PATH_MAX)
-		return -ENAMETOOLONG;
-	if (access(ret_path, X_OK) == 0)
-		return 0;
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = 0;
-	return (size_t)snprintf(ret_path, PATH_MAX, "%s/lib/ptd/" PROGRAM, self) >= PATH_MAX
-		   ? -ENAMETOOLONG
-		   : 0;
-}
-
-static int spawn_keeper(struct keeperlink *link, const char *path)
-{
-	char *const argv[] = { (char[]){ PROGRAM }, link->address.sun_path, NULL };
-	char *const environment[] = { NULL };
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	sigset_t none;
-	int r;
-
-	sigemptyset(&none);
-	r = posix_spawn_file_actions_init(&files);
-	if (r)
-		return -r;
-	r = posix_spawnattr_init(&attributes);
-	if (r) {
-		(void)posix_spawn_file_actions_destroy(&files);
-		return -r;
-	}
-	/* Neither a Ctrl-C that is meant for ptd nor a pipe that ptd writes to concerns it. */
-	if ((r = posix_spawnattr_setflags(&attributes,
-					  POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK)) == 0 &&
-	    (r = posix_spawnattr_setsigmask(&attributes, &none)) == 0 &&
-	    (r = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0)) == 0 &&
-	    (r = posix_spawn_file_actions_adddup2(&files, 0, 1)) == 0 &&
-	    (r = posix_spawn_file_actions_adddup2(&files, 0, 2)) == 0)
-		r = posix_spawn(&link->pid, path, &files, &attributes, argv, environment);
-	(void)posix_spawnattr_destroy(&attributes);
-	(void)posix_spawn_file_actions_destroy(&files);
-	return -r;
-}
-
-static bool has_ended(struct keeperlink *link)
-{
-	if (link->pid > 0 && waitpid(link->pid, NULL, WNOHANG) != 0)
-		link->pid = 0;
-	return link->pid == 0;
-}
-
-static int start_keeper(struct keeperlink *link)
-{
-	char path[PATH_MAX], *slash = strrchr(link->address.sun_path, '/');
-	int r;
-
-	*slash = 0;
-	r = mkdir(link->address.sun_path, 0700) < 0 && errno != EEXIST ? -errno : 0;
-	*slash = '/';
-	if (r == 0 && has_ended(link))
-		r = find_program(path);
-	if (r == 0 && link->pid == 0)
-		r = spawn_keeper(link, path);
-	if (r < 0)
-		return r;
-	for (unsigned i = 0; i < START_TRIES; i++) {
-		r = connect_keeper(link);
-		if (r == 0 || has_ended(link))
-			break;
-		(void)nanosleep(&(struct timespec){ .tv_nsec = START_POLL_NS }, NULL);
-	}
-	return r;
-}
-
 /* --- life ------------------------------------------------------------------------------------- */
-
-static int open_link(struct keeperlink *link)
-{
-	int r = connect_keeper(link);
-
-	if ((r == -ENOENT || r == -ECONNREFUSED) && !getenv("NOTIFY_SOCKET"))
-		r = start_keeper(link);
-	return r;
-}
 
 /* A keeper that has nothing of us yet gets everything. */
 static int give_all(struct keeperlink *link)
@@ -241,20 +133,16 @@ int keeperlink_new(const char *runtime_dir, unsigned seconds, struct keeperlink 
 {
 	const struct keeper_message give = request(KEEPER_GIVE, 0);
 	_cleanup_(keeperlink_freep) struct keeperlink *link = malloc(sizeof(*link));
-	char *path;
+	int r;
 
 	if (!link)
 		return -ENOMEM;
-	*link = (struct keeperlink){ .address = { .sun_family = AF_UNIX },
-				     .seconds = seconds,
-				     .fd = -1 };
-	path = link->address.sun_path;
-	if ((size_t)snprintf(path, sizeof(link->address.sun_path), "%s/keeper/socket",
-			     runtime_dir) >= sizeof(link->address.sun_path))
-		return -ENAMETOOLONG;
-	if (connect_keeper(link) == 0) {
-		const int r = ask_keeper(link, &give, -1);
-
+	*link = (struct keeperlink){ .seconds = seconds, .fd = -1 };
+	r = helper_init(&link->helper, runtime_dir, "keeper", PROGRAM);
+	if (r < 0)
+		return r;
+	if (connect_keeper(link, false) == 0) {
+		r = ask_keeper(link, &give, -1);
 		if (r < 0) {
 			leave_keeper(link, r);
 			forget_old(link);
@@ -377,7 +265,7 @@ void keeperlink_settle(struct keeperlink *link)
 		return;
 	}
 	if (link->fd < 0)
-		r = open_link(link);
+		r = connect_keeper(link, true);
 	if (r == 0)
 		r = give_all(link);
 	if (r < 0)
@@ -403,13 +291,13 @@ void keeperlink_look_after(struct keeperlink *link)
 	struct pollfd wanted = { .fd = link->fd };
 	int r = 0;
 
-	(void)has_ended(link);
+	(void)helper_has_ended(&link->helper);
 	if (link->seconds == 0 || link->new.n == 0)
 		return;
 	if (link->fd >= 0 && poll(&wanted, 1, 0) == 0)
 		return;
 	link->fd = fd_close(link->fd);
-	r = open_link(link);
+	r = connect_keeper(link, true);
 	if (r == 0)
 		r = give_all(link);
 	if (r < 0)

@@ -11,16 +11,16 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "daemon/collector/link.h"
 #include "daemon/objects/object.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/share/share.h"
 #include "daemon/spool/spool.h"
 #include "daemon/spool/storedir.h"
 #include "util/cancel.h"
-#include "util/effort.h"
 
-/* Number of originals that are open while they wait. If there are more, they are opened when it is
- * their turn. */
+/* Number of originals for which the copier has a descriptor while they wait. If there are more,
+ * they are looked for again when it is their turn. */
 #define OPEN_MAX 256u
 
 #define CANCEL_POLL_NS 50000000
@@ -31,9 +31,18 @@
 /* Number of owners of files that are distinguished. If there are more, some count as one. */
 #define N_OWNERS 64u
 
-/* Longest time for one original, while others wait. A slow disk can read the largest file in that
- * time. */
-#define PATIENCE_NS UINT64_C(20000000000)
+/* Longest time for reading one original, while others wait: even a slow disk can read it. */
+#define PATIENCE_MS        5000u
+#define PATIENCE_MS_MIB    40u
+#define PATIENCE_BYTES_MAX STOREDIR_FILE_MAX
+
+/* If reading a file took longer, snapshots do not wait for other files of its owner for a while. */
+#define HUNG_NS UINT64_C(30000000000)
+
+/* Longest time to wait for a collector that is being started. If it does not come, the next object
+ * does not wait for it. */
+#define COLLECTOR_NS      UINT64_C(3000000000)
+#define COLLECTOR_POLL_NS 50000000
 
 /* How often a copy is tried again if it was removed just when it was found. */
 #define TRIES 3u
@@ -49,6 +58,10 @@ struct copier {
 	pthread_t thread;
 	bool has_thread;
 
+	/* The thread's own. */
+	struct collectorlink *link;
+	bool gave_up; /* the last request found no collector */
+
 	pthread_mutex_t lock; /* for what follows, and for the files in the store directory */
 	pthread_cond_t change;
 	atomic_bool stop; /* the copy that is being made stops, too */
@@ -56,6 +69,7 @@ struct copier {
 	struct queue waiting, finished; /* which have a reference to each object */
 	const struct object *taking;    /* the one that is being copied, or NULL */
 	uint64_t served[N_OWNERS];      /* bytes copied since the queue was last empty */
+	uint64_t hung[N_OWNERS];        /* when one of their files took too long, or 0 */
 	unsigned n_open;
 	struct share share; /* bytes on the disk of copies to which no snapshot linked at the last
 			     * sweep, by the owners of their originals */
@@ -115,6 +129,110 @@ static struct object *pop_waiting(struct copier *c)
 
 /* --- the thread ------------------------------------------------------------------------------ */
 
+/* Return: whether to ask once more, until then, after the collector said @r: if there is none, one
+ * may be starting. */
+static bool ask_again(struct copier *c, int r, uint64_t until)
+{
+	if (r != -ENOTCONN) {
+		c->gave_up = false;
+		return false;
+	}
+	c->gave_up = c->gave_up || clock_ns(CLOCK_MONOTONIC) >= until;
+	if (c->gave_up || cancel_asked(&c->stop))
+		return false;
+	(void)nanosleep(&(struct timespec){ .tv_nsec = COLLECTOR_POLL_NS }, NULL);
+	return true;
+}
+
+static int ask_collector(struct copier *c, struct collector_request *request, const int *fds,
+			 struct collector_answer *ret_answer)
+{
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + COLLECTOR_NS;
+	int fd = -1, r;
+
+	do
+		r = collectorlink_ask(c->link, request, fds, &c->stop, ret_answer, &fd);
+	while (ask_again(c, r, until));
+	/* None was asked for. */
+	if (r == 0)
+		(void)fd_close(fd);
+	return r;
+}
+
+static int find_verified(struct copier *c, struct object *object, int *ret_fd)
+{
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + COLLECTOR_NS;
+	struct original original;
+	int r;
+
+	do
+		r = original_find(c->link, ORIGINAL_VERIFY, &c->claims, &object->mapped, &c->stop,
+				  ret_fd, &original);
+	while (ask_again(c, r, until));
+	return r;
+}
+
+/* By what is known of the file before it is read. */
+static uint32_t patience_ms(uint64_t size)
+{
+	const uint64_t most = size < PATIENCE_BYTES_MAX ? size : PATIENCE_BYTES_MAX;
+
+	return PATIENCE_MS + (uint32_t)(most >> 20) * PATIENCE_MS_MIB;
+}
+
+/* A record could name a process of another user, whose files would then wait. */
+static uint32_t asker(const struct copier *c, const struct object *object)
+{
+	const uint32_t pid = object->mapped.pid;
+
+	return pid <= INT32_MAX &&
+		       (!c->claims.is_writer || c->claims.is_writer(c->claims.userdata, pid))
+		   ? pid
+		   : 0;
+}
+
+/* Have the file read for which @fd stands. */
+static int read_original(struct copier *c, const struct object *object, int fd,
+			 struct collector_answer *ret_answer)
+{
+	const int fds[COLLECTOR_FDS_MAX] = { fd, -1 };
+	struct collector_request request = {
+		.verb = COLLECTOR_HASH,
+		.timeout_ms = patience_ms(object->original.found ? object->original.size
+								 : PATIENCE_BYTES_MAX),
+		.pid = asker(c, object),
+		.size_max = STOREDIR_FILE_MAX,
+		.build_id = object->claimed,
+		.path = "",
+	};
+
+	return ask_collector(c, &request, fds, ret_answer);
+}
+
+struct copying {
+	struct copier *copier;
+	const struct object *object;
+	int fd;
+	uint64_t size;
+};
+
+/* Have the bytes written to the copy. The file may grow meanwhile. */
+static int copy_bytes(void *userdata, int to)
+{
+	const struct copying *copying = userdata;
+	const int fds[COLLECTOR_FDS_MAX] = { copying->fd, to };
+	struct collector_request request = {
+		.verb = COLLECTOR_COPY,
+		.timeout_ms = patience_ms(copying->size),
+		.pid = asker(copying->copier, copying->object),
+		.size_max = copying->size,
+		.path = "",
+	};
+	struct collector_answer answer;
+
+	return ask_collector(copying->copier, &request, fds, &answer);
+}
+
 static int check_build_id(int fd, const struct buildid *claimed, struct buildid *ret_id)
 {
 	int r;
@@ -134,56 +252,51 @@ struct content {
 	uint64_t taken; /* bytes that the copy takes on the disk */
 };
 
-/* Get the limits, if a copy of the original @st may be made. Return: 0 or -EDQUOT. */
-static int ask_for_room(struct copier *c, const struct stat *st, struct spool_limits *ret_limits)
+/* Get the limits, if a copy of the original may be made. Return: 0 or -EDQUOT. */
+static int ask_for_room(struct copier *c, const struct collector_answer *original,
+			struct spool_limits *ret_limits)
 {
-	const uint64_t bytes = (uint64_t)st->st_blocks * 512;
+	const uint64_t bytes = original->disk_bytes;
 	uint64_t max;
 	bool allowed;
 
 	(void)pthread_mutex_lock(&c->lock);
 	*ret_limits = c->limits;
 	max = c->limits.max_use / COPIER_PART;
-	allowed = share_allows(&c->share, max, st->st_uid, bytes);
+	allowed = share_allows(&c->share, max, original->uid, bytes);
 	if (!allowed)
-		share_refuse(&c->share, max, st->st_uid, bytes);
+		share_refuse(&c->share, max, original->uid, bytes);
 	(void)pthread_mutex_unlock(&c->lock);
 	return allowed ? 0 : -EDQUOT;
 }
 
-/* Copy the content of @fd, unless the store has it already. */
-static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
+/* Copy the content of the file for which @fd stands, unless the store has it already. */
+static int copy_in(struct copier *c, const struct object *object, int fd,
 		   struct content *ret_content)
 {
 	_cleanup_(fd_closep) int copy = -1;
+	struct collector_answer answer;
 	struct content content = {};
 	struct spool_limits limits;
-	struct effort effort = { .cancel = &c->stop };
-	struct stat st;
-	uint64_t size;
+	struct copying copying;
 	int r;
 
-	r = check_build_id(fd, claimed, &content.build_id);
+	r = read_original(c, object, fd, &answer);
 	if (r < 0)
 		return r;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if ((uint64_t)st.st_size > STOREDIR_FILE_MAX)
-		return -EFBIG;
-	content.owner = st.st_uid;
-	/* The file may grow while it is read. */
-	effort.size_max = (uint64_t)st.st_size;
-	effort.until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
-	r = sha256_fd(fd, &effort, NULL, content.hash, &size);
-	if (r == 0 && !storedir_has(c->store_fd, content.hash)) {
-		r = ask_for_room(c, &st, &limits);
+	content.owner = answer.uid;
+	content.build_id = answer.build_id;
+	memcpy(content.hash, answer.sha256, sizeof(content.hash));
+	if (content.hash[0] == '\0' || !storedir_has(c->store_fd, content.hash)) {
+		copying = (struct copying){ c, object, fd, answer.size };
+		r = ask_for_room(c, &answer, &limits);
 		if (r == 0)
-			r = storedir_copy(c->store_fd, fd, &limits, &effort, &copy, content.hash,
-					  &content.taken);
+			r = storedir_make(c->store_fd, &limits, answer.disk_bytes, copy_bytes,
+					  &copying, &copy, content.hash, &content.taken);
 		content.copied = r == 0;
 		/* The original may have been written to while it was copied. */
 		if (r == 0)
-			r = check_build_id(copy, claimed, &content.build_id);
+			r = check_build_id(copy, &object->claimed, &content.build_id);
 		if (r < 0)
 			(void)storedir_forget(c->store_fd, NULL);
 	}
@@ -211,28 +324,27 @@ static int name_copy(struct copier *c, const struct content *content)
 	return r;
 }
 
-/* Copy the object's original @fd, which may be -1. The copy gets its name only when the lock is
- * held. */
+/* Copy the object's original, for which @fd stands, which may be -1. The copy gets its name only
+ * when the lock is held. */
 static void take_in(struct copier *c, struct object *object, int fd)
 {
 	_cleanup_(fd_closep) int original = fd;
 	struct content content = {};
-	struct original which;
 	int r = -ESTALE;
 
 	if (original >= 0)
-		r = copy_in(c, original, &object->claimed, &content);
-	/* The build-id of the open file was not compared yet: another place may have the right
-	 * file. */
-	if (r == -ESTALE) {
+		r = copy_in(c, object, original, &content);
+	/* The file was not opened until now, nor its build-id compared: the right one may be at
+	 * another place. */
+	if (r == -ESTALE || r == -EACCES || r == -EPERM) {
 		original = fd_close(original);
-		r = original_open_verified(&c->claims, &object->mapped, &original, &which);
+		r = find_verified(c, object, &original);
 		if (r == 0)
-			r = copy_in(c, original, &object->claimed, &content);
+			r = copy_in(c, object, original, &content);
 	}
 	for (unsigned i = 0;; i++) {
 		if (r == 0 && i > 0)
-			r = copy_in(c, original, &object->claimed, &content);
+			r = copy_in(c, object, original, &content);
 		(void)pthread_mutex_lock(&c->lock);
 		if (r == 0)
 			r = name_copy(c, &content);
@@ -246,6 +358,8 @@ static void take_in(struct copier *c, struct object *object, int fd)
 		object->owner = content.owner;
 		memcpy(object->sha256, content.hash, sizeof(content.hash));
 	}
+	if (r == -ETIMEDOUT)
+		c->hung[object->original.uid % N_OWNERS] = clock_ns(CLOCK_MONOTONIC);
 	object->error = r;
 	object->done = true;
 	queue_push(&c->finished, object);
@@ -306,7 +420,8 @@ static void stop_thread(struct copier *c)
 
 /* --- who has it copy -------------------------------------------------------------------------- */
 
-int copier_new(int store_fd, const struct spool_limits *limits, struct copier **ret_copier)
+int copier_new(int store_fd, const struct spool_limits *limits, const char *runtime_dir,
+	       struct copier **ret_copier)
 {
 	_cleanup_(copier_freep) struct copier *c = malloc(sizeof(*c));
 	int r;
@@ -322,6 +437,9 @@ int copier_new(int store_fd, const struct spool_limits *limits, struct copier **
 	c->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (c->event_fd < 0)
 		return -errno;
+	r = collectorlink_new(runtime_dir, false, &c->link);
+	if (r < 0)
+		return r;
 	(void)storedir_forget(store_fd, NULL);
 	r = start_copier(c);
 	if (r < 0)
@@ -340,6 +458,7 @@ struct copier *copier_free(struct copier *copier)
 	stop_thread(copier);
 	while ((object = queue_pop(&copier->waiting)) || (object = queue_pop(&copier->finished)))
 		(void)object_unref(object);
+	(void)collectorlink_free(copier->link);
 	(void)fd_close(copier->event_fd);
 	(void)pthread_cond_destroy(&copier->change);
 	(void)pthread_mutex_destroy(&copier->lock);
@@ -359,26 +478,21 @@ void copier_set_claims(struct copier *copier, const struct claims *claims)
 	copier->claims = *claims;
 }
 
-void copier_add(struct copier *copier, struct object *object, const struct record_mmap2 *mmap)
+void copier_add(struct copier *copier, struct object *object, int fd, int error)
 {
-	int r;
-
 	object->ahead = 0;
-	object->mapped = *mmap; /* which may be the same */
-	object->mapped.name = object->path;
-	object->original = original_look(mmap);
-	r = original_open(&copier->claims, mmap, &object->fd, &object->original);
+	object->fd = fd;
 
 	(void)pthread_mutex_lock(&copier->lock);
-	object->error = r;
-	object->done = r < 0;
-	if (r == 0 && copier->n_open >= OPEN_MAX)
+	object->error = error;
+	object->done = error < 0;
+	if (error == 0 && copier->n_open >= OPEN_MAX)
 		object->fd = fd_close(object->fd);
 	copier->n_open += object->fd >= 0;
-	queue_push(r < 0 ? &copier->finished : &copier->waiting, object_ref(object));
+	queue_push(error < 0 ? &copier->finished : &copier->waiting, object_ref(object));
 	(void)pthread_cond_broadcast(&copier->change);
 	(void)pthread_mutex_unlock(&copier->lock);
-	if (r < 0)
+	if (error < 0)
 		(void)eventfd_write(copier->event_fd, 1);
 }
 
@@ -414,12 +528,22 @@ void copier_measure(struct copier *copier)
 	(void)pthread_mutex_unlock(&copier->lock);
 }
 
+/* Return: whether a file of that owner took too long lately. The lock is held. */
+static bool has_hung(const struct copier *c, uid_t owner)
+{
+	const uint64_t at = c->hung[owner % N_OWNERS];
+
+	return at > 0 && clock_ns(CLOCK_MONOTONIC) - at < HUNG_NS;
+}
+
 bool copier_is_near(struct copier *copier, const struct object *object)
 {
+	const uid_t owner = object->original.uid;
 	bool near;
 
 	(void)pthread_mutex_lock(&copier->lock);
-	near = object->done || object->original.uid == 0 || object->ahead <= COPIER_NEAR_MAX;
+	near = object->done || owner == 0 ||
+	       (object->ahead <= COPIER_NEAR_MAX && !has_hung(copier, owner));
 	(void)pthread_mutex_unlock(&copier->lock);
 	return near;
 }

@@ -6,8 +6,10 @@
  *
  * A thread that copies the originals of objects into the store directory, one after the other, so
  * that the event loop does not wait for the disk. It takes turns between the owners of the files:
- * a user with many files does not delay those of others. The copier opens an original when it gets
- * the object, so it copies what was mapped even if another file is at the path by then.
+ * a user with many files does not delay those of others. The copier gets a descriptor of the
+ * original together with the object, so it copies what was mapped even if another file is at the
+ * path by then. The collector (daemon/collector/link.h) reads the originals, and writes the copies
+ * to descriptors that it is passed.
  *
  * The functions are to be called in the event loop's thread, unless they say otherwise.
  */
@@ -19,9 +21,6 @@
 
 #include "base/base.h"
 
-struct claims;
-struct share;
-
 /* Copies to which no snapshot links may take MaxUse= divided by this; otherwise users who execute
  * many files would leave no room for snapshots. The owner of the original has the copy in his share
  * (daemon/share/share.h). */
@@ -30,14 +29,22 @@ struct share;
 /* Bytes of one user's files for which a snapshot waits. */
 #define COPIER_NEAR_MAX (UINT64_C(768) << 20)
 
+struct claims;
 struct copier;
 struct object;
-struct record_mmap2;
+struct share;
 struct spool_limits;
 
-/* Start the thread. @store_fd is the store directory, borrowed. Return: 0, or negative errno. */
+/*
+ * Start the thread.
+ *
+ * @store_fd: the store directory, borrowed
+ * @runtime_dir: where the collector's socket is
+ *
+ * Return: 0, or negative errno.
+ */
 _must_check_ int copier_new(int store_fd, const struct spool_limits *limits,
-			    struct copier **ret_copier);
+			    const char *runtime_dir, struct copier **ret_copier);
 
 /* Stop the thread. Objects that wait are not copied any more. Return: NULL. */
 struct copier *copier_free(struct copier *copier);
@@ -52,11 +59,14 @@ void copier_set_limits(struct copier *copier, const struct spool_limits *limits)
 void copier_set_claims(struct copier *copier, const struct claims *claims);
 
 /*
- * Open the original of @object, which is mapped now as @mmap says, and have it copied. The object
- * is new; or it could not be copied before, and only the caller has a reference to it. The copier
- * has a reference until copier_next_finished() returns the object.
+ * Have the original of @object copied. The object is new; or it could not be copied before, and
+ * only the caller has a reference to it. The copier has a reference until copier_next_finished()
+ * returns the object.
+ *
+ * @fd: stands for the original; or -1: the copier is to find it. It passes to the copier
+ * @error: 0; or negative errno: the object is known to fail
  */
-void copier_add(struct copier *copier, struct object *object, const struct record_mmap2 *mmap);
+void copier_add(struct copier *copier, struct object *object, int fd, int error);
 
 /* Return: whether copying the object has failed; false while it waits. */
 bool copier_has_failed(struct copier *copier, const struct object *object);
@@ -76,8 +86,8 @@ _must_check_ int copier_wait(struct copier *copier, const struct object *object,
  */
 void copier_measure(struct copier *copier);
 
-/* Return: whether the object is copied, has failed, or was near at the last copier_measure(). To be
- *         called in any thread. */
+/* Return: whether the object is copied, has failed, or was near at the last copier_measure(),
+ *         unless a file of its owner took too long to read lately. To be called in any thread. */
 bool copier_is_near(struct copier *copier, const struct object *object);
 
 /* Return: a borrowed descriptor that is readable when copier_next_finished() has something to

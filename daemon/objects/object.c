@@ -37,7 +37,9 @@ const char *object_why(int error)
 	case EFBIG:
 		return "it is larger than 512 MiB, or grew while it was copied";
 	case ETIMEDOUT:
-		return "reading it took longer than 20 s";
+		return "reading it took too long";
+	case ENOTCONN:
+		return "the collector was not there";
 	default:
 		return strerror(-error);
 	}

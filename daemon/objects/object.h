@@ -25,7 +25,7 @@ struct object {
 	struct object *alike; /* an older object whose path has the same hash */
 
 	/* The copier's own. */
-	int fd;                /* of the original while it waits to be copied; may be -1 */
+	int fd; /* which stands for the original while it waits to be copied; may be -1 */
 	struct object *queued; /* the next object that waits, or that is finished */
 	uint64_t ahead;        /* bytes of the same owner that are copied before, and its own */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "daemon/collector/link.h"
 #include "daemon/objects/copier.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/share/share.h"
@@ -16,6 +17,7 @@
 
 struct objectstore {
 	struct copier *copier;
+	struct collectorlink *link; /* the event loop's */
 	struct claims claims;
 	struct map by_path; /* hash of path → newest object; the others by ->alike */
 	uint64_t moment;    /* how many records were seen */
@@ -30,7 +32,8 @@ struct objectstore {
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-int objectstore_new(int store_fd, const struct spool_limits *limits, struct objectstore **ret_store)
+int objectstore_new(int store_fd, const struct spool_limits *limits, const char *runtime_dir,
+		    struct objectstore **ret_store)
 {
 	_cleanup_(objectstore_freep) struct objectstore *s = malloc(sizeof(*s));
 	int r;
@@ -39,7 +42,9 @@ int objectstore_new(int store_fd, const struct spool_limits *limits, struct obje
 		return -ENOMEM;
 	*s = (struct objectstore){ .full_at = OBJECTSTORE_SOFT_MAX,
 				   .lock = PTHREAD_MUTEX_INITIALIZER };
-	r = copier_new(store_fd, limits, &s->copier);
+	r = collectorlink_new(runtime_dir, true, &s->link);
+	if (r == 0)
+		r = copier_new(store_fd, limits, runtime_dir, &s->copier);
 	if (r == 0)
 		r = objectstore_sweep(s);
 	if (r < 0)
@@ -54,6 +59,7 @@ struct objectstore *objectstore_free(struct objectstore *store)
 		return NULL;
 
 	(void)copier_free(store->copier);
+	(void)collectorlink_free(store->link);
 	for (size_t i = 0; i < store->objects.n; i++)
 		(void)object_unref(store->objects.items[i]);
 	vec_deinit(&store->objects);
@@ -180,24 +186,24 @@ static int index_object(struct objectstore *store, struct object *object)
 	return map_put(&store->by_path, key, (uintptr_t)object);
 }
 
-/* Find the object that the record means: the mapped file if it can be seen, otherwise the newest
- * object with the same claims. If the mapped file is a new one, find an object that could not be
- * copied and can be tried again with it. */
-static struct object *find_object(const struct objectstore *store, const struct record_mmap2 *mmap)
+/* Find the object that the record means: the mapped file @original if it can be seen, otherwise the
+ * newest object with the same claims. If the mapped file is a new one, find an object that could
+ * not be copied and can be tried again with it. */
+static struct object *find_object(const struct objectstore *store, const struct record_mmap2 *mmap,
+				  const struct original *original)
 {
-	const struct original original = original_look(mmap);
 	struct object *newest_one = NULL, *failed = NULL;
 
 	for (struct object *o = newest_object(store, text_key(mmap->name)); o; o = o->alike) {
 		if (!object_matches(o, mmap))
 			continue;
-		if (original_equal(&o->original, &original))
+		if (original_equal(&o->original, original))
 			return o;
 		newest_one = newest_one ? newest_one : o;
 		if (!failed && copier_has_failed(store->copier, o))
 			failed = o;
 	}
-	return original.found ? failed : newest_one;
+	return original->found ? failed : newest_one;
 }
 
 /* Set when room is to be made again: not soon, because making room looks at all objects. */
@@ -324,16 +330,38 @@ static int choose_least_needed(struct objectstore *store, uint64_t moment)
 	return 0;
 }
 
+/* A file that cannot be seen now, because its disk or the collector does not answer, may be found
+ * when it is its turn to be copied. */
+static void have_copied(struct objectstore *store, struct object *object,
+			const struct record_mmap2 *mmap, const struct original *seen, int error)
+{
+	int fd = -1;
+
+	object->mapped = *mmap;
+	object->mapped.name = object->path;
+	object->original = *seen;
+	if (!collectorlink_may_retry(error))
+		error = original_find(store->link, ORIGINAL_TAKE, &store->claims, mmap, NULL, &fd,
+				      &object->original);
+	copier_add(store->copier, object, fd, collectorlink_may_retry(error) ? 0 : error);
+}
+
 static int add_object(struct objectstore *store, const struct record_mmap2 *mmap,
 		      struct object **ret_object)
 {
 	_cleanup_(object_unrefp) struct object *object = NULL;
-	struct object *known = find_object(store, mmap);
+	struct original original = {};
+	struct object *known;
+	int error, fd;
+
+	error =
+	    original_find(store->link, ORIGINAL_LOOK, &store->claims, mmap, NULL, &fd, &original);
+	known = find_object(store, mmap, &original);
 
 	/* An object that could not be copied is tried again, unless a snapshot may be reading
 	 * it. */
 	if (known && known->n_refs == 1 && copier_has_failed(store->copier, known))
-		copier_add(store->copier, known, mmap);
+		have_copied(store, known, mmap, &original, error);
 	if (known) {
 		known->seen = store->moment;
 		*ret_object = known;
@@ -345,7 +373,7 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 	if (!object || vec_reserve(&store->objects, 1) < 0 || index_object(store, object) < 0)
 		return -ENOMEM;
 	object->seen = store->moment;
-	copier_add(store->copier, object, mmap);
+	have_copied(store, object, mmap, &original, error);
 	*ret_object = object;
 	return vec_push(&store->objects, TAKE(object));
 }
@@ -354,11 +382,12 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
  * Other memory is read by snapshots. */
 static bool is_only_memory(const struct objectstore *store, const struct record_mmap2 *mmap)
 {
-	_cleanup_(fd_closep) int fd = -1;
 	struct original original;
+	int fd;
 
 	return mapname_is_memory(mmap->name) &&
-	       original_open(&store->claims, mmap, &fd, &original) < 0;
+	       original_find(store->link, ORIGINAL_IS_ELF, &store->claims, mmap, NULL, &fd,
+			     &original) < 0;
 }
 
 int objectstore_add(struct objectstore *store, const struct record_mmap2 *mmap,
@@ -500,7 +529,7 @@ static void retry_refused(struct objectstore *store)
 
 		if (o->n_refs == 1 && copier_was_refused(store->copier, o) &&
 		    !share_exceeds(&share, max, o->original.uid))
-			copier_add(store->copier, o, &o->mapped);
+			have_copied(store, o, &o->mapped, &o->original, 0);
 	}
 }
 

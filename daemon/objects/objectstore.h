@@ -42,11 +42,12 @@ struct spool_limits;
  * to.
  *
  * @store_fd: the store directory; borrowed
+ * @runtime_dir: where the socket of the collector is, which looks for the files and reads them
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int objectstore_new(int store_fd, const struct spool_limits *limits,
-				 struct objectstore **ret_store);
+				 const char *runtime_dir, struct objectstore **ret_store);
 
 /* Free the object store. Objects that wait to be copied are not copied any more. Return: NULL. */
 struct objectstore *objectstore_free(struct objectstore *store);

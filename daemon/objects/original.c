@@ -2,35 +2,19 @@
 
 #include "daemon/objects/original.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "daemon/collector/link.h"
+#include "daemon/proc/birth.h"
 #include "daemon/proc/claimant.h"
-#include "daemon/proc/mappedfile.h"
 #include "daemon/proc/vdso.h"
 #include "record/record.h"
 #include "util/mapname.h"
 
-static int64_t in_ns(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
-static struct original from_stat(const struct stat *st)
-{
-	return (struct original){
-		.found = true,
-		.uid = st->st_uid,
-		.dev = st->st_dev,
-		.ino = st->st_ino,
-		.size = (uint64_t)st->st_size,
-		.mtime_ns = in_ns(&st->st_mtim),
-		.ctime_ns = in_ns(&st->st_ctim),
-	};
-}
+/* The event loop waits for what is found, but not for what is verified. */
+#define FIND_MS   200u
+#define VERIFY_MS 5000u
 
 bool original_equal(const struct original *a, const struct original *b)
 {
@@ -38,77 +22,79 @@ bool original_equal(const struct original *a, const struct original *b)
 	       a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
-static struct mappedfile claim_of(const struct record_mmap2 *mmap)
+static struct original from_answer(const struct collector_answer *answer)
 {
-	return (struct mappedfile){
-		.start = mmap->addr,
-		.end = mmap->addr + mmap->len,
-		.offset = mmap->pgoff,
-		.path = mmap->name,
-		.build_id = mmap->build_id,
-		.dev = makedev(mmap->maj, mmap->min),
-		.ino = mmap->ino,
+	return (struct original){
+		.found = true,
+		.uid = answer->uid,
+		.dev = answer->dev,
+		.ino = answer->ino,
+		.size = answer->size,
+		.mtime_ns = answer->mtime_ns,
+		.ctime_ns = answer->ctime_ns,
 	};
 }
 
-struct original original_look(const struct record_mmap2 *mmap)
+/* A process that writes no records is treated as if it had ended. Its birth is read first: if
+ * another process gets the number before it is checked, the collector finds that its birth
+ * differs. */
+static void name_process(const struct claims *claims, struct collector_request *request)
 {
-	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
-	const struct mappedfile file = claim_of(mmap);
-	struct stat st;
+	const uint32_t pid = request->pid;
 
-	if (mapname_is_vdso(mmap->name))
-		return (struct original){ .found = true };
-	/* The writer of the record learns nothing from this. */
-	by = claimant_find(NULL, mmap->pid);
-	return mappedfile_stat(&by, &file, &st) == 0 ? from_stat(&st) : (struct original){};
+	if (!claims->is_writer) {
+		request->flags |= COLLECTOR_TRUE;
+		return;
+	}
+	request->birth = birth_of(pid);
+	if (request->birth == 0 || !claims->is_writer(claims->userdata, pid))
+		request->pid = 0;
 }
 
-static bool is_elf(int fd)
+static struct collector_request request_for(enum original_way way, const struct claims *claims,
+					    const struct record_mmap2 *mmap)
 {
-	uint8_t magic[SELFMAG];
+	static const uint32_t flags[] = {
+		[ORIGINAL_LOOK] = COLLECTOR_TRUE,
+		[ORIGINAL_TAKE] = COLLECTOR_OPEN,
+		[ORIGINAL_VERIFY] = COLLECTOR_OPEN | COLLECTOR_VERIFY,
+		[ORIGINAL_IS_ELF] = COLLECTOR_ELF,
+	};
+	struct collector_request request = {
+		.verb = COLLECTOR_FIND,
+		.flags = flags[way],
+		.timeout_ms = way == ORIGINAL_VERIFY ? VERIFY_MS : FIND_MS,
+		.pid = mmap->pid <= INT32_MAX ? mmap->pid : 0,
+		.start = mmap->addr,
+		.end = mmap->addr + mmap->len,
+		.offset = mmap->pgoff,
+		.dev = makedev(mmap->maj, mmap->min),
+		.ino = mmap->ino,
+		.build_id = mmap->build_id,
+		.path = mmap->name,
+	};
 
-	return pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
-	       memcmp(magic, ELFMAG, SELFMAG) == 0;
+	if (way != ORIGINAL_LOOK)
+		name_process(claims, &request);
+	return request;
 }
 
-static int open_by(int (*open_file)(const struct claimant *by, const struct mappedfile *file,
-				    int *ret_fd),
-		   const struct claims *claims, const struct record_mmap2 *mmap, int *ret_fd,
-		   struct original *ret_original)
+int original_find(struct collectorlink *link, enum original_way way, const struct claims *claims,
+		  const struct record_mmap2 *mmap, const atomic_bool *cancel, int *ret_fd,
+		  struct original *ret_original)
 {
-	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
-	const struct mappedfile file = claim_of(mmap);
-	_cleanup_(fd_closep) int fd = -1;
-	struct stat st;
+	struct collector_request request;
+	struct collector_answer answer;
 	int r;
 
 	if (mapname_is_vdso(mmap->name)) {
 		*ret_original = (struct original){ .found = true };
-		return vdso_open(ret_fd);
+		*ret_fd = -1;
+		return way == ORIGINAL_LOOK || way == ORIGINAL_IS_ELF ? 0 : vdso_open(ret_fd);
 	}
-	by = claimant_find(claims, mmap->pid);
-	r = open_file(&by, &file, &fd);
-	if (r < 0)
-		return r;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!is_elf(fd))
-		return -ENOEXEC;
-	*ret_original = from_stat(&st);
-	*ret_fd = fd;
-	fd = -1;
-	return 0;
-}
-
-int original_open(const struct claims *claims, const struct record_mmap2 *mmap, int *ret_fd,
-		  struct original *ret_original)
-{
-	return open_by(mappedfile_open, claims, mmap, ret_fd, ret_original);
-}
-
-int original_open_verified(const struct claims *claims, const struct record_mmap2 *mmap,
-			   int *ret_fd, struct original *ret_original)
-{
-	return open_by(mappedfile_open_verified, claims, mmap, ret_fd, ret_original);
+	request = request_for(way, claims, mmap);
+	r = collectorlink_ask(link, &request, NULL, cancel, &answer, ret_fd);
+	if (r == 0)
+		*ret_original = from_answer(&answer);
+	return r;
 }

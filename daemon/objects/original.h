@@ -4,15 +4,19 @@
 /*
  * Original
  *
- * The file that a record says is mapped, before it is copied. This module finds the file, and can
- * say later whether the file at the path is still the same one. A record is only a claim: a file
- * is accepted if it is a regular ELF file, has the build-id in the record, and the process in the
- * record has it mapped or may read it (daemon/proc/mappedfile.h).
+ * The file that a record says is mapped, before it is copied. The collector finds the file
+ * (daemon/collector/link.h), and can say later whether the file at the path is still the same one.
+ * A record is only a claim: a file is accepted if it is a regular ELF file, has the build-id in the
+ * record, and the process in the record has it mapped or may read it (daemon/proc/mappedfile.h).
+ *
+ * ptd gets a descriptor that only stands for the file (O_PATH): whatever the file's disk does, the
+ * descriptor can be kept, passed on and closed without waiting.
  *
  * The vDSO has no file. The kernel maps the same vDSO into all 64-bit x86 programs, so a copy of
  * the daemon's own is used.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,6 +24,7 @@
 #include "base/base.h"
 
 struct claims;
+struct collectorlink;
 struct record_mmap2;
 
 /* The identity of a file. A file that was written to, or replaced, has another identity. */
@@ -30,28 +35,36 @@ struct original {
 	int64_t mtime_ns, ctime_ns;
 };
 
-/* Find out which file is mapped without opening it, and without checking whether it can be copied.
- * The file is not found if, for instance, the process has ended. */
-struct original original_look(const struct record_mmap2 *mmap);
-
 /* Return: whether both are the same file; false if one was not found. */
 bool original_equal(const struct original *a, const struct original *b);
 
-/*
- * Open the mapped file, without comparing its build-id with that in the record. To be called in any
- * thread.
- *
- * @claims: who wrote the record; NULL: the kernel
- *
- * Return: 0 and the descriptor, which is the caller's; -ESTALE if another file was found than the
- *         mapped one; -ENOEXEC if it is no regular ELF file; -EACCES if the process may not read
- *         it; or another negative errno.
- */
-_must_check_ int original_open(const struct claims *claims, const struct record_mmap2 *mmap,
-			       int *ret_fd, struct original *ret_original);
+/* How the file is looked for. */
+enum original_way {
+	/* Only to know which one it is: whether it can be copied is not checked. The writer of the
+	 * record learns nothing from that. */
+	ORIGINAL_LOOK,
+	/* To copy it. The build-id is compared later. To be used in the event loop, since no file
+	 * is opened. */
+	ORIGINAL_TAKE,
+	/* To copy it. The build-id is compared, which reads files. */
+	ORIGINAL_VERIFY,
+	/* Only to know whether it is an ELF file that could be copied. */
+	ORIGINAL_IS_ELF,
+};
 
-/* Do the same, and compare the build-id. That reads files, so it is not to be called in the event
- * loop. */
-_must_check_ int original_open_verified(const struct claims *claims,
-					const struct record_mmap2 *mmap, int *ret_fd,
-					struct original *ret_original);
+/*
+ * Find the mapped file.
+ *
+ * @claims: who wrote the record
+ * @cancel: gives up once this is true; may be NULL
+ * @ret_fd: with ORIGINAL_TAKE and ORIGINAL_VERIFY a descriptor, which is the caller's; otherwise -1
+ *
+ * Return: 0; -ESTALE if another file was found than the mapped one; -ENOEXEC if it is no regular
+ *         file, or no ELF file; -EACCES if the process may not read it; -ECANCELED; an error of
+ *         collectorlink_ask(), of which collectorlink_may_retry() says which those are that say
+ *         nothing of the file; or another negative errno.
+ */
+_must_check_ int original_find(struct collectorlink *link, enum original_way way,
+			       const struct claims *claims, const struct record_mmap2 *mmap,
+			       const atomic_bool *cancel, int *ret_fd,
+			       struct original *ret_original);

@@ -27,27 +27,39 @@ void claimant_deinit(struct claimant *claimant)
 	claimant->pid_fd = fd_close(claimant->pid_fd);
 }
 
+/* The real, effective, saved and file system user of a process. */
+enum { REAL, EFFECTIVE, SAVED, FILES, _USERS };
+
 /* The owner of /proc/PID is not the user of the process: root owns it if the process has disabled
  * core dumps. */
-int claimant_user(const struct claimant *claimant, uid_t *ret_uid)
+static bool read_users(int pid_fd, uint32_t ret_users[static _USERS])
 {
-	_cleanup_(fd_closep) int fd = openat(claimant->pid_fd, "status", O_RDONLY | O_CLOEXEC);
-	uint32_t real, effective, saved, fs;
+	_cleanup_(fd_closep) int fd = openat(pid_fd, "status", O_RDONLY | O_CLOEXEC);
 	char text[2048];
 	const char *line;
 	ssize_t n;
 
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
-		return -ESRCH;
+		return false;
 	text[n] = '\0';
 	line = strstr(text, "\nUid:");
-	if (!line || sscanf(line + strlen("\nUid:"), "%" SCNu32 "%" SCNu32 "%" SCNu32 "%" SCNu32,
-			    &real, &effective, &saved, &fs) != 4)
+	return line && sscanf(line + strlen("\nUid:"), "%" SCNu32 "%" SCNu32 "%" SCNu32 "%" SCNu32,
+			      &ret_users[REAL], &ret_users[EFFECTIVE], &ret_users[SAVED],
+			      &ret_users[FILES]) == 4;
+}
+
+int claimant_user(const struct claimant *claimant, uid_t *ret_uid)
+{
+	uint32_t users[_USERS];
+
+	if (!read_users(claimant->pid_fd, users))
 		return -ESRCH;
-	if (effective != real || saved != real || fs != real)
-		return -EPERM;
-	*ret_uid = real;
+	for (size_t i = EFFECTIVE; i < _USERS; i++) {
+		if (users[i] != users[REAL])
+			return -EPERM;
+	}
+	*ret_uid = users[REAL];
 	return 0;
 }
 
@@ -56,6 +68,16 @@ bool claimant_user_is(const struct claimant *claimant, uid_t uid)
 	uid_t user;
 
 	return claimant_user(claimant, &user) == 0 && user == uid;
+}
+
+bool claimant_real_user(const struct claimant *claimant, uid_t *ret_uid)
+{
+	uint32_t users[_USERS];
+
+	if (claimant->pid_fd < 0 || !read_users(claimant->pid_fd, users))
+		return false;
+	*ret_uid = users[REAL];
+	return true;
 }
 
 bool claimant_may_read(const struct claimant *claimant, const struct stat *st)

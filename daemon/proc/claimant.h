@@ -41,6 +41,10 @@ _must_check_ int claimant_user(const struct claimant *claimant, uid_t *ret_uid);
 /* Return: whether the process runs with the rights of this user only. */
 bool claimant_user_is(const struct claimant *claimant, uid_t uid);
 
+/* Find the user who started the process: its real one, which is not root if a user executed a
+ * set-user-id program. Return: whether the process is there. */
+bool claimant_real_user(const struct claimant *claimant, uid_t *ret_uid);
+
 /* Return: whether the file @st may be read for the process: everyone may read it; or, if the kernel
  *         wrote the record, the user of the process owns it and may read it. A forged record can
  *         name any process of the file's owner. */

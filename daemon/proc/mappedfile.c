@@ -17,8 +17,7 @@
 /* How often to look for a mapping that changes meanwhile. */
 #define TRIES 2u
 
-/* Get a descriptor for reading from one that only refers to a file (O_PATH). */
-static int reopen(int path_fd, int *ret_fd)
+int mappedfile_reopen(int path_fd, int *ret_fd)
 {
 	char path[40];
 	int fd;
@@ -36,21 +35,17 @@ static bool may_be(const struct mappedfile *file, const struct stat *st)
 	return file->build_id.size > 0 || file->ino == 0 || file->ino == st->st_ino;
 }
 
-/* Check that @fd is the mapped file. Its build-id is compared if @verify is set. */
-static int check_file(int fd, const struct mappedfile *file, bool verify)
+/* Check that the build-id of the file is the one that is known. */
+static int check_build_id(int path_fd, const struct mappedfile *file)
 {
+	_cleanup_(fd_closep) int fd = -1;
 	struct buildid id;
-	struct stat st;
 	int r;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!may_be(file, &st))
-		return -ESTALE;
-	if (!verify || file->build_id.size == 0)
-		return 0;
-	r = buildid_read(fd, &id);
-	if (r < 0)
+	r = mappedfile_reopen(path_fd, &fd);
+	if (r == 0 && file->build_id.size > 0)
+		r = buildid_read(fd, &id);
+	if (r < 0 || file->build_id.size == 0)
 		return r;
 	return buildid_equal(&file->build_id, &id) ? 0 : -ESTALE;
 }
@@ -179,22 +174,21 @@ static int find_file(enum place place, const struct claimant *by, const struct m
 }
 
 static int try_place(enum place place, const struct claimant *by, const struct mappedfile *file,
-		     bool verify, int *ret_fd)
+		     bool verify, int *ret_path_fd, struct stat *ret_st)
 {
-	_cleanup_(fd_closep) int path_fd = -1, fd = -1;
-	struct stat st;
+	_cleanup_(fd_closep) int path_fd = -1;
 	int r;
 
-	path_fd = find_file(place, by, file, &st);
+	path_fd = find_file(place, by, file, ret_st);
 	if (path_fd < 0)
 		return path_fd;
-	r = reopen(path_fd, &fd);
-	if (r == 0)
-		r = check_file(fd, file, verify);
+	if (!may_be(file, ret_st))
+		return -ESTALE;
+	r = verify ? check_build_id(path_fd, file) : 0;
 	if (r < 0)
 		return r;
-	*ret_fd = fd;
-	fd = -1;
+	*ret_path_fd = path_fd;
+	path_fd = -1;
 	return 0;
 }
 
@@ -205,34 +199,8 @@ static int weigh_error(int r)
 	return r == -ESTALE ? 3 : r == -ENOEXEC || r == -EACCES ? 2 : r == -ESRCH ? 0 : 1;
 }
 
-static int try_places(const struct claimant *by, const struct mappedfile *file, bool verify,
-		      int *ret_fd)
-{
-	int worst = -ESRCH;
-
-	if (file->path[0] != '/')
-		return -ENOEXEC;
-	for (enum place place = PLACE_MAP_FILES; place < _PLACES; place++) {
-		const int r = try_place(place, by, file, verify, ret_fd);
-
-		if (r == 0)
-			return 0;
-		worst = weigh_error(r) > weigh_error(worst) ? r : worst;
-	}
-	return worst;
-}
-
-int mappedfile_open(const struct claimant *by, const struct mappedfile *file, int *ret_fd)
-{
-	return try_places(by, file, false, ret_fd);
-}
-
-int mappedfile_open_verified(const struct claimant *by, const struct mappedfile *file, int *ret_fd)
-{
-	return try_places(by, file, true, ret_fd);
-}
-
-int mappedfile_stat(const struct claimant *by, const struct mappedfile *file, struct stat *ret_st)
+int mappedfile_find(const struct claimant *by, const struct mappedfile *file, bool verify,
+		    int *ret_path_fd, struct stat *ret_st)
 {
 	int worst = -ESRCH;
 
@@ -240,20 +208,31 @@ int mappedfile_stat(const struct claimant *by, const struct mappedfile *file, st
 		return -ENOEXEC;
 	for (enum place place = PLACE_MAP_FILES; place < _PLACES; place++) {
 		struct stat st;
-		int fd = find_file(place, by, file, &st);
+		const int r = try_place(place, by, file, verify, ret_path_fd, &st);
 
-		if (fd >= 0 && may_be(file, &st)) {
-			(void)fd_close(fd);
+		if (r == 0) {
 			*ret_st = st;
 			return 0;
 		}
-		if (fd >= 0) {
-			(void)fd_close(fd);
-			fd = -ESTALE;
-		}
-		worst = weigh_error(fd) > weigh_error(worst) ? fd : worst;
+		worst = weigh_error(r) > weigh_error(worst) ? r : worst;
 	}
 	return worst;
+}
+
+int mappedfile_open(const struct claimant *by, const struct mappedfile *file, int *ret_fd)
+{
+	_cleanup_(fd_closep) int path_fd = -1;
+	struct stat st;
+	const int r = mappedfile_find(by, file, false, &path_fd, &st);
+
+	return r < 0 ? r : mappedfile_reopen(path_fd, ret_fd);
+}
+
+int mappedfile_stat(const struct claimant *by, const struct mappedfile *file, struct stat *ret_st)
+{
+	_cleanup_(fd_closep) int path_fd = -1;
+
+	return mappedfile_find(by, file, false, &path_fd, ret_st);
 }
 
 int mappedfile_stat_mapping(int pid_fd, const struct mappedfile *file, struct stat *ret_st)

@@ -38,26 +38,30 @@ struct mappedfile {
 };
 
 /*
- * Open the file of a mapping without reading it, so that the caller does not wait for a disk. If
- * the build-id is known, the caller has to compare it: it may be the wrong file.
+ * Find the file of a mapping.
  *
- * Return: 0 and the descriptor, which is the caller's; -ESTALE if another file was found than the
- *         mapped one; -ENOEXEC if it is no regular file; -EACCES if the process may not read the
- *         file at the path; or another negative errno.
+ * @verify: compare the build-id if it is known; that opens and reads files, which may take any
+ *          time. Otherwise no file is opened, and it may be the wrong one if only the build-id
+ *          tells
+ *
+ * Return: 0, @ret_st, and a descriptor that only stands for the file (O_PATH), which is the
+ *         caller's; -ESTALE if another file was found than the mapped one; -ENOEXEC if it is no
+ *         regular file; -EACCES if the process may not read the file at the path; or another
+ *         negative errno.
  */
+_must_check_ int mappedfile_find(const struct claimant *by, const struct mappedfile *file,
+				 bool verify, int *ret_path_fd, struct stat *ret_st);
+
+/* Open the file that @path_fd stands for, for reading. Return: 0 and the descriptor, which is the
+ * caller's; or negative errno. */
+_must_check_ int mappedfile_reopen(int path_fd, int *ret_fd);
+
+/* Find the file without reading it, and open it. If the build-id is known, the caller has to
+ * compare it. Return: 0 and the descriptor, which is the caller's; or as mappedfile_find(). */
 _must_check_ int mappedfile_open(const struct claimant *by, const struct mappedfile *file,
 				 int *ret_fd);
 
-/* Do the same, and compare the build-id if it is known. Not to be called in the event loop. */
-_must_check_ int mappedfile_open_verified(const struct claimant *by, const struct mappedfile *file,
-					  int *ret_fd);
-
-/*
- * Find out which file it is without opening it. If two files differ only in the build-id, it may be
- * another file than mappedfile_open_verified() opens.
- *
- * Return: 0; or negative errno, as mappedfile_open().
- */
+/* Find out which file it is without opening it. Return: 0; or as mappedfile_find(). */
 _must_check_ int mappedfile_stat(const struct claimant *by, const struct mappedfile *file,
 				 struct stat *ret_st);
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "daemon/proc/birth.h"
 #include "daemon/proc/textfile.h"
 #include "daemon/tasks/tasks.h"
 #include "util/execfile.h"
@@ -39,45 +40,13 @@ static int has_pool(const struct poolwriters *w, uint32_t pid)
 	return found;
 }
 
-/* Return: when the process started, in an unknown unit; 0 if there is none. */
-static uint64_t started(uint32_t pid)
-{
-	char path[32], text[1024];
-	const char *end;
-	uint64_t t = 0;
-	size_t n;
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	text[n] = 0;
-	(void)fclose(f);
-	/* Its name, in parentheses, may hold anything. */
-	end = strrchr(text, ')');
-	if (!end ||
-	    sscanf(end + 1,
-		   " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-		   " %*s %" SCNu64,
-		   &t) != 1)
-		return 0;
-	return t;
-}
-
-uint64_t poolwriters_birth(void)
-{
-	return started((uint32_t)getpid());
-}
-
 /* May @pid be a program that was given the pool? What cannot be known is believed of those that are
  * no older than who made the pool. */
 static bool may_write(const struct poolwriters *w, uint32_t pid)
 {
 	const int r = has_pool(w, pid);
 
-	return r == -EACCES || r == -EPERM ? started(pid) >= w->born : r > 0;
+	return r == -EACCES || r == -EPERM ? birth_of(pid) >= w->born : r > 0;
 }
 
 void poolwriters_note(struct poolwriters *writers, uint32_t pid, unsigned *n_checks)

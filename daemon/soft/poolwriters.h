@@ -20,13 +20,10 @@
 
 struct poolwriters {
 	int pool_fd;   /* borrowed */
-	uint64_t born; /* poolwriters_birth() of the process that made the pool */
+	uint64_t born; /* birth_of() the process that made the pool */
 	size_t n;
 	uint32_t pids[POOLWRITERS_MAX]; /* not known to be dead */
 };
-
-/* Return: when the calling process was started, for others to be compared with; 0: not known. */
-uint64_t poolwriters_birth(void);
 
 /*
  * A record names the process @pid: remember it if it is a writer. Only the event loop calls this.

@@ -20,6 +20,7 @@
 #include "daemon/emu/pool.h"
 #include "daemon/keeper/link.h"
 #include "daemon/keeper/message.h"
+#include "daemon/proc/birth.h"
 #include "daemon/soft/emuterms.h"
 #include "daemon/soft/poolwriters.h"
 #include "daemon/source/kept.h"
@@ -589,7 +590,7 @@ static int make_pool(struct source_emu *e)
 	if (r == 0)
 		r = kept_new(&e->source.kept);
 	if (r == 0)
-		state_of(e)->born = e->writers.born = poolwriters_birth();
+		state_of(e)->born = e->writers.born = birth_of((uint32_t)getpid());
 	return r;
 }
 

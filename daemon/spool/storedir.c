@@ -10,7 +10,6 @@
 #include <sys/statvfs.h>
 
 #include "daemon/spool/spool.h"
-#include "util/copyfile.h"
 #include "util/dirs.h"
 
 #define NAMELESS ".new"
@@ -21,19 +20,16 @@ bool storedir_has(int store_fd, const char *hash)
 }
 
 /* Return: the bytes that the file takes on the disk; one with holes takes fewer than its size. */
-static uint64_t disk_bytes(const struct stat *st)
+static uint64_t disk_bytes_of(const struct stat *st)
 {
 	return (uint64_t)st->st_blocks * 512;
 }
 
-static int check_room(int store_fd, const struct spool_limits *limits, const struct stat *st)
+static int check_room(int store_fd, const struct spool_limits *limits, uint64_t size)
 {
-	const uint64_t size = disk_bytes(st);
 	struct statvfs fs;
 	uint64_t free_bytes;
 
-	if ((uint64_t)st->st_size > STOREDIR_FILE_MAX)
-		return -EFBIG;
 	if (fstatvfs(store_fd, &fs) < 0)
 		return -errno;
 	if (fs.f_files > 0 && fs.f_favail <= limits->keep_free_inodes)
@@ -43,8 +39,8 @@ static int check_room(int store_fd, const struct spool_limits *limits, const str
 										       : 0;
 }
 
-int storedir_copy(int store_fd, int fd, const struct spool_limits *limits,
-		  const struct effort *effort, int *ret_copy_fd,
+int storedir_make(int store_fd, const struct spool_limits *limits, uint64_t disk_bytes,
+		  int (*fill)(void *userdata, int fd), void *userdata, int *ret_copy_fd,
 		  char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken)
 {
 	_cleanup_(fd_closep) int copy = -1;
@@ -52,18 +48,16 @@ int storedir_copy(int store_fd, int fd, const struct spool_limits *limits,
 	uint64_t size;
 	int r;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	r = check_room(store_fd, limits, &st);
+	r = check_room(store_fd, limits, disk_bytes);
 	if (r < 0)
 		return r;
 	copy =
 	    openat(store_fd, NAMELESS, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (copy < 0)
 		return -errno;
-	r = copyfile_fd(fd, copy, effort);
+	r = fill(userdata, copy);
 	if (r == 0)
-		r = sha256_fd(copy, effort, NULL, ret_hash, &size);
+		r = sha256_fd(copy, NULL, NULL, ret_hash, &size);
 	if (r == 0 && fstat(copy, &st) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -71,7 +65,7 @@ int storedir_copy(int store_fd, int fd, const struct spool_limits *limits,
 		return r;
 	}
 	*ret_copy_fd = copy;
-	*ret_taken = disk_bytes(&st);
+	*ret_taken = disk_bytes_of(&st);
 	copy = -1;
 	return 0;
 }
@@ -101,7 +95,7 @@ uint64_t storedir_alone(int store_fd, const char *hash)
 
 	if (fstatat(store_fd, hash, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
-	return S_ISREG(st.st_mode) && st.st_nlink == 1 ? disk_bytes(&st) : 0;
+	return S_ISREG(st.st_mode) && st.st_nlink == 1 ? disk_bytes_of(&st) : 0;
 }
 
 uint64_t storedir_forget(int store_fd, const char *hash)
@@ -116,7 +110,7 @@ uint64_t storedir_forget(int store_fd, const char *hash)
 	/* Anything but a file is not from this version: earlier ones had folders here. */
 	if (dirs_remove(store_fd, hash) < 0)
 		return 0;
-	return S_ISREG(st.st_mode) ? disk_bytes(&st) : 0;
+	return S_ISREG(st.st_mode) ? disk_bytes_of(&st) : 0;
 }
 
 int storedir_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata),

@@ -16,7 +16,6 @@
 #include "base/base.h"
 #include "util/sha256.h"
 
-struct effort;
 struct spool_limits;
 
 /* The size of the largest file that is copied, in bytes. */
@@ -26,18 +25,20 @@ struct spool_limits;
 bool storedir_has(int store_fd, const char *hash);
 
 /*
- * Copy @fd into the folder without giving the copy a name. There is one such copy at a time; the
- * next one replaces it.
+ * Make a copy in the folder without giving it a name. There is one such copy at a time; the next
+ * one replaces it.
  *
- * @effort: how many bytes the file may have by now, and how long copying may take
+ * @disk_bytes: that the original takes on the disk
+ * @fill: writes the bytes to @fd, an empty file. Return: 0, or negative errno
  *
  * Return: 0, @ret_copy_fd, which the caller closes, the hash of the copy, and the bytes that it
- *         takes on the disk; -EFBIG; -ENOSPC if the limits do not allow it; -ECANCELED or
- *         -ETIMEDOUT; or another negative errno.
+ *         takes on the disk; -ENOSPC if the limits do not allow it; or the error of @fill or
+ *         another negative errno.
  */
-_must_check_ int storedir_copy(int store_fd, int fd, const struct spool_limits *limits,
-			       const struct effort *effort, int *ret_copy_fd,
-			       char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken);
+_must_check_ int storedir_make(int store_fd, const struct spool_limits *limits, uint64_t disk_bytes,
+			       int (*fill)(void *userdata, int fd), void *userdata,
+			       int *ret_copy_fd, char ret_hash[static SHA256_HEX_SIZE],
+			       uint64_t *ret_taken);
 
 /* Give the copy its name. Return: 0, or negative errno. */
 _must_check_ int storedir_name(int store_fd, const char *hash);

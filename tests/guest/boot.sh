@@ -44,6 +44,10 @@ done
 shift $((OPTIND - 1))
 script=$1
 shift
+# The helper that ptd starts first.
+for file; do
+	[[ $(realpath -q -s "$file") != "$O/ptd" ]] || set -- "$@" "$O/ptd-collector"
+done
 
 W=$(mktemp -d "${TMPDIR:-/tmp}/ptd-guest-XXXXXX")
 pid=

@@ -40,7 +40,7 @@ attacker= # its process group
 umask 022
 chmod 755 "$T"
 mkdir "$T/bin"
-install -m 755 -t "$T/bin" "$O"/{ptd,ptctl,ptd-emu.so} "$O"/tools/{ptd-nopt,attack-*} "$O"/targets/*.c
+install -m 755 -t "$T/bin" "$O"/{ptd,ptd-collector,ptctl,ptd-emu.so} "$O"/tools/{ptd-nopt,attack-*} "$O"/targets/*.c
 install -d -o $NOBODY -g $NOBODY "$T/nobody"
 install -d -m 700 -o $OTHER -g $OTHER "$T/private"
 export PTD_EMU_SO=$T/bin/ptd-emu.so

@@ -21,6 +21,9 @@ for prefix in /usr /usr/local; do
 	grep -qx "ExecStart=$prefix/lib/ptd/ptd-keeper /run/ptd/keeper/socket" \
 		"$D$prefix/lib/systemd/system/ptd-keeper.service" || fail "the keeper is not in $prefix"
 	[[ -x $D$prefix/lib/ptd/ptd-keeper ]] || fail "ptd-keeper was not installed"
+	grep -qx "ExecStart=$prefix/lib/ptd/ptd-collector /run/ptd/collector/socket ptd" \
+		"$D$prefix/lib/systemd/system/ptd-collector.service" || fail "the collector is not in $prefix"
+	[[ -x $D$prefix/lib/ptd/ptd-collector ]] || fail "ptd-collector was not installed"
 	grep -qx "ExecStart=$prefix/sbin/ptd" "$D$prefix/lib/systemd/system/ptd.service" || fail "ExecStart is not in $prefix"
 	[[ $(stat -c %a "$D$prefix/bin/ptctl" "$D$prefix/include/ptd/decode.h") == 755$'\n'644 ]] || fail "modes"
 	"$D$prefix/bin/ptctl" --version >/dev/null || fail "the installed ptctl does not run"

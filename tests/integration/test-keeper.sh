@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # The keeper: ptd is killed and restarted while programs are recorded, and so is the keeper. A snapshot that is
-# taken afterwards reaches back beyond all of it, and is decoded to what ran, instruction by instruction.
+# taken afterwards reaches back beyond all of it, and is decoded to what ran, instruction by instruction. And the
+# collector, which may hang or be killed as well.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64
 
@@ -125,4 +126,23 @@ sed -i 's/^KeepRings=1/KeepRings=0/' "$T/ptd.conf"
 "$O/ptctl" reload || fail "reload"
 until_ 10 "there is no keeper" eval '! keeper_pid'
 stop_ptd
+echo "--- a collector that hangs or is killed costs what it did not keep, and nothing else"
+collector() { pgrep -f -x -o "ptd-collector $T/run/collector/socket"; }
+start_ptd AuxSize=1M
+cp /bin/true "$T/early"
+cp /bin/true "$T/late"
+kill -STOP "$(collector)" || fail "there is no collector"
+"$O/ptctl" record -o "$T/stopped" -- "$T/early" >"$T/recorded" 2>&1 || fail "record: $(cat "$T/recorded")"
+timeout 20 "$O/ptctl" status >/dev/null || fail "no status"
+grep -q "^- the collector was not there	$T/early$" "$T/stopped/objects.map" || fail "$(cat "$T/stopped/objects.map")"
+grep -q "/run/collector/socket: the collector is not there" "$T/ptd.log" || fail "nothing was logged"
+kill -CONT "$(collector)"
+kill -KILL "$(collector)"
+for _ in {1..60}; do
+	"$O/ptctl" record -o "$T/again" -- "$T/late" >"$T/recorded" 2>&1 || fail "record: $(cat "$T/recorded")"
+	! grep -q "^[0-9a-f]\{40\}	$T/late$" "$T/again/objects.map" || break
+	rm -r "$T/again"
+done
+[[ -e $T/again ]] || fail "it is not kept by another collector: $(tail "$T/ptd.log")"
+
 echo ok

@@ -124,7 +124,7 @@ inside grep -q '^ptd:' /etc/passwd || failed "sysusers made no user"
 [[ $(inside stat -c '%U %G %a' /var/lib/ptd) == "ptd ptd 750" ]] || failed "tmpfiles made no state directory"
 inside /lib/systemd/systemd-sysctl --cat-config | grep -qx 'kernel.perf_event_paranoid = 2' ||
 	failed "systemd-sysctl would not set perf_event_paranoid"
-expect 0 "" inside systemd-analyze verify --man=no ptd.service ptd-keeper.service ptd.socket
+expect 0 "" inside systemd-analyze verify --man=no ptd.service ptd-keeper.service ptd-collector.service ptd.socket
 
 echo "--- how much of the system it is exposed to"
 systemd-analyze security --offline=true --threshold=17 "$unit" >"$T/security" 2>&1 ||
@@ -132,6 +132,9 @@ systemd-analyze security --offline=true --threshold=17 "$unit" >"$T/security" 2>
 tail -1 "$T/security"
 
 systemd-analyze security --offline=true --threshold=6 "$(dirname "$unit")/ptd-keeper.service" >"$T/security" 2>&1 ||
+	fail "$(tail -1 "$T/security")"
+tail -1 "$T/security"
+systemd-analyze security --offline=true --threshold=15 "$(dirname "$unit")/ptd-collector.service" >"$T/security" 2>&1 ||
 	fail "$(tail -1 "$T/security")"
 tail -1 "$T/security"
 
@@ -250,6 +253,23 @@ expect 0 " instructions" inside ptdecode -f summary /tmp/whole
 inside touch /tmp/end
 wait $! || failed "ptctl record: exit status $?: $(cat "$T/record")"
 until_ 20 "systemd is told of its end" has StatusText "Ready*"
+
+echo "--- the collector, which is a process and a user of its own"
+collector() { inside systemctl show -P MainPID ptd-collector.service; }
+[[ $(inside stat -c '%U %G %a' /run/ptd/collector) == "ptd-collector ptd 750" ]] || failed "others may connect to it"
+status=$(inside cat "/proc/$(collector)/status")
+# SYS_PTRACE, DAC_READ_SEARCH and CHECKPOINT_RESTORE.
+[[ $(grep ^CapEff: <<<"$status") == *0000010000080004 && $(grep ^CapBnd: <<<"$status") == *0000010000080004 ]] ||
+	failed "$status"
+collected=$(collector)
+inside systemctl kill --kill-who=main --signal=KILL ptd-collector.service
+other_collector() { [[ $(collector) != 0 && $(collector) != "$collected" ]]; }
+until_ 20 "there is another collector" other_collector
+inside install -m 755 -o ptd-admin /bin/unlink /home/admin/collected || failed "no program"
+expect 1 "" as ptd-admin ptctl record -o /tmp/collected -- /home/admin/collected /tmp/none
+inside grep -q '^[0-9a-f]*[[:space:]]/home/admin/collected$' /tmp/collected/objects.map ||
+	failed "the program is not there: $(inside cat /tmp/collected/objects.map)"
+inside rm -r /tmp/collected /home/admin/collected
 
 echo "--- the rings outlive ptd, however it ends, and its keeper"
 # taken_over N: that often.

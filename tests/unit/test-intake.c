@@ -101,7 +101,7 @@ static int set_up_with(void **state, bool gives_code, int records_fd)
 	assert_int_equal(mkdir(path, 0750), 0);
 	f->store_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(objectstore_new(f->store_fd,
-					 &(struct spool_limits){ .max_use = UINT64_MAX },
+					 &(struct spool_limits){ .max_use = UINT64_MAX }, f->dir,
 					 &f->store),
 			 0);
 	assert_int_equal(sd_event_new(&f->event), 0);

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/collector/link.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/objects/original.h"
 #include "daemon/proc/claimant.h"
@@ -66,7 +67,7 @@ static int set_up(void **state)
 	assert_int_equal(buildid_read(fd, &f->id), 0);
 	assert_int_not_equal(f->id.size, 0);
 	(void)close(fd);
-	assert_int_equal(objectstore_new(f->store_fd, &unlimited, &f->store), 0);
+	assert_int_equal(objectstore_new(f->store_fd, &unlimited, f->dir, &f->store), 0);
 	*state = f;
 	return 0;
 }
@@ -405,7 +406,7 @@ static void deleted_and_replaced(void **state)
 	assert_ptr_equal(wait_for(f, &mmap), object);
 
 	f->store = objectstore_free(f->store);
-	assert_int_equal(objectstore_new(f->store_fd, &unlimited, &f->store), 0);
+	assert_int_equal(objectstore_new(f->store_fd, &unlimited, f->dir, &f->store), 0);
 	run("rm %s %s/gone", f->program, f->dir);
 	mmap.name = "/gone (deleted)";
 	mmap.build_id = (struct buildid){};
@@ -466,7 +467,7 @@ static void inside_a_mapping(void **state)
 
 	/* Of which a part is something else by now. */
 	f->store = objectstore_free(f->store);
-	assert_int_equal(objectstore_new(f->store_fd, &unlimited, &f->store), 0);
+	assert_int_equal(objectstore_new(f->store_fd, &unlimited, f->dir, &f->store), 0);
 	assert_int_equal(munmap(map, 4096), 0);
 	assert_int_equal(munmap(map + 4 * 4096, 4096), 0);
 	mmap.len = 3 * 4096;
@@ -639,7 +640,7 @@ static void the_kernel_is_believed(void **state)
 	assert_int_equal(wait_for(f, &mmap)->error, 0);
 
 	f->store = objectstore_free(f->store);
-	assert_int_equal(objectstore_new(f->store_fd, &unlimited, &f->store), 0);
+	assert_int_equal(objectstore_new(f->store_fd, &unlimited, f->dir, &f->store), 0);
 	mmap = (struct record_mmap2){ .prot = PROT_EXEC, .name = f->program, .build_id = f->id };
 	assert_int_equal(wait_for(f, &mmap)->error, 0);
 }
@@ -762,7 +763,8 @@ static void limits(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		print_message("  row %zu\n", i);
 		f->store = objectstore_free(f->store);
-		assert_int_equal(objectstore_new(f->store_fd, &rows[i].limits, &f->store), 0);
+		assert_int_equal(objectstore_new(f->store_fd, &rows[i].limits, f->dir, &f->store),
+				 0);
 		object = add(f, f->program, &f->id, &error);
 		assert_int_equal(error, rows[i].error);
 		assert_int_equal(object != NULL, rows[i].error == 0);
@@ -926,11 +928,11 @@ static void the_store_is_swept(void **state)
 	assert_int_equal(link(from, to), 0);
 
 	f->store = objectstore_free(f->store);
-	assert_int_equal(objectstore_new(f->store_fd, &unlimited, &f->store), 0);
+	assert_int_equal(objectstore_new(f->store_fd, &unlimited, f->dir, &f->store), 0);
 	assert_int_equal(access(from, F_OK), 0);
 	assert_int_equal(unlink(to), 0);
 	f->store = objectstore_free(f->store);
-	assert_int_equal(objectstore_new(f->store_fd, &unlimited, &f->store), 0);
+	assert_int_equal(objectstore_new(f->store_fd, &unlimited, f->dir, &f->store), 0);
 	assert_int_equal(access(from, F_OK), -1);
 }
 
@@ -1126,7 +1128,7 @@ static int make(void *userdata)
 {
 	struct fixture *f = userdata;
 
-	return objectstore_new(f->store_fd, &unlimited, &f->store);
+	return objectstore_new(f->store_fd, &unlimited, f->dir, &f->store);
 }
 
 static void is_made(void *userdata)
@@ -1206,22 +1208,18 @@ static void is_swept(void *userdata)
 
 struct opening {
 	struct record_mmap2 mmap;
+	enum original_way way;
+	struct collectorlink *link;
 	int fd;
 	struct original original;
 };
 
-static int open_original(void *userdata)
+static int find_original(void *userdata)
 {
+	const struct claims kernel = {};
 	struct opening *o = userdata;
 
-	return original_open(NULL, &o->mmap, &o->fd, &o->original);
-}
-
-static int open_verified(void *userdata)
-{
-	struct opening *o = userdata;
-
-	return original_open_verified(NULL, &o->mmap, &o->fd, &o->original);
+	return original_find(o->link, o->way, &kernel, &o->mmap, NULL, &o->fd, &o->original);
 }
 
 /* Without its identity a file is not taken. */
@@ -1265,8 +1263,10 @@ static void calls_that_fail(void **state)
 	wait_until_closed(f->program);
 	failing_each(list_all, are_listed, &l);
 	failing_each(name_all, are_named, &l);
-	failing_each(open_original, is_open, &o);
-	failing_each(open_verified, is_open, &o);
+	assert_int_equal(collectorlink_new(f->dir, false, &o.link), 0);
+	for (o.way = ORIGINAL_TAKE; o.way <= ORIGINAL_VERIFY; o.way++)
+		failing_each(find_original, is_open, &o);
+	(void)collectorlink_free(o.link);
 	assert_int_equal(sweep(&l), 0);
 	is_swept(&l);
 }
@@ -1284,7 +1284,8 @@ static void reasons(void **state)
 		{ -ENOEXEC, "it is not an ELF file" },
 		{ -EACCES, "not every user may read it" },
 		{ -EFBIG, "it is larger than 512 MiB" },
-		{ -ETIMEDOUT, "reading it took longer than 20 s" },
+		{ -ETIMEDOUT, "reading it took too long" },
+		{ -ENOTCONN, "the collector was not there" },
 		{ -ENOENT, "No such file or directory" },
 	};
 

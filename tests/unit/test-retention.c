@@ -53,7 +53,7 @@ static int set_up(void **state)
 	f->retention.n_removed = &f->n_removed;
 	assert_int_equal(spool_new(f->dir, &f->retention.spool), 0);
 	assert_int_equal(objectstore_new(spool_store_fd(f->retention.spool), &f->retention.limits,
-					 &f->retention.store),
+					 "/dev/null", &f->retention.store),
 			 0);
 	*state = f;
 	return 0;

@@ -194,7 +194,7 @@ static int set_up(void **state)
 	f->out_fd = openat(f->dir_fd, "snap", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	f->store_fd = openat(f->dir_fd, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(sideband_new(1 << 20, NULL, &source_that_knows, &f->sideband), 0);
-	assert_int_equal(objectstore_new(f->store_fd, &limits, &f->store), 0);
+	assert_int_equal(objectstore_new(f->store_fd, &limits, f->dir, &f->store), 0);
 
 	f->fake.source = (struct source){
 		.ops = &fake_ops,

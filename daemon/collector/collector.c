@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/collector/collector.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "daemon/collector/message.h"
+#include "daemon/collector/work.h"
+#include "daemon/proc/claimant.h"
+#include "util/vec.h"
+
+#define MS         UINT64_C(1000000)     /* in ns */
+#define IDLE_NS    UINT64_C(10000000000) /* a worker without requests ends after that */
+#define NO_USER    ((uid_t)-1)           /* of processes that have ended, or are not known */
+#define POLL_ENDED UINT64_C(100000000)   /* ns between two looks for workers that have ended */
+#define FDS_MAX    (1 + COLLECTOR_CLIENTS_MAX + COLLECTOR_WORKERS_MAX)
+
+struct client {
+	int fd;
+	uint64_t serial;
+};
+
+struct worker {
+	pid_t pid;
+	int fd; /* -1: it was told to end, or killed */
+	uid_t user;
+	bool reads;
+
+	/* The request that it works on. */
+	bool busy;
+	uint64_t id, client; /* the request's id, and the serial of who asked */
+	uint64_t until;      /* busy: when it is killed; otherwise when it is told to end */
+};
+
+struct collector {
+	int listen_fd;
+	uid_t user;
+	unsigned seconds;
+	uint64_t until; /* CLOCK_MONOTONIC, in ns: when it stops waiting for a client */
+	uint64_t serial;
+	VEC(struct client) clients;
+	VEC(struct worker) workers;
+};
+
+int collector_new(int listen_fd, uid_t user, unsigned seconds, struct collector **ret_collector)
+{
+	struct collector *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->listen_fd = listen_fd;
+	c->user = user;
+	c->seconds = seconds;
+	c->until = clock_ns(CLOCK_MONOTONIC) + seconds * 1000 * MS;
+	*ret_collector = c;
+	return 0;
+}
+
+static void kill_worker(struct worker *w)
+{
+	(void)kill(w->pid, SIGKILL);
+	w->fd = fd_close(w->fd);
+	w->busy = false;
+}
+
+struct collector *collector_free(struct collector *collector)
+{
+	if (!collector)
+		return NULL;
+	for (size_t i = 0; i < collector->clients.n; i++)
+		(void)fd_close(collector->clients.items[i].fd);
+	for (size_t i = 0; i < collector->workers.n; i++)
+		kill_worker(&collector->workers.items[i]);
+	vec_deinit(&collector->clients);
+	vec_deinit(&collector->workers);
+	(void)fd_close(collector->listen_fd);
+	free(collector);
+	return NULL;
+}
+
+/* --- workers --------------------------------------------------------------------------------- */
+
+/* What a worker does until the collector is gone, or does not need it any more. */
+_Noreturn static void run_worker(int fd)
+{
+	struct pollfd wanted = { .fd = fd, .events = POLLIN };
+	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	struct collector_request request;
+	struct collector_answer answer;
+	int fds[COLLECTOR_FDS_MAX], found, r;
+	size_t size;
+
+	for (;;) {
+		if (poll(&wanted, 1, -1) < 0)
+			continue;
+		r = collector_receive(fd, bytes, &size, fds);
+		if (r == 0)
+			r = collector_read_request(bytes, size, &request);
+		if (r < 0)
+			_exit(r == -EPIPE ? EXIT_SUCCESS : EXIT_FAILURE);
+		work_do(&request, fds, &answer, &found);
+		size = collector_write_answer(&answer, bytes);
+		if (collector_send(fd, bytes, size, &found, 1) < 0)
+			_exit(EXIT_FAILURE);
+		(void)fd_close(found);
+		for (size_t i = 0; i < COLLECTOR_FDS_MAX; i++)
+			(void)fd_close(fds[i]);
+	}
+}
+
+/* The descriptors of the collector are not the worker's: a worker that cannot end would hold, for
+ * instance, the lock of the directory. */
+_Noreturn static void become_worker(int fd, pid_t parent)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent || dup2(fd, STDERR_FILENO + 1) < 0 ||
+	    close_range(STDERR_FILENO + 2, UINT_MAX, 0) < 0)
+		_exit(EXIT_FAILURE);
+	run_worker(STDERR_FILENO + 1);
+}
+
+static int start_worker(struct collector *c, uid_t user, bool reads, struct worker **ret_worker)
+{
+	const pid_t parent = getpid();
+	int pair[2];
+	pid_t pid;
+	int r;
+
+	r = vec_reserve(&c->workers, 1);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0)
+		become_worker(pair[1], parent);
+	r = pid < 0 ? -errno : 0;
+	(void)fd_close(pair[1]);
+	if (r < 0) {
+		(void)fd_close(pair[0]);
+		return r;
+	}
+	*ret_worker = &c->workers.items[c->workers.n++];
+	**ret_worker = (struct worker){ .pid = pid, .fd = pair[0], .user = user, .reads = reads };
+	return 0;
+}
+
+/* Return: 0 and a worker that has nothing to do; -EBUSY if the user has no more; or another
+ * negative errno. */
+static int get_worker(struct collector *c, uid_t user, bool reads, struct worker **ret_worker)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < c->workers.n; i++) {
+		struct worker *w = &c->workers.items[i];
+
+		if (w->user != user)
+			continue;
+		n++;
+		if (w->fd >= 0 && !w->busy && w->reads == reads) {
+			*ret_worker = w;
+			return 0;
+		}
+	}
+	if (n >= COLLECTOR_WORKERS_USER_MAX || c->workers.n >= COLLECTOR_WORKERS_MAX)
+		return -EBUSY;
+	return start_worker(c, user, reads, ret_worker);
+}
+
+/* Forget workers that have ended. */
+static void reap_workers(struct collector *c)
+{
+	for (size_t i = c->workers.n; i-- > 0;) {
+		struct worker *w = &c->workers.items[i];
+
+		if (w->fd < 0 && waitpid(w->pid, NULL, WNOHANG) != 0)
+			*w = c->workers.items[--c->workers.n];
+	}
+}
+
+/* --- clients --------------------------------------------------------------------------------- */
+
+/* The work of the client's workers is of no use any more. */
+static void drop_client(struct collector *c, struct client *client)
+{
+	for (size_t i = 0; i < c->workers.n; i++)
+		if (c->workers.items[i].busy && c->workers.items[i].client == client->serial)
+			kill_worker(&c->workers.items[i]);
+	(void)fd_close(client->fd);
+	*client = c->clients.items[--c->clients.n];
+	if (c->clients.n == 0)
+		c->until = clock_ns(CLOCK_MONOTONIC) + c->seconds * 1000 * MS;
+}
+
+static void accept_client(struct collector *c)
+{
+	const int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	if (fd < 0)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+	    (peer.uid != c->user && peer.uid != geteuid()) ||
+	    c->clients.n == COLLECTOR_CLIENTS_MAX ||
+	    vec_push(&c->clients, { .fd = fd, .serial = ++c->serial }) < 0)
+		(void)fd_close(fd);
+}
+
+/* A client that does not read what it asked for is not one. */
+static void answer_client(struct collector *c, uint64_t serial,
+			  const struct collector_answer *answer, int fd)
+{
+	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	const size_t size = collector_write_answer(answer, bytes);
+
+	for (size_t i = 0; i < c->clients.n; i++) {
+		struct client *client = &c->clients.items[i];
+
+		if (client->serial != serial)
+			continue;
+		if (collector_send(client->fd, bytes, size, &fd, 1) < 0)
+			drop_client(c, client);
+		return;
+	}
+}
+
+static void answer_error(struct collector *c, uint64_t serial, uint64_t id, int error)
+{
+	const struct collector_answer answer = { .id = id, .error = error };
+
+	answer_client(c, serial, &answer, -1);
+}
+
+static uid_t user_of(uint32_t pid)
+{
+	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
+	uid_t user;
+
+	if (pid == 0)
+		return NO_USER;
+	by = claimant_find(NULL, pid);
+	return claimant_real_user(&by, &user) ? user : NO_USER;
+}
+
+static int pass_request(struct collector *c, uint64_t serial,
+			const struct collector_request *request, const uint8_t *bytes, size_t size,
+			const int fds[static COLLECTOR_FDS_MAX])
+{
+	const bool reads = request->verb != COLLECTOR_FIND || request->flags & COLLECTOR_VERIFY;
+	struct worker *w = NULL;
+	int r;
+
+	r = get_worker(c, user_of(request->pid), reads, &w);
+	if (r == 0)
+		r = collector_send(w->fd, bytes, size, fds, COLLECTOR_FDS_MAX);
+	if (r < 0)
+		return r;
+	w->busy = true;
+	w->id = request->id;
+	w->client = serial;
+	w->until = clock_ns(CLOCK_MONOTONIC) + request->timeout_ms * MS;
+	return 0;
+}
+
+static void serve_client(struct collector *c, struct client *client)
+{
+	const uint64_t serial = client->serial;
+	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	struct collector_request request;
+	int fds[COLLECTOR_FDS_MAX], r;
+	size_t size;
+
+	r = collector_receive(client->fd, bytes, &size, fds);
+	if (r == -EAGAIN || r == -EINTR)
+		return;
+	if (r < 0) {
+		drop_client(c, client);
+		return;
+	}
+	r = collector_read_request(bytes, size, &request);
+	if (r < 0)
+		drop_client(c, client);
+	else
+		r = pass_request(c, serial, &request, bytes, size, fds);
+	for (size_t i = 0; i < COLLECTOR_FDS_MAX; i++)
+		(void)fd_close(fds[i]);
+	if (r < 0 && r != -EBADMSG)
+		answer_error(c, serial, request.id, r);
+}
+
+/* A worker that says something else than its answer is not to be used any more: what it read may
+ * have taken it over. */
+static void serve_worker(struct collector *c, struct worker *w)
+{
+	const uint64_t serial = w->client, id = w->id;
+	const bool was_busy = w->busy;
+	int fds[COLLECTOR_FDS_MAX], r;
+	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	struct collector_answer answer;
+	size_t size;
+
+	r = collector_receive(w->fd, bytes, &size, fds);
+	if (r == -EAGAIN || r == -EINTR)
+		return;
+	if (r == 0) {
+		r = collector_read_answer(bytes, size, &answer);
+		if (r == 0 && (!was_busy || answer.id != id || fds[1] >= 0))
+			r = -EBADMSG;
+		if (r == 0) {
+			w->busy = false;
+			w->until = clock_ns(CLOCK_MONOTONIC) + IDLE_NS;
+			answer_client(c, serial, &answer, fds[0]);
+		}
+		for (size_t i = 0; i < COLLECTOR_FDS_MAX; i++)
+			(void)fd_close(fds[i]);
+	}
+	if (r < 0) {
+		kill_worker(w);
+		if (was_busy)
+			answer_error(c, serial, id, -EIO);
+	}
+}
+
+/* --- the loop -------------------------------------------------------------------------------- */
+
+/* Kill who takes too long, and let go who has had nothing to do. */
+static void check_times(struct collector *c)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < c->workers.n; i++) {
+		struct worker *w = &c->workers.items[i];
+
+		if (w->fd < 0 || now < w->until)
+			continue;
+		if (!w->busy) {
+			w->fd = fd_close(w->fd);
+			continue;
+		}
+		kill_worker(w);
+		answer_error(c, w->client, w->id, -ETIMEDOUT);
+	}
+}
+
+/* Return: when something is to be done next, even if no message comes. */
+static uint64_t next_time(const struct collector *c)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t next = c->seconds > 0 && c->clients.n == 0 ? c->until : UINT64_MAX;
+
+	for (size_t i = 0; i < c->workers.n; i++) {
+		const struct worker *w = &c->workers.items[i];
+		const uint64_t at = w->fd < 0 ? now + POLL_ENDED : w->until;
+
+		next = at < next ? at : next;
+	}
+	return next;
+}
+
+/* Return: how long poll() may wait, in ms; -1: as long as it takes. */
+static int time_left(const struct collector *c)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), next = next_time(c);
+
+	if (next == UINT64_MAX)
+		return -1;
+	if (next <= now)
+		return 0;
+	return (next - now) / MS < INT_MAX ? (int)((next - now) / MS) + 1 : INT_MAX;
+}
+
+static struct worker *find_worker(const struct collector *c, int fd)
+{
+	for (size_t i = 0; i < c->workers.n; i++)
+		if (c->workers.items[i].fd == fd)
+			return &c->workers.items[i];
+	return NULL;
+}
+
+static struct client *find_client(const struct collector *c, int fd)
+{
+	for (size_t i = 0; i < c->clients.n; i++)
+		if (c->clients.items[i].fd == fd)
+			return &c->clients.items[i];
+	return NULL;
+}
+
+/* Whoever was served before may have ended this one: the descriptor may be gone. Everything is
+ * received without waiting, so that a new one with the same number does no harm. */
+static void serve_fd(struct collector *c, int fd)
+{
+	struct client *client = find_client(c, fd);
+	struct worker *worker = find_worker(c, fd);
+
+	if (fd == c->listen_fd)
+		accept_client(c);
+	else if (client)
+		serve_client(c, client);
+	else if (worker)
+		serve_worker(c, worker);
+}
+
+static size_t list_fds(const struct collector *c, struct pollfd fds[static FDS_MAX])
+{
+	size_t n = 0;
+
+	fds[n++] = (struct pollfd){ .fd = c->listen_fd, .events = POLLIN };
+	for (size_t i = 0; i < c->clients.n; i++)
+		fds[n++] = (struct pollfd){ .fd = c->clients.items[i].fd, .events = POLLIN };
+	for (size_t i = 0; i < c->workers.n; i++)
+		if (c->workers.items[i].fd >= 0)
+			fds[n++] =
+			    (struct pollfd){ .fd = c->workers.items[i].fd, .events = POLLIN };
+	return n;
+}
+
+int collector_run(struct collector *collector)
+{
+	struct collector *c = collector;
+	struct pollfd fds[FDS_MAX];
+
+	for (;;) {
+		const size_t n_fds = list_fds(c, fds);
+		const int n = poll(fds, n_fds, time_left(c));
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		for (size_t i = 0; n > 0 && i < n_fds; i++)
+			if (fds[i].revents)
+				serve_fd(c, fds[i].fd);
+		check_times(c);
+		reap_workers(c);
+		if (c->seconds > 0 && c->clients.n == 0 && clock_ns(CLOCK_MONOTONIC) >= c->until)
+			return 0;
+	}
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/collector/link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/helper/helper.h"
+#include "util/cancel.h"
+
+#define PROGRAM "ptd-collector"
+
+#define MS        UINT64_C(1000000) /* in ns */
+#define GRACE_MS  300u              /* in which the collector itself says that it took too long */
+#define CANCEL_MS 50u               /* between two looks whether to give up */
+#define AGAIN_NS  UINT64_C(1000000000) /* between two attempts, at first; then twice as long */
+#define SOON_NS   (50 * MS)            /* to a collector that is being started */
+#define AGAIN_MAX UINT64_C(16000000000)
+
+/* A thread that must not wait long may spend this part of its time on waiting for answers that take
+ * longer than usual, and so much at once. */
+#define SPARE_PART 10u
+#define SPARE_MAX  (500 * MS)
+#define USUAL      (5 * MS)
+
+struct collectorlink {
+	struct helper helper;
+	int fd; /* -1: not connected */
+	uint64_t last_id;
+	uint64_t again;       /* CLOCK_MONOTONIC, in ns: there is no other attempt before */
+	uint64_t again_ns;    /* between two attempts now */
+	uint64_t start_again; /* when another collector may be started */
+	bool said;            /* that there is no collector */
+
+	bool thrifty;      /* it counts how long the thread waits */
+	uint64_t spare_ns; /* that it may still wait */
+	uint64_t spare_at; /* CLOCK_MONOTONIC, in ns: when that was counted */
+};
+
+static void leave_collector(struct collectorlink *link, int error)
+{
+	link->fd = fd_close(link->fd);
+	link->again = clock_ns(CLOCK_MONOTONIC) + link->again_ns;
+	link->again_ns = link->again_ns < AGAIN_MAX / 2 ? 2 * link->again_ns : AGAIN_MAX;
+	if (link->said || !link->thrifty)
+		return;
+	errno = -error;
+	log_warning("%s: the collector is not there: files that programs execute are not copied "
+		    "until it is: %m",
+		    link->helper.address.sun_path);
+	link->said = true;
+}
+
+/* The event loop calls this, which does not wait for a collector that is being started. */
+static int connect_collector(struct collectorlink *link)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	int r;
+
+	if (link->fd >= 0)
+		return 0;
+	if (now < link->again)
+		return -ENOTCONN;
+	(void)helper_has_ended(&link->helper);
+	r = helper_connect(&link->helper, 0, &link->fd);
+	if (r == 0)
+		return 0;
+	if ((r == -ENOENT || r == -ECONNREFUSED) && helper_is_ours() && now >= link->start_again) {
+		(void)!helper_start(&link->helper);
+		link->start_again = now + link->again_ns;
+	}
+	leave_collector(link, r);
+	/* It ends if nobody connects soon. */
+	if (!helper_has_ended(&link->helper))
+		link->again = now + SOON_NS;
+	return -ENOTCONN;
+}
+
+int collectorlink_new(const char *runtime_dir, bool thrifty, struct collectorlink **ret_link)
+{
+	_cleanup_(collectorlink_freep) struct collectorlink *link = malloc(sizeof(*link));
+	int r;
+
+	if (!link)
+		return -ENOMEM;
+	*link = (struct collectorlink){ .fd = -1,
+					.again_ns = AGAIN_NS,
+					.thrifty = thrifty,
+					.spare_ns = SPARE_MAX,
+					.spare_at = clock_ns(CLOCK_MONOTONIC) };
+	r = helper_init(&link->helper, runtime_dir, "collector", PROGRAM);
+	if (r < 0)
+		return r;
+	r = helper_connect(&link->helper, 0, &link->fd);
+	if ((r == -ENOENT || r == -ECONNREFUSED) && helper_is_ours())
+		r = helper_start_and_connect(&link->helper, 0, &link->fd);
+	if (r < 0)
+		leave_collector(link, r);
+	*ret_link = TAKE(link);
+	return 0;
+}
+
+struct collectorlink *collectorlink_free(struct collectorlink *link)
+{
+	if (!link)
+		return NULL;
+	(void)fd_close(link->fd);
+	free(link);
+	return NULL;
+}
+
+/* Receive the answer to the last request. Return: 0; -EAGAIN if it has not come; -EBADMSG or
+ * another negative errno if the collector is of no use any more. */
+static int receive_answer(struct collectorlink *link, struct collector_answer *ret_answer,
+			  int *ret_fd)
+{
+	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	struct collector_answer answer;
+	int fds[COLLECTOR_FDS_MAX], r;
+	size_t size;
+
+	r = collector_receive(link->fd, bytes, &size, fds);
+	if (r == -EINTR)
+		return -EAGAIN;
+	if (r < 0)
+		return r;
+	r = collector_read_answer(bytes, size, &answer);
+	if (r == 0 && answer.id != link->last_id)
+		r = -EBADMSG;
+	fds[1] = fd_close(fds[1]);
+	if (r < 0) {
+		(void)fd_close(fds[0]);
+		return r;
+	}
+	*ret_answer = answer;
+	*ret_fd = fds[0];
+	return 0;
+}
+
+/* Return: 0; -ECANCELED; -ETIMEDOUT if nothing has come until then; or as receive_answer(). */
+static int await_answer(struct collectorlink *link, uint64_t until, const atomic_bool *cancel,
+			struct collector_answer *ret_answer, int *ret_fd)
+{
+	struct pollfd wanted = { .fd = link->fd, .events = POLLIN };
+	int r = -EAGAIN;
+
+	while (r == -EAGAIN) {
+		const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+		uint64_t left_ms;
+
+		if (cancel_asked(cancel))
+			return -ECANCELED;
+		if (now >= until)
+			return -ETIMEDOUT;
+		left_ms = (until - now) / MS + 1;
+		if (poll(&wanted, 1, (int)(left_ms < CANCEL_MS ? left_ms : CANCEL_MS)) > 0)
+			r = receive_answer(link, ret_answer, ret_fd);
+	}
+	return r;
+}
+
+/* Return: whether the thread may wait for another answer. */
+static bool may_wait(struct collectorlink *link, uint64_t now)
+{
+	if (!link->thrifty)
+		return true;
+	link->spare_ns += (now - link->spare_at) / SPARE_PART;
+	link->spare_ns = link->spare_ns < SPARE_MAX ? link->spare_ns : SPARE_MAX;
+	link->spare_at = now;
+	return link->spare_ns > 0;
+}
+
+static void count_wait(struct collectorlink *link, uint64_t waited_ns)
+{
+	if (waited_ns > USUAL)
+		link->spare_ns -= waited_ns < link->spare_ns ? waited_ns : link->spare_ns;
+}
+
+int collectorlink_ask(struct collectorlink *link, struct collector_request *request, const int *fds,
+		      const atomic_bool *cancel, struct collector_answer *ret_answer, int *ret_fd)
+{
+	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	struct collector_answer answer;
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	int fd = -1, r;
+
+	if (strlen(request->path) >= COLLECTOR_PATH_MAX)
+		return -ENAMETOOLONG;
+	if (!may_wait(link, now))
+		return -EBUSY;
+	r = connect_collector(link);
+	if (r < 0)
+		return r;
+	request->id = ++link->last_id;
+	r = collector_send(link->fd, bytes, collector_write_request(request, bytes), fds,
+			   fds ? COLLECTOR_FDS_MAX : 0);
+	if (r == 0)
+		r = await_answer(link, now + (request->timeout_ms + GRACE_MS) * MS, cancel, &answer,
+				 &fd);
+	count_wait(link, clock_ns(CLOCK_MONOTONIC) - now);
+	if (r == -ECANCELED) {
+		link->fd = fd_close(link->fd);
+		return r;
+	}
+	if (r < 0) {
+		leave_collector(link, r);
+		return -ENOTCONN;
+	}
+	link->said = false;
+	link->again_ns = AGAIN_NS;
+	if (answer.error < 0) {
+		(void)fd_close(fd);
+		return answer.error;
+	}
+	*ret_answer = answer;
+	*ret_fd = fd;
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Collector link
+ *
+ * ptd's side of the collector. Each thread that asks has a link of its own. If no collector serves,
+ * the link starts one, unless a service manager runs ptd, whose business that is. A collector that
+ * ends or does not answer costs what was asked for, and ptd goes on: until one answers again, every
+ * request fails at once, but for one now and then.
+ */
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "daemon/collector/message.h"
+
+struct collectorlink;
+
+/*
+ * Make the link to the collector that serves at DIR/collector/socket, and connect to it.
+ *
+ * @thrifty: the thread must not wait for long: if many answers take long, some requests fail at
+ *           once, so that waiting takes about a tenth of its time. Such a link logs once if no
+ *           collector serves
+ *
+ * Return: 0, also if there is no collector; or -ENOMEM or -ENAMETOOLONG.
+ */
+_must_check_ int collectorlink_new(const char *runtime_dir, bool thrifty,
+				   struct collectorlink **ret_link);
+
+/* Return: NULL. */
+struct collectorlink *collectorlink_free(struct collectorlink *link);
+
+DEFINE_CLEANUP(struct collectorlink *, collectorlink_free);
+
+/*
+ * Ask, and wait for the answer, for not much longer than @request->timeout_ms.
+ *
+ * @request: whose id is set
+ * @fds: two descriptors to pass, borrowed, or -1; may be NULL
+ * @cancel: the link gives up once this is true; may be NULL
+ *
+ * Return: 0 and the answer, which has no error, with its descriptor, which is the caller's, or -1;
+ *         the error of the answer; -ENOTCONN if no collector answers at present; -ETIMEDOUT;
+ *         -EBUSY, also if the link is thrifty; or -ECANCELED.
+ */
+_must_check_ int collectorlink_ask(struct collectorlink *link, struct collector_request *request,
+				   const int *fds, const atomic_bool *cancel,
+				   struct collector_answer *ret_answer, int *ret_fd);
+
+/* Return: whether an error of collectorlink_ask() says nothing of what was asked for: another
+ *         attempt may succeed. */
+static inline bool collectorlink_may_retry(int error)
+{
+	return error == -ENOTCONN || error == -ETIMEDOUT || error == -EBUSY || error == -EIO;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Collector message
+ *
+ * What ptd and its collector say to each other, over a SOCK_SEQPACKET socket. ptd sends requests,
+ * each with at most two descriptors, and the collector answers each of them once, in any order,
+ * with at most one descriptor. Both sides distrust what they receive.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "util/buildid.h"
+#include "util/sha256.h"
+
+#define COLLECTOR_VERSION     1u
+#define COLLECTOR_PATH_MAX    4096u                       /* bytes, with the NUL */
+#define COLLECTOR_MESSAGE_MAX (512u + COLLECTOR_PATH_MAX) /* bytes */
+#define COLLECTOR_TIMEOUT_MAX 60000u                      /* ms */
+#define COLLECTOR_FDS_MAX     2u
+
+enum collector_verb {
+	COLLECTOR_FIND = 1, /* find the file that is mapped */
+	COLLECTOR_HASH,     /* read the file whose descriptor is passed */
+	COLLECTOR_COPY,     /* copy it into the second descriptor */
+	_COLLECTOR_VERBS,
+};
+
+enum collector_flag {
+	/* The kernel says what is mapped, not a process. */
+	COLLECTOR_TRUE = 1 << 0,
+	/* The build-id of the file that is found is to be that of the request, if it has one. */
+	COLLECTOR_VERIFY = 1 << 1,
+	/* The file that is found is to be an ELF file. */
+	COLLECTOR_ELF = 1 << 2,
+	/* The answer is to have a descriptor. */
+	COLLECTOR_OPEN = 1 << 3,
+	_COLLECTOR_FLAGS = 1 << 4,
+};
+
+struct collector_request {
+	uint64_t id; /* the link's own */
+	enum collector_verb verb;
+	uint32_t flags;      /* enum collector_flag */
+	uint32_t timeout_ms; /* after which the collector gives up */
+
+	/* For whom it is done; 0: the process is not known, or is to be treated as if it had
+	 * ended. */
+	uint32_t pid;
+	uint64_t birth; /* when the process was started, as birth_of() says; 0: not known */
+
+	/* COLLECTOR_FIND: the mapping, and what is said of its file. */
+	uint64_t start, end, offset;
+	uint64_t dev, ino; /* 0: not known */
+
+	/* COLLECTOR_HASH, COLLECTOR_COPY: bytes that the file may have. */
+	uint64_t size_max;
+
+	struct buildid build_id; /* that the file is said to have; size 0: not known */
+	const char *path;        /* borrowed; "" unless it is COLLECTOR_FIND */
+};
+
+struct collector_answer {
+	uint64_t id;
+	int32_t error; /* 0, or negative errno: then the rest is 0 */
+
+	/* COLLECTOR_FIND and COLLECTOR_HASH: which file it is. */
+	uint32_t uid; /* its owner */
+	uint64_t dev, ino, size;
+	int64_t mtime_ns, ctime_ns;
+
+	/* COLLECTOR_HASH */
+	uint64_t disk_bytes; /* that the file takes on the disk */
+	struct buildid build_id;
+	char sha256[SHA256_HEX_SIZE]; /* "" if there is none */
+};
+
+/* Return: the size of the message at @ret_bytes. The request is valid. */
+size_t collector_write_request(const struct collector_request *request,
+			       uint8_t ret_bytes[static COLLECTOR_MESSAGE_MAX]);
+
+/* Read a message of @size bytes. Return: 0 and @ret_request, whose path is in @bytes; or -EBADMSG
+ * if ptd cannot mean that. */
+_must_check_ int collector_read_request(const uint8_t *bytes, size_t size,
+					struct collector_request *ret_request);
+
+/* Return: as collector_write_request(). */
+size_t collector_write_answer(const struct collector_answer *answer,
+			      uint8_t ret_bytes[static COLLECTOR_MESSAGE_MAX]);
+
+/* Read a message of @size bytes. Return: 0, or -EBADMSG if the collector cannot mean that. */
+_must_check_ int collector_read_answer(const uint8_t *bytes, size_t size,
+				       struct collector_answer *ret_answer);
+
+/* Send a message without waiting, with those of the descriptors that are not -1. Return: 0;
+ * -EAGAIN if the other side does not read; -EPIPE if it is gone; or another negative errno. */
+_must_check_ int collector_send(int socket, const uint8_t *bytes, size_t size, const int *fds,
+				size_t n_fds);
+
+/*
+ * Receive a message without waiting.
+ *
+ * Return: 0, @ret_size, and the descriptors, which the caller closes, or -1; -EAGAIN if there is
+ *         no message; -EPIPE if the other side is gone; -EBADMSG if the message is too long or has
+ *         too many descriptors; or another negative errno.
+ */
+_must_check_ int collector_receive(int socket, uint8_t ret_bytes[static COLLECTOR_MESSAGE_MAX],
+				   size_t *ret_size, int ret_fds[static COLLECTOR_FDS_MAX]);

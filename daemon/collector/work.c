@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/collector/work.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/collector/message.h"
+#include "daemon/proc/birth.h"
+#include "daemon/proc/claimant.h"
+#include "daemon/proc/mappedfile.h"
+#include "util/copyfile.h"
+#include "util/effort.h"
+
+static int64_t in_ns(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+static struct collector_answer describe_file(const struct stat *st)
+{
+	return (struct collector_answer){
+		.uid = st->st_uid,
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime_ns = in_ns(&st->st_mtim),
+		.ctime_ns = in_ns(&st->st_ctim),
+		/* One with holes takes fewer than its size. */
+		.disk_bytes = (uint64_t)st->st_blocks * 512,
+	};
+}
+
+static int check_elf(int fd)
+{
+	uint8_t magic[SELFMAG];
+
+	return pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+		       memcmp(magic, ELFMAG, SELFMAG) == 0
+		   ? 0
+		   : -ENOEXEC;
+}
+
+static struct claimant find_process(const struct collector_request *request)
+{
+	struct claimant by = { .pid_fd = -1, .is_true = request->flags & COLLECTOR_TRUE };
+
+	if (request->pid == 0)
+		return by;
+	by.pid_fd = claimant_find(NULL, request->pid).pid_fd;
+	/* Another process may have the number by now. */
+	if (by.pid_fd >= 0 && request->birth > 0 && birth_at(by.pid_fd) != request->birth)
+		by.pid_fd = fd_close(by.pid_fd);
+	return by;
+}
+
+static int find_file(const struct collector_request *request, struct collector_answer *ret_answer,
+		     int *ret_fd)
+{
+	const struct mappedfile file = { .start = request->start,
+					 .end = request->end,
+					 .offset = request->offset,
+					 .path = request->path,
+					 .build_id = request->build_id,
+					 .dev = request->dev,
+					 .ino = request->ino };
+	_cleanup_(claimant_deinit) struct claimant by = find_process(request);
+	_cleanup_(fd_closep) int path_fd = -1, fd = -1;
+	struct stat st;
+	int r;
+
+	r = mappedfile_find(&by, &file, request->flags & COLLECTOR_VERIFY, &path_fd, &st);
+	if (r == 0 && request->flags & COLLECTOR_ELF) {
+		r = mappedfile_reopen(path_fd, &fd);
+		if (r == 0)
+			r = check_elf(fd);
+	}
+	if (r < 0)
+		return r;
+	*ret_answer = describe_file(&st);
+	if (request->flags & COLLECTOR_OPEN) {
+		*ret_fd = path_fd;
+		path_fd = -1;
+	}
+	return 0;
+}
+
+/* The file may grow while it is read; the process that asks knows how long that may take. */
+static int hash_file(const struct collector_request *request, int path_fd,
+		     struct collector_answer *ret_answer)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct collector_answer answer;
+	struct effort effort = {};
+	uint64_t size;
+	struct stat st;
+	int r;
+
+	r = mappedfile_reopen(path_fd, &fd);
+	if (r == 0)
+		r = check_elf(fd);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	answer = describe_file(&st);
+	r = buildid_read(fd, &answer.build_id);
+	if (r < 0)
+		return r;
+	if (request->build_id.size > 0 && !buildid_equal(&request->build_id, &answer.build_id))
+		return -ESTALE;
+	effort.size_max = answer.size;
+	r = answer.size > request->size_max ? -EFBIG
+					    : sha256_fd(fd, &effort, NULL, answer.sha256, &size);
+	if (r == 0)
+		*ret_answer = answer;
+	return r;
+}
+
+static int copy_file(const struct collector_request *request, const int fds[static 2])
+{
+	const struct effort effort = { .size_max = request->size_max };
+	_cleanup_(fd_closep) int fd = -1;
+	int r;
+
+	r = fds[0] < 0 || fds[1] < 0 ? -EBADF : mappedfile_reopen(fds[0], &fd);
+	return r < 0 ? r : copyfile_fd(fd, fds[1], &effort);
+}
+
+void work_do(const struct collector_request *request, const int fds[static 2],
+	     struct collector_answer *ret_answer, int *ret_fd)
+{
+	struct collector_answer answer = {};
+	int r = -EBADMSG;
+
+	*ret_fd = -1;
+	switch (request->verb) {
+	case COLLECTOR_FIND:
+		r = find_file(request, &answer, ret_fd);
+		break;
+	case COLLECTOR_HASH:
+		r = fds[0] < 0 ? -EBADF : hash_file(request, fds[0], &answer);
+		break;
+	case COLLECTOR_COPY:
+		r = copy_file(request, fds);
+		break;
+	case _COLLECTOR_VERBS:
+		break;
+	}
+	answer.id = request->id;
+	answer.error = r;
+	*ret_answer = answer;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Work of the collector
+ *
+ * What a worker does for one request. It looks at processes and files of others, so any of it may
+ * wait for a file system that does not answer.
+ */
+
+#include "base/base.h"
+
+struct collector_answer;
+struct collector_request;
+
+/*
+ * Do what is requested.
+ *
+ * @fds: two descriptors, borrowed, or -1. COLLECTOR_HASH and COLLECTOR_COPY read the file for which
+ *       the first stands; COLLECTOR_COPY writes to the second, an empty file
+ * @ret_fd: for COLLECTOR_FIND with COLLECTOR_OPEN, a descriptor that stands for the file (O_PATH),
+ *          which is the caller's; otherwise -1
+ */
+void work_do(const struct collector_request *request, const int fds[static 2],
+	     struct collector_answer *ret_answer, int *ret_fd);

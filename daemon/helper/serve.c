@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/helper/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/* Return: a descriptor of the directory of @path, locked until it is closed; or negative errno. */
+static int lock_directory(const char *path)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char directory[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	int taken;
+
+	(void)snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) : 1,
+		       slash ? path : ".");
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	taken = fd;
+	fd = -1;
+	return taken;
+}
+
+/* The directory is locked, so a socket that is there is that of a process that was killed. */
+static int listen_at(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	_cleanup_(fd_closep) int fd = -1;
+	int taken;
+
+	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >=
+	    sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0 || (unlink(path) < 0 && errno != ENOENT) ||
+	    bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 16) < 0)
+		return -errno;
+	taken = fd;
+	fd = -1;
+	return taken;
+}
+
+int serve_listen(const char *path, int *ret_fd, int *ret_lock_fd)
+{
+	_cleanup_(fd_closep) int lock_fd = lock_directory(path);
+	const int fd = lock_fd < 0 ? lock_fd : listen_at(path);
+
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	*ret_lock_fd = lock_fd;
+	lock_fd = -1;
+	return 0;
+}
+
+void serve_say_ready(void)
+{
+	static const char ready[] = "READY=1";
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *path = getenv("NOTIFY_SOCKET");
+	_cleanup_(fd_closep) int fd = -1;
+	size_t size;
+
+	if (!path || (path[0] != '/' && path[0] != '@') ||
+	    (size = strlen(path)) >= sizeof(address.sun_path))
+		return;
+	memcpy(address.sun_path, path, size);
+	if (path[0] == '@')
+		address.sun_path[0] = 0;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0)
+		(void)sendto(fd, ready, strlen(ready), MSG_NOSIGNAL,
+			     (const struct sockaddr *)&address,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size));
+}

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "daemon/collector/collector.h"
+#include "daemon/collector/link.h"
+#include "daemon/collector/message.h"
+#include "daemon/proc/birth.h"
+#include "tests/lib/tempdir.h"
+#include "util/cancel.h"
+
+#define SECOND UINT64_C(1000000000)
+#define NOBODY 65534
+
+/* --- messages -------------------------------------------------------------------------------- */
+
+static const struct collector_request find_self = {
+	.id = 7,
+	.verb = COLLECTOR_FIND,
+	.flags = COLLECTOR_TRUE | COLLECTOR_OPEN,
+	.timeout_ms = 5000,
+	.pid = 1234,
+	.birth = 99,
+	.start = 0x1000,
+	.end = 0x3000,
+	.offset = 0x2000,
+	.dev = 5,
+	.ino = 6,
+	.size_max = 1 << 20,
+	.build_id = { { 1, 2, 3 }, 3 },
+	.path = "/bin/ls",
+};
+
+static const struct collector_answer found = {
+	.id = 7,
+	.uid = 1000,
+	.dev = 1,
+	.ino = 2,
+	.size = 3,
+	.mtime_ns = -4,
+	.ctime_ns = 5,
+	.disk_bytes = 4096,
+	.build_id = { { 9 }, 1 },
+	.sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+};
+
+static void requests_are_read_as_written(void **state)
+{
+	uint8_t bytes[COLLECTOR_MESSAGE_MAX], again[COLLECTOR_MESSAGE_MAX];
+	struct collector_request read;
+	char path[COLLECTOR_PATH_MAX];
+	struct collector_request longest = find_self;
+	size_t size;
+
+	(void)state;
+	size = collector_write_request(&find_self, bytes);
+	assert_int_equal(collector_read_request(bytes, size, &read), 0);
+	assert_string_equal(read.path, "/bin/ls");
+	assert_true(buildid_equal(&read.build_id, &find_self.build_id));
+	assert_int_equal(read.birth, 99);
+	assert_int_equal(collector_write_request(&read, again), size);
+	assert_memory_equal(bytes, again, size);
+
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	longest.path = path;
+	size = collector_write_request(&longest, bytes);
+	assert_int_equal(collector_read_request(bytes, size, &read), 0);
+	assert_string_equal(read.path, path);
+}
+
+/* Where the fields lie in a request and in an answer. */
+struct spoiled {
+	const char *name;
+	size_t at;
+	uint32_t value;
+};
+
+static void spoil(uint8_t *bytes, const struct spoiled *row)
+{
+	memcpy(bytes + row->at, &row->value, sizeof(row->value));
+}
+
+static void requests_that_nobody_means(void **state)
+{
+	static const struct spoiled rows[] = {
+		{ "another version", 0, COLLECTOR_VERSION + 1 },
+		{ "no verb", 4, 0 },
+		{ "an unknown verb", 4, _COLLECTOR_VERBS },
+		{ "an unknown flag", 8, _COLLECTOR_FLAGS },
+		{ "no time", 12, 0 },
+		{ "too much time", 12, COLLECTOR_TIMEOUT_MAX + 1 },
+		{ "no process", 80, 0x80000000 },
+		{ "no path", 84, 0 },
+		{ "a shorter path", 84, 7 },
+		{ "a longer path", 84, 9 },
+		{ "a path without an end", 84, UINT32_MAX },
+		{ "a long build-id", 88, BUILDID_MAX + 1 },
+		{ "a NUL in the path", 112, 0 },
+	};
+	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	struct collector_request read = { .id = 42 };
+	size_t size;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("  %s\n", rows[i].name);
+		size = collector_write_request(&find_self, bytes);
+		spoil(bytes, &rows[i]);
+		assert_int_equal(collector_read_request(bytes, size, &read), -EBADMSG);
+		assert_int_equal(read.id, 42);
+	}
+	size = collector_write_request(&find_self, bytes);
+	for (size_t less = 0; less < size; less++)
+		assert_int_equal(collector_read_request(bytes, less, &read), -EBADMSG);
+	bytes[size - 1] = 'x';
+	assert_int_equal(collector_read_request(bytes, size, &read), -EBADMSG);
+}
+
+static void answers(void **state)
+{
+	static const struct spoiled rows[] = {
+		{ "another version", 0, COLLECTOR_VERSION + 1 },
+		{ "a result that is no error", 4, 1 },
+		{ "an error that is none", 4, (uint32_t)-4096 },
+		{ "a long build-id", 68, BUILDID_MAX + 1 },
+		{ "a hash that is a path", 92, 0x2f2e2e2f },
+		{ "half a hash", 120, 0 },
+	};
+	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	struct collector_answer read = { .id = 42 };
+	size_t size;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("  %s\n", rows[i].name);
+		size = collector_write_answer(&found, bytes);
+		spoil(bytes, &rows[i]);
+		assert_int_equal(collector_read_answer(bytes, size, &read), -EBADMSG);
+		assert_int_equal(read.id, 42);
+	}
+	size = collector_write_answer(&found, bytes);
+	assert_int_equal(collector_read_answer(bytes, size - 1, &read), -EBADMSG);
+	assert_int_equal(collector_read_answer(bytes, size + 1, &read), -EBADMSG);
+	assert_int_equal(collector_read_answer(bytes, size, &read), 0);
+	assert_memory_equal(read.sha256, found.sha256, sizeof(found.sha256));
+	assert_int_equal(read.mtime_ns, -4);
+
+	/* Of an error nothing else is believed. */
+	spoil(bytes, &(struct spoiled){ .at = 4, .value = (uint32_t)-ESTALE });
+	assert_int_equal(collector_read_answer(bytes, size, &read), 0);
+	assert_int_equal(read.error, -ESTALE);
+	assert_int_equal(read.size, 0);
+	assert_string_equal(read.sha256, "");
+}
+
+/* --- a collector ----------------------------------------------------------------------------- */
+
+/* The program itself, which the link starts. */
+struct fixture {
+	char dir[TEMPDIR_SIZE];
+	char program[128]; /* a copy of ourselves */
+	struct collectorlink *link;
+	pid_t collector;
+};
+
+/* Return: the process with that parent and name; 0 if there is none. */
+static pid_t find_child(pid_t parent, const char *name)
+{
+	DIR *dir = opendir("/proc");
+	const struct dirent *entry;
+	pid_t child = 0;
+
+	assert_non_null(dir);
+	while (child == 0 && (entry = readdir(dir))) {
+		char path[300], comm[64] = "";
+		int pid, ppid;
+		FILE *f;
+
+		(void)snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		f = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? fopen(path, "re") : NULL;
+		if (!f)
+			continue;
+		if (fscanf(f, "%d (%63[^)]) %*c %d", &pid, comm, &ppid) == 3 && ppid == parent &&
+		    strcmp(comm, name) == 0)
+			child = pid;
+		(void)fclose(f);
+	}
+	(void)closedir(dir);
+	return child;
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	char command[512];
+
+	(void)unsetenv("NOTIFY_SOCKET");
+	tempdir_make("collector", f->dir);
+	assert_int_equal(chmod(f->dir, 0755), 0);
+	(void)snprintf(f->program, sizeof(f->program), "%s/program", f->dir);
+	(void)snprintf(command, sizeof(command), "cp /proc/%d/exe %s", (int)getpid(), f->program);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(collectorlink_new(f->dir, false, &f->link), 0);
+	f->collector = find_child(getpid(), "ptd-collector");
+	assert_int_not_equal(f->collector, 0);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)collectorlink_free(f->link);
+	(void)kill(f->collector, SIGCONT);
+	(void)kill(f->collector, SIGKILL);
+	(void)waitpid(f->collector, NULL, 0);
+	tempdir_remove(f->dir);
+	free(f);
+	return 0;
+}
+
+/* A process of that user. */
+static pid_t make_process(uid_t user)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (user != geteuid() && setresuid(user, user, user) < 0)
+			_exit(1);
+		(void)!write(ready[1], "", 1);
+		for (;;)
+			(void)pause();
+	}
+	(void)close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	(void)close(ready[0]);
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	(void)kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static struct collector_request find_program(const struct fixture *f, pid_t pid)
+{
+	return (struct collector_request){ .verb = COLLECTOR_FIND,
+					   .flags = COLLECTOR_TRUE | COLLECTOR_OPEN,
+					   .timeout_ms = 20000,
+					   .pid = (uint32_t)pid,
+					   .path = f->program };
+}
+
+static int ask(struct fixture *f, struct collector_request *request, const int *fds,
+	       struct collector_answer *ret_answer, int *ret_fd)
+{
+	*ret_fd = -1;
+	return collectorlink_ask(f->link, request, fds, NULL, ret_answer, ret_fd);
+}
+
+/* What is found is described and can be passed on, but not read. */
+static void a_file_is_found_and_copied(void **state)
+{
+	struct fixture *f = *state;
+	struct collector_request request = find_program(f, getpid());
+	struct collector_answer answer, hashed;
+	char expected[SHA256_HEX_SIZE], hash[SHA256_HEX_SIZE];
+	int fds[COLLECTOR_FDS_MAX], fd, none;
+	struct stat st;
+	uint64_t size;
+	char byte;
+
+	assert_int_equal(ask(f, &request, NULL, &answer, &fds[0]), 0);
+	assert_int_equal(stat(f->program, &st), 0);
+	assert_int_equal(answer.ino, st.st_ino);
+	assert_int_equal(answer.size, st.st_size);
+	assert_int_equal(answer.uid, st.st_uid);
+	assert_int_equal(read(fds[0], &byte, 1), -1);
+	assert_int_equal(errno, EBADF);
+
+	fds[1] = memfd_create("copy", MFD_CLOEXEC);
+	request = (struct collector_request){
+		.verb = COLLECTOR_HASH, .timeout_ms = 20000, .size_max = UINT64_MAX, .path = ""
+	};
+	fd = fds[1];
+	fds[1] = -1;
+	assert_int_equal(ask(f, &request, fds, &hashed, &none), 0);
+	assert_int_equal(none, -1);
+	fds[1] = fd;
+	fd = open(f->program, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(sha256_fd(fd, NULL, NULL, expected, &size), 0);
+	(void)close(fd);
+	assert_string_equal(hashed.sha256, expected);
+
+	request.verb = COLLECTOR_COPY;
+	assert_int_equal(ask(f, &request, fds, &answer, &none), 0);
+	assert_int_equal(sha256_fd(fds[1], NULL, NULL, hash, &size), 0);
+	assert_string_equal(hash, expected);
+
+	/* What is not to be done is not. */
+	request.size_max = 10;
+	assert_int_equal(ftruncate(fds[1], 0), 0);
+	assert_int_equal(ask(f, &request, fds, &answer, &none), -EFBIG);
+	request.verb = COLLECTOR_HASH;
+	assert_int_equal(ask(f, &request, fds, &answer, &none), -EFBIG);
+	request.size_max = UINT64_MAX;
+	request.build_id = (struct buildid){ { 1 }, 1 };
+	assert_int_equal(ask(f, &request, fds, &answer, &none), -ESTALE);
+	assert_int_equal(ask(f, &request, NULL, &answer, &none), -EBADF);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+}
+
+/* Another process has the number by now: what the first one had may not be read for it. */
+static void another_birth(void **state)
+{
+	struct fixture *f = *state;
+	struct collector_request request = find_program(f, getpid());
+	struct collector_answer answer;
+	int fd;
+
+	if (geteuid() != 0)
+		assert_int_equal(chmod(f->program, 0600), 0);
+	assert_int_equal(chmod(f->program, 0700), 0);
+	request.birth = birth_of((uint32_t)getpid());
+	assert_int_not_equal(request.birth, 0);
+	assert_int_equal(ask(f, &request, NULL, &answer, &fd), 0);
+	(void)close(fd);
+	request.birth++;
+	assert_int_equal(ask(f, &request, NULL, &answer, &fd), -EACCES);
+	/* Neither for one who only says that it has the file mapped. */
+	request.birth--;
+	request.flags = COLLECTOR_OPEN;
+	assert_int_equal(ask(f, &request, NULL, &answer, &fd), -EACCES);
+}
+
+/* A worker that hangs costs its user one request, and others nothing. */
+static void a_user_whose_files_hang(void **state)
+{
+	struct fixture *f = *state;
+	const uid_t user = geteuid() == 0 ? NOBODY : geteuid();
+	const pid_t process = make_process(user);
+	struct collector_request request = find_program(f, process);
+	struct collector_answer answer;
+	uint64_t begun;
+	pid_t worker;
+	int fd;
+
+	assert_int_equal(ask(f, &request, NULL, &answer, &fd), 0);
+	(void)close(fd);
+	worker = find_child(f->collector, "ptd-collector");
+	assert_int_not_equal(worker, 0);
+	assert_int_equal(kill(worker, SIGSTOP), 0);
+
+	if (user != geteuid()) {
+		request = find_program(f, getpid());
+		assert_int_equal(ask(f, &request, NULL, &answer, &fd), 0);
+		(void)close(fd);
+	}
+	request = find_program(f, process);
+	request.timeout_ms = 300;
+	begun = clock_ns(CLOCK_MONOTONIC);
+	assert_int_equal(ask(f, &request, NULL, &answer, &fd), -ETIMEDOUT);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - begun < 10 * SECOND);
+	request.timeout_ms = 20000;
+	assert_int_equal(ask(f, &request, NULL, &answer, &fd), 0);
+	(void)close(fd);
+	end_process(process);
+}
+
+/* Ask until a collector answers. */
+static int ask_until(struct fixture *f, struct collector_request *request, int *ret_fd)
+{
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + 60 * SECOND;
+	struct collector_answer answer;
+	int r;
+
+	while ((r = ask(f, request, NULL, &answer, ret_fd)) == -ENOTCONN &&
+	       clock_ns(CLOCK_MONOTONIC) < until)
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	return r;
+}
+
+/* Then nothing is found, but nobody waits for long. */
+static void a_collector_that_hangs(void **state)
+{
+	struct fixture *f = *state;
+	struct collector_request request = find_program(f, getpid());
+	atomic_bool cancel = true;
+	struct collector_answer answer;
+	uint64_t begun;
+	int fd;
+
+	assert_int_equal(kill(f->collector, SIGSTOP), 0);
+	request.timeout_ms = 100;
+	assert_int_equal(collectorlink_ask(f->link, &request, NULL, &cancel, &answer, &fd),
+			 -ECANCELED);
+	begun = clock_ns(CLOCK_MONOTONIC);
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(ask(f, &request, NULL, &answer, &fd), -ENOTCONN);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - begun < 10 * SECOND);
+	assert_int_equal(kill(f->collector, SIGCONT), 0);
+	request.timeout_ms = 20000;
+	assert_int_equal(ask_until(f, &request, &fd), 0);
+	(void)close(fd);
+}
+
+/* Another one is started. */
+static void a_collector_that_ends(void **state)
+{
+	struct fixture *f = *state;
+	struct collector_request request = find_program(f, getpid());
+	int fd;
+
+	assert_int_equal(kill(f->collector, SIGKILL), 0);
+	assert_int_equal(ask_until(f, &request, &fd), 0);
+	(void)close(fd);
+	f->collector = find_child(getpid(), "ptd-collector");
+	assert_int_not_equal(f->collector, 0);
+}
+
+/* A client that says nonsense is not served any more, but others are. */
+static void a_client_that_says_nonsense(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct collector_request request = find_program(f, getpid());
+	struct collector_answer answer;
+	char byte;
+	int found_fd;
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/collector/socket", f->dir);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(write(fd, "nonsense", 8), 8);
+	assert_int_equal(read(fd, &byte, 1), 0);
+	(void)close(fd);
+	assert_int_equal(ask(f, &request, NULL, &answer, &found_fd), 0);
+	(void)close(found_fd);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(requests_are_read_as_written),
+		cmocka_unit_test(requests_that_nobody_means),
+		cmocka_unit_test(answers),
+		cmocka_unit_test_setup_teardown(a_file_is_found_and_copied, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_birth, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_user_whose_files_hang, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_collector_that_hangs, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_collector_that_ends, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_client_that_says_nonsense, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
