@@ -28,6 +28,9 @@
 #define DECODER       "ptdecode"
 #define LINE_SIZE_MAX 8192
 
+/* A thread whose crash is a condition is stopped until it has its snapshot, and dumped afterwards. */
+#define BEFORE_SECONDS 60u
+
 /* Manifests to read, at most. */
 #define LOOKED_AT_MAX 64
 
@@ -165,8 +168,9 @@ static int consider(sd_bus *bus, const char *id, const struct coredump *coredump
 	/* The first one after the crash is the one whose rings reach back furthest. One of the same
 	 * second may have been taken before the crash. */
 	if (r < 0 || (verdict.is_limited && !verdict.is_in_scope) ||
-	    (!candidate.is_triggered && best->dir_fd >= 0 &&
-	     snapid_time(best->id) > coredump->time)) {
+	    (!candidate.is_triggered &&
+	     (snapid_time(id) < coredump->time ||
+	      (best->dir_fd >= 0 && snapid_time(best->id) > coredump->time)))) {
 		candidate_deinit(&candidate);
 		return EXIT_OK;
 	}
@@ -203,7 +207,7 @@ static int find_snapshot(sd_bus *bus, const struct coredump *coredump, struct ca
 		return r;
 	more = sd_bus_message_enter_container(list, 'a', "a{sv}");
 	while (more >= 0 && (more = next_id(list, &id)) > 0) {
-		if (snapid_time(id) < coredump->time || n == LOOKED_AT_MAX)
+		if (snapid_time(id) + BEFORE_SECONDS < coredump->time || n == LOOKED_AT_MAX)
 			continue;
 		n++;
 		r = consider(bus, id, coredump, ret_best);

@@ -35,6 +35,8 @@ sleep 2
 triggered_id=$(latest)
 triggered=$(cat "$T/pid")
 "$ptctl" snapshot >/dev/null 2>&1
+# Large cores are noted later.
+sleep 2
 entry "$triggered" when
 # Snapshots are taken later. One of them is limited to another process.
 "$ptctl" record -- "$T/other" segv >"$T/pid" 2>/dev/null
