@@ -28,7 +28,7 @@
 #define DECODER       "ptdecode"
 #define LINE_SIZE_MAX 8192
 
-/* A thread whose crash is a condition is stopped until it has its snapshot, and dumped afterwards. */
+/* A thread whose crash is a condition is stopped until its snapshot is there, and dumped then. */
 #define BEFORE_SECONDS 60u
 
 /* Manifests to read, at most. */

@@ -261,8 +261,8 @@ static int find_recording(const struct context *context, const struct client_sco
 	return EXIT_FAILED;
 }
 
-/* Save what the program did, from whichever ptd has its rings: one may end at any moment, also while
- * it makes the snapshot. Return: EXIT_OK, or an exit status. */
+/* Save what the program did, from whichever ptd has its rings: one may end at any moment, also
+ * while it makes the snapshot. Return: EXIT_OK, or an exit status. */
 static int save_recording(const struct context *context, const struct client_scope *scope,
 			  const struct wish *wish, sd_bus **bus)
 {

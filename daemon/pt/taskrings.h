@@ -17,7 +17,8 @@ struct cpus;
 
 /*
  * Take the records up to the time @until (ns on the records' clock) out of the rings. If CPUs were
- * opened anew, or a ring may have had no room, a record that says that some were lost is among them.
+ * opened anew, or a ring may have had no room, a record that says that some were lost is among
+ * them.
  *
  * @ret_bytes: whole records, which the caller frees; NULL if there are none
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What ptd and its collector read of each other: whatever is accepted is written as the same bytes, but for
- * what has no meaning, and read again as the same. */
+/* What ptd and its collector read of each other: whatever is accepted is written as the same bytes,
+ * but for what has no meaning, and read again as the same. */
 
 #include <stdint.h>
 #include <stdlib.h>
