@@ -88,7 +88,7 @@ def opcode(name, known):
     if name.startswith(('mov', 'kmov', 'vmov')):
         return 'mov'
     name = SAME.get(name, name)
-    if name not in known and name[-1:] in 'bwldq' and name[:-1] in known:
+    if name not in known and name[-1:] in 'bwldqxy' and name[:-1] in known:
         name = name[:-1]
     return name
 
