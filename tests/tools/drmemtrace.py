@@ -30,7 +30,7 @@ CALLS = {b'\x0f\x05', b'\x0f\x34', b'\xcd\x80'}
 LINE = re.compile(r'^T(\d+) +(\S.*)$')
 ENTER = re.compile(r'^0x[0-9a-f]+ => ([^!]*)!(.*?)\(\)( => 0x0)?$')
 PREFIXES = {'rep', 'repe', 'repne', 'repz', 'repnz', 'lock', 'bnd', 'data16', 'notrack'}
-SAME = {'endbr64': 'nop', 'rdsspq': 'nop', 'cdqe': 'cwde', 'cqo': 'cdq'}
+SAME = {'endbr64': 'nop', 'rdsspq': 'nop', 'cmpxchg16b': 'cmpxchg8b', 'cdqe': 'cwde', 'cqo': 'cdq'}
 
 
 def bare(name):
