@@ -8,7 +8,7 @@
 . "$(dirname "$0")/attack.sh"
 
 attack_start pt SidebandMax=8M
-attack 10 as_nobody sh -c 'while :; do "$1" repeat 100000; done' sh "$T/bin/storm.c"
+attack 14 as_nobody sh -c 'while :; do "$1" repeat 100000; done' sh "$T/bin/storm.c"
 # The snapshot is taken in the middle of the attack.
 reach=$(awk -F= '{ x[$1] = $2 } END { print int((x["clock_ns"] - x["sideband_since_ns"]) / 1000000) }' \
 	"$snapshot/manifest")
