@@ -3,6 +3,7 @@
 #include "ctl/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -216,6 +217,25 @@ int client_bad_reply(const char *method, int r)
 	errno = -r;
 	log_error("%s: cannot make sense of ptd's answer: %m", method);
 	return EXIT_FAILED;
+}
+
+int client_open_snapshot(sd_bus *bus, const char *id, int *ret_fd)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int fd, r;
+
+	r = client_call(bus, "OpenSnapshot", &reply, "s", id);
+	if (r != EXIT_OK)
+		return r;
+	r = sd_bus_message_read(reply, "h", &fd); /* borrowed from the message */
+	if (r < 0)
+		return client_bad_reply("OpenSnapshot", r);
+	*ret_fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (*ret_fd < 0) {
+		log_error("cannot open snapshot %s: %m", id);
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
 }
 
 /* The next value in the message is a variant. */

@@ -85,6 +85,10 @@ _must_check_ int client_read_refused(sd_bus_message *message, struct client_refu
 /* Report that a reply is not what ptd(8) promises. Return: EXIT_FAILED. */
 int client_bad_reply(const char *method, int r);
 
+/* Open the directory of the snapshot @id. Return: EXIT_OK and the descriptor, which is the
+ * caller's; or an exit status. */
+_must_check_ int client_open_snapshot(sd_bus *bus, const char *id, int *ret_fd);
+
 /* The scope of a snapshot. Zeros mean no limit. */
 struct client_scope {
 	uint64_t since_ns; /* CLOCK_MONOTONIC; since the source was opened last before that time */

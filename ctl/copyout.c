@@ -136,16 +136,13 @@ static int copy_anew(int from, const char *path)
 
 int copyout_snapshot(sd_bus *bus, const char *id, const char *directory)
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_(fd_closep) int from = -1;
 	struct waiting waiting;
-	int from, r;
+	int r;
 
-	r = client_call(bus, "OpenSnapshot", &reply, "s", id);
+	r = client_open_snapshot(bus, id, &from);
 	if (r != EXIT_OK)
 		return r;
-	r = sd_bus_message_read(reply, "h", &from); /* the message's */
-	if (r < 0)
-		return client_bad_reply("OpenSnapshot", r);
 
 	/* An existing directory may be a mount point, or the working directory of a process. */
 	waiting_begin(&waiting, "copying the snapshot");

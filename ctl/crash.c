@@ -128,27 +128,6 @@ static int judge(int dir_fd, struct verdict *verdict)
 	return r;
 }
 
-/* Open the snapshot @id. Return: an exit status, and @ret_fd, which is the caller's. */
-static int open_snapshot(sd_bus *bus, const char *id, int *ret_fd)
-{
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	int fd, r;
-
-	r = client_call(bus, "OpenSnapshot", &reply, "s", id);
-	if (r != EXIT_OK)
-		return r;
-	r = sd_bus_message_read(reply, "h", &fd); /* borrowed from the message */
-	if (r < 0)
-		return client_bad_reply("OpenSnapshot", r);
-	/* The decoder inherits it. */
-	*ret_fd = fcntl(fd, F_DUPFD, 3);
-	if (*ret_fd < 0) {
-		log_error("cannot open snapshot %s: %m", id);
-		return EXIT_FAILED;
-	}
-	return EXIT_OK;
-}
-
 /* Look whether the snapshot @id fits the crash better than @best. Return: an exit status. */
 static int consider(sd_bus *bus, const char *id, const struct coredump *coredump,
 		    struct candidate *best)
@@ -157,7 +136,7 @@ static int consider(sd_bus *bus, const char *id, const struct coredump *coredump
 	struct candidate candidate = { .dir_fd = -1 };
 	int r;
 
-	r = open_snapshot(bus, id, &candidate.dir_fd);
+	r = client_open_snapshot(bus, id, &candidate.dir_fd);
 	/* It was removed meanwhile. */
 	if (r != EXIT_OK)
 		return r == EXIT_NO_SNAPSHOT ? EXIT_OK : r;
@@ -318,7 +297,8 @@ static int show_instructions(const struct candidate *snapshot, uint32_t pid, uin
 	(void)snprintf(last, sizeof(last), "%" PRIu32, n_last);
 	(void)snprintf(directory, sizeof(directory), "/proc/self/fd/%d", snapshot->dir_fd);
 	(void)fflush(stdout);
-	r = find_decoder(&path);
+	/* The decoder inherits it. */
+	r = fcntl(snapshot->dir_fd, F_SETFD, 0) < 0 ? -errno : find_decoder(&path);
 	if (r == 0)
 		r = run_native(path, argv, &child, &status);
 	if (r < 0) {

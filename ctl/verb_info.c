@@ -57,18 +57,15 @@ static int print_info(FILE *f, bool json)
 static int show_manifest(const struct context *context, const char *id)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_(fd_closep) int dir = -1;
 	FILE *f;
-	int dir, fd, r;
+	int fd, r;
 
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
-		r = client_call(bus, "OpenSnapshot", &reply, "s", id);
+		r = client_open_snapshot(bus, id, &dir);
 	if (r != EXIT_OK)
 		return r;
-	r = sd_bus_message_read(reply, "h", &dir); /* borrowed from the message */
-	if (r < 0)
-		return client_bad_reply("OpenSnapshot", r);
 
 	fd = openat(dir, PTD_SNAPSHOT_MANIFEST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	f = fd < 0 ? NULL : fdopen(fd, "r");

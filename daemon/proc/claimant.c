@@ -74,7 +74,7 @@ bool claimant_real_user(const struct claimant *claimant, uid_t *ret_uid)
 {
 	uint32_t users[_USERS];
 
-	if (claimant->pid_fd < 0 || !read_users(claimant->pid_fd, users))
+	if (!read_users(claimant->pid_fd, users))
 		return false;
 	*ret_uid = users[REAL];
 	return true;
