@@ -81,7 +81,7 @@ print(json.load(open(sys.argv[1]))["calls"])' "$T/$name.functions")
 	checked "$name" pprof_go "$T/$name.pprof"
 	checked "$name" callgrind "$T/$name.callgrind"
 	checked "$name" html "$T/$name.html" "$T/$name.functions" "$T/$name" "$T/decode" node tests/tools/report.mjs
-	judge "$T/$name.xray" "$T/$name.rows" "$T/$name.functions" >"$T/said" || exit 1
+	judge_xray "$T/$name.xray" "$T/$name.rows" "$T/$name.functions" >"$T/said" || exit 1
 	said "$name" xray
 	streams "$name"
 	drop "$name"

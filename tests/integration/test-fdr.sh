@@ -138,7 +138,7 @@ assert names == collections.Counter(event["name"] for event in chrome["traceEven
 EOF
 
 # The way there and back.
-judge "$T/five" "$T/calls.json" "$T/functions.json"
+judge_xray "$T/five" "$T/calls.json" "$T/functions.json"
 "$O/ptdecode" --instr-map "$T/demo" -f calls -o "$T/calls" "$log" || fail "ptdecode"
 for version in five one; do
 	"$O/ptdecode" -f calls -o "$T/$version.calls" "$T/$version" || fail "$version: ptdecode"

@@ -57,8 +57,8 @@ start_ptd
 record work "$T/calls"
 "$O/ptdecode" -f xray -o "$T/five" -f xray:version=1 -o "$T/one" -f calls:json -o "$T/calls.json" \
 	-f functions:json -o "$T/functions.json" "$T/work" || fail "ptdecode"
-judge "$T/five" "$T/calls.json" "$T/functions.json"
-judge "$T/one" "$T/calls.json" "$T/functions.json" 1
+judge_xray "$T/five" "$T/calls.json" "$T/functions.json"
+judge_xray "$T/one" "$T/calls.json" "$T/functions.json" 1
 
 # A part of the trace: functions are open before it, and behind it.
 from=$(python3 -c 'import json, sys
@@ -66,4 +66,4 @@ calls = json.load(open(sys.argv[1]))["calls"]
 print("%d.%09d" % divmod([c["t"] for c in calls if c["function"] == "leaf"][100], 10**9))' "$T/calls.json")
 "$O/ptdecode" --time "$from" -f xray -o "$T/part" -f calls:json -o "$T/calls.json" -f functions:json -o "$T/functions.json" \
 	"$T/work" || fail "ptdecode --time"
-judge "$T/part" "$T/calls.json" "$T/functions.json"
+judge_xray "$T/part" "$T/calls.json" "$T/functions.json"

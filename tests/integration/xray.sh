@@ -8,15 +8,15 @@ xray() {
 	[[ ! -s $T/xray.err ]] || { cat "$T/xray.err"; fail "llvm-xray $*: it complains"; }
 }
 
-# judge DIR CALLS FUNCTIONS [VERSION]: the files in DIR, of version 1 or the newest, have the calls of the JSON CALLS
+# judge_xray DIR CALLS FUNCTIONS [VERSION]: the files in DIR, of version 1 or the newest, have the calls of the JSON CALLS
 # and as many of each function as the JSON FUNCTIONS.
-judge() {
+judge_xray() {
 	local dir=$1 file name version=${4:-5} map=$1/map.elf
-	rm -rf "$T/judged"
-	mkdir "$T/judged"
-	xray extract -symbolize -o "$T/judged/map.yaml" "$map"
+	rm -rf "$T/xray"
+	mkdir "$T/xray"
+	xray extract -symbolize -o "$T/xray/map.yaml" "$map"
 	for file in "$dir"/xray-log.*; do
-		name=$T/judged/${file##*/}
+		name=$T/xray/${file##*/}
 		xray fdr-dump -verify "$file" >"$name.dump"
 		xray convert -f yaml -symbolize -no-demangle -instr_map="$map" -o "$name.yaml" "$file"
 		xray convert -f trace_event -symbolize -no-demangle -instr_map="$map" -o "$name.json" "$file"
@@ -29,8 +29,8 @@ judge() {
 	# With -aggregate-threads it uses an iterator into a vector that has grown, and dies: where several threads have functions
 	# in common that nothing calls, and four or more of these are known.
 	[[ $version == 1 ]] || xray stack -all-stacks -stack-format=flame -aggregation-type=count -per-thread-stacks \
-		-instr_map="$map" "$dir"/xray-log.* >"$T/judged/flame"
-	python3 - "$T/judged" "$2" "$3" "$version" <<'EOF' || fail "$dir: llvm-xray sees something else"
+		-instr_map="$map" "$dir"/xray-log.* >"$T/xray/flame"
+	python3 - "$T/xray" "$2" "$3" "$version" <<'EOF' || fail "$dir: llvm-xray sees something else"
 import csv, collections, glob, json, re, sys
 sys.path.insert(0, "tests/tools")
 import pieces
