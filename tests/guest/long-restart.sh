@@ -41,7 +41,7 @@ kill_keeper() {
 	kill -KILL $(pidof ptd-keeper)
 	wait_quietly given_anew
 }
-start_told AuxSize=128M SwitchSize=4M TaskSize=1M KeepRings=60
+start_told AuxSize=256M SwitchSize=4M TaskSize=1M KeepRings=60
 wait_for given_anew
 echo 1 >$softpt/log
 guest.c >/out/pids &
@@ -85,7 +85,7 @@ while ((keepers < KILLS)); do
 	plan >"$T/plan"
 	cat tests/guest/recorder.sh "$T/what" "$T/plan" "$T/end" >"$T/script"
 	rm -rf "$T/log" "$T/out"
-	MEMORY=2048 tests/guest/boot.sh -l "$T/log" -o "$T/out" -t 400 "$T/script" "$O/ptd" "$O/ptd-keeper" "$O/ptctl" \
+	MEMORY=3072 tests/guest/boot.sh -l "$T/log" -o "$T/out" -t 400 "$T/script" "$O/ptd" "$O/ptd-keeper" "$O/ptctl" \
 		"$O/targets/guest.c" 2>"$T/err" || { cat "$T/plan" "$T/err" >&2; fail "the guest's script failed"; }
 	grep -q "[1-9][0-9]* odd\|[1-9][0-9]* without" "$T/err" && fail "the plugin could not follow the CPUs"
 	(cd "$T/out/whole" && sha256sum --quiet -c SHA256SUMS) || fail "sums"
