@@ -205,11 +205,17 @@ static bool take_switch(struct poolrecords *r, const struct record *record)
 	struct record_switch sw = {};
 	struct record_ids who = {};
 
-	if (record->header.type == PERF_RECORD_ITRACE_START) {
+	switch (record->header.type) {
+	case PERF_RECORD_ITRACE_START:
 		if (record_read_itrace_start(record->body, &who) < 0)
 			return false;
-	} else if (record_read_switch(record->header.type, record->header.misc, record->body, &sw) <
-		   0) {
+		break;
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		if (record_read_switch(record->header.type, record->header.misc, record->body,
+				       &sw) < 0)
+			return false;
+		break;
+	default:
 		return false;
 	}
 	return believe_runner(r, t->pid, t->tid) && believe_runner(r, who.pid, who.tid) &&

@@ -308,6 +308,11 @@ static void switches(void **state)
 		assert_false(take(types[0], &other[i], poolrecords_switches, bytes));
 	for (size_t i = 0; i < ARRAY_LEN(own); i++)
 		assert_false(take(types[1], &own[i], poolrecords_switches, bytes));
+	/* No other kind, such as LOST, which would concern everybody. */
+	n = write_one(&good, bytes, sizeof(bytes));
+	n += record_write_lost(&(struct record_lost){ 2, 1 }, &good.trailer, bytes + n,
+			       sizeof(bytes) - n);
+	assert_int_equal(poolrecords_switches(&r, bytes, n), 0);
 	/* The CPU is idle before or after. */
 	idle.ppid = idle.ptid = 0;
 	n = write_one(&idle, bytes, sizeof(bytes));
