@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 #include "daemon/proc/claimant.h"
@@ -80,11 +81,10 @@ enum owner {
 	OWNER_NONE,  /* it has ended */
 };
 
+/* /proc may hide the processes of others, or there may be no descriptor to look there. */
 static bool has_ended(uint32_t number)
 {
-	_cleanup_(claimant_deinit) struct claimant c = claimant_find(NULL, number);
-
-	return c.pid_fd < 0 && (errno == ENOENT || errno == ESRCH);
+	return kill((pid_t)number, 0) < 0 && errno == ESRCH;
 }
 
 static enum owner find_owner(uint32_t number, uid_t uid)
@@ -96,7 +96,6 @@ static enum owner find_owner(uint32_t number, uid_t uid)
 	r = c.pid_fd >= 0 ? claimant_user(&c, &user) : -ESRCH;
 	if (r == 0)
 		return user == uid ? OWNER_HE : OWNER_OTHER;
-	/* Without a descriptor nothing can be looked up, either. */
 	return r == -ESRCH && has_ended(number) ? OWNER_NONE : OWNER_OTHER;
 }
 

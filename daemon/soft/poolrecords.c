@@ -161,8 +161,7 @@ static bool take_code(struct poolrecords *r, struct coderecord *record)
 		return false;
 	if (!believe(r, record->pid))
 		return false;
-	if (record->kind == CODERECORD_START && record->parent_pid != 0 &&
-	    !believe(r, record->parent_pid))
+	if (record->kind != CODERECORD_START || !believe(r, record->parent_pid))
 		record->parent_pid = 0;
 	record->uid = r->walk.uid;
 	return true;
