@@ -40,8 +40,8 @@
 /* A pool of which so long nothing was heard is at rest. */
 #define REST_NS UINT64_C(60000000000)
 
-/* Processes and threads that are looked up while the task ring is drained, and while a ring of a CPU
- * is copied. */
+/* Processes and threads that are looked up while the task ring is drained, and while a ring of a
+ * CPU is copied. */
 #define LOOKUPS_DRAIN 4096u
 #define LOOKUPS_COPY  65536u
 
@@ -591,8 +591,8 @@ void userpool_view(struct userpool *p, uint32_t cpu, uint64_t since_ns,
 }
 
 /*
- * When task records were lost, what ran before cannot be decoded. So switch records of that time are
- * left out, as if they had been overwritten; the last of them says who ran at @lost_ns.
+ * When task records were lost, what ran before cannot be decoded. So switch records of that time
+ * are left out, as if they had been overwritten; the last of them says who ran at @lost_ns.
  *
  * Return: how many bytes were left out of those at @bytes, or changed.
  */

@@ -6,9 +6,9 @@
  *
  * The pool of one user (daemon/emu/pool.h), as the daemon sees it: memory to which the user's
  * programs under QEMU write. They can overwrite it with anything at any time. Therefore only heads
- * and bytes of rings are read from it, both are checked, the layout is the copy that was made before
- * any program saw the pool, and what the records say is believed about the user's own processes
- * only (daemon/soft/poolrecords.h).
+ * and bytes of rings are read from it, both are checked, the layout is the copy that was made
+ * before any program saw the pool, and what the records say is believed about the user's own
+ * processes only (daemon/soft/poolrecords.h).
  *
  * The event loop calls all functions but those under "rings", which the thread of a snapshot calls.
  */
@@ -37,8 +37,8 @@ struct userpool_options {
 /* Make a pool, and what is kept of it. Return: 0, or negative errno. */
 _must_check_ int userpool_new(const struct userpool_options *options, struct userpool **ret_pool);
 
-/* Go on with the pool @fd of an earlier process, and what that kept of it. Return: 0, and @fd is the
- * pool's; -EBADMSG if it is no such pool; or another negative errno. */
+/* Go on with the pool @fd of an earlier process, and what that kept of it. Return: 0, and @fd is
+ * the pool's; -EBADMSG if it is no such pool; or another negative errno. */
 _must_check_ int userpool_resume(const struct userpool_options *options, int fd,
 				 struct userpool **ret_pool);
 
@@ -65,7 +65,8 @@ void userpool_mark(struct userpool *pool);
 /* Return: whether something may be writing to the pool. */
 bool userpool_is_active(struct userpool *pool);
 
-/* Return: whether no program is known to have the pool, and nothing was heard of one for a while. */
+/* Return: whether no program is known to have the pool, and nothing was heard of one for a
+ * while. */
 bool userpool_is_at_rest(struct userpool *pool, uint64_t now_ns);
 
 /* Return: about how many bytes the rings hold now. */

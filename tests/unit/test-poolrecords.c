@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which records of a user's pool are taken: a good one, and the same spoiled one field at a time. */
+/* Which records of a user's pool are taken: a good one, and the same spoiled one field at a
+ * time. */
 
 #include <setjmp.h>
 #include <stdarg.h>
