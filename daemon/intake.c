@@ -241,15 +241,6 @@ static void say_storm(struct intake *intake)
 		    storm.pid, storm.comm, TASKS_STORM);
 }
 
-/* A codestore_user_fn. */
-static uid_t user_of(uint32_t pid)
-{
-	_cleanup_(claimant_deinit) struct claimant process = claimant_find(NULL, pid);
-	uid_t uid;
-
-	return process.pid_fd >= 0 && claimant_user(&process, &uid) == 0 ? uid : SHARE_OTHERS;
-}
-
 /* Return: the user of whose code most was refused. */
 static uid_t refused_user(const struct intake *intake)
 {
@@ -271,10 +262,7 @@ static void say_no_code(struct intake *intake, int error)
 		(void)snprintf(user, sizeof(user), " to user %u", (unsigned)refused_user(intake));
 	journal_log(LOG_WARNING, PTD_MESSAGE_LOST, NULL, 0,
 		    "code that was in no file was lost, and cannot be decoded: %s%s",
-		    error == -ENOBUFS   ? "it is more than MemMax= leaves"
-		    : error == -EBADMSG ? "the program that handed it over wrote nonsense"
-					: strerror(-error),
-		    user);
+		    error == -ENOBUFS ? "it is more than MemMax= leaves" : strerror(-error), user);
 }
 
 static void drain_code(struct intake *intake)
@@ -497,8 +485,6 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 		r = jitfiles_new(&source->claims, &intake->jitfiles);
 	if (r == 0 && source->facts.gives_code)
 		r = codestore_new(options->code_max, &intake->code);
-	if (r == 0 && intake->code)
-		codestore_set_users(intake->code, user_of);
 	if (r == 0)
 		r = watch_source(intake);
 	if (r == 0 && source->kept && kept_is_resumed(source->kept))

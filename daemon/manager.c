@@ -84,7 +84,7 @@ static struct recorder_status get_status(void *userdata)
 		.rings_ns = source->kept ? kept_draft(source->kept)->made_ns : 0,
 		.sideband_bytes = sideband.bytes,
 		.sideband_max = sideband.bytes_max,
-		.sideband_lost = sideband.lost,
+		.sideband_lost = sideband.lost + cpus.n_tasks_lost,
 		.n_objects = objectstore_count(m->store),
 		.n_pending = jobs_pending(m->jobs),
 		.n_taken = m->n_taken,
@@ -111,6 +111,12 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 		return;
 	case RECORDER_REQUESTS:
 		jobs_get_share(m->jobs, ret_share);
+		return;
+	case RECORDER_RINGS:
+		source_emu_get_share(m->source, SOURCE_EMU_RINGS, ret_share);
+		return;
+	case RECORDER_RECORDS:
+		source_emu_get_share(m->source, SOURCE_EMU_RECORDS, ret_share);
 		return;
 	case _RECORDER_SHARED_MAX:
 		break;
@@ -283,12 +289,12 @@ static int take_triggered(void *userdata, const struct trigger_state *trigger,
 
 /* --- for the control interface --------------------------------------------------------------- */
 
-static int open_pool(void *userdata, bool timing, int *ret_fd)
+static int open_pool(void *userdata, uid_t uid, bool timing, int *ret_fd)
 {
 	struct manager *m = userdata;
 	int fd, r;
 
-	fd = source_emu_share(m->source, timing);
+	fd = source_emu_share(m->source, uid, timing);
 	if (fd < 0)
 		return fd;
 	r = intake_expect(m->intake);

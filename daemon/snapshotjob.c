@@ -78,7 +78,8 @@ int snapshotjob_gather(struct job *job)
 	self->known.jitfiles = self->jitfiles;
 	self->known.code = intake_code(self->intake);
 	self->known.ring_bytes = source->ops->status(source).bytes_held;
-	self->known.sideband_lost = sideband_stats(sideband).lost;
+	self->known.sideband_lost =
+	    sideband_stats(sideband).lost + source->ops->status(source).n_tasks_lost;
 	if (source->kept) {
 		self->known.taken_over_ns = kept_draft(source->kept)->taken_over_ns;
 		self->known.code_lost_bytes = kept_draft(source->kept)->code_lost_bytes;

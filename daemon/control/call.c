@@ -9,16 +9,6 @@
 #include "daemon/control/interface.h"
 #include "ptd/control.h"
 
-int call_denied(const struct interface_peer *peer, sd_bus_error *error)
-{
-	if (peer->allowed)
-		return 0;
-	return sd_bus_error_set(
-	    error, PTD_ERROR_ACCESS_DENIED,
-	    "only root, the recorder's user and members of the group " PTD_CONTROL_GROUP
-	    " may use the recorder");
-}
-
 int call_append_string(sd_bus_message *m, const char *key, const char *value)
 {
 	return sd_bus_message_append(m, "{sv}", key, "s", value);

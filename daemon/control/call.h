@@ -4,8 +4,8 @@
 /*
  * Call
  *
- * What the methods of the interface have in common: who may call them, their options, and their
- * replies. Functions return 0 or more, or negative errno; those that have @error may say why in it.
+ * What the methods of the interface have in common: their options and their replies. Functions
+ * return 0 or more, or negative errno; those that have @error may say why in it.
  */
 
 #include <stddef.h>
@@ -13,11 +13,6 @@
 #include <systemd/sd-bus.h>
 
 #include "base/base.h"
-
-struct interface_peer;
-
-/* Return: 0 if the peer may call methods; or negative errno and @error. */
-_must_check_ int call_denied(const struct interface_peer *peer, sd_bus_error *error);
 
 /* Add an entry to the dictionary a{sv} that is open in @m. */
 _must_check_ int call_append_string(sd_bus_message *m, const char *key, const char *value);

@@ -17,10 +17,9 @@
 #define WAITERS_MAX 256u
 
 static const char *const shared_names[] = {
-	[RECORDER_OBJECTS] = "objects",
-	[RECORDER_CODE] = "code",
-	[RECORDER_JITDUMPS] = "jitdumps",
-	[RECORDER_REQUESTS] = "requests",
+	[RECORDER_OBJECTS] = "objects",   [RECORDER_CODE] = "code",
+	[RECORDER_JITDUMPS] = "jitdumps", [RECORDER_REQUESTS] = "requests",
+	[RECORDER_RINGS] = "rings",       [RECORDER_RECORDS] = "records",
 };
 
 static_assert(ARRAY_LEN(shared_names) == _RECORDER_SHARED_MAX, "each has a name");
@@ -38,9 +37,16 @@ static int append_refused_user(sd_bus_message *reply, enum recorder_shared share
 	return sd_bus_message_close_container(reply);
 }
 
-/* Append what was refused to which users. */
-static int append_refused(sd_bus_message *reply, const struct recorder *recorder)
+/* Return: whether the peer may see what concerns the user. */
+static bool sees_user(const struct interface_peer *peer, uid_t uid)
 {
+	return peer->access == ACCESS_ALL || uid == peer->caller.uid;
+}
+
+/* Append what was refused to which users. */
+static int append_refused(sd_bus_message *reply, const struct interface_peer *peer)
+{
+	const struct recorder *recorder = &peer->interface->recorder;
 	int r;
 
 	if ((r = sd_bus_message_open_container(reply, 'e', "sv")) < 0 ||
@@ -53,7 +59,7 @@ static int append_refused(sd_bus_message *reply, const struct recorder *recorder
 
 		recorder->ops->get_share(recorder->userdata, i, &share);
 		for (size_t k = 0; r >= 0 && k < share.n_users; k++)
-			if (share.users[k].n_refused > 0)
+			if (share.users[k].n_refused > 0 && sees_user(peer, share.users[k].uid))
 				r = append_refused_user(reply, i, &share.users[k]);
 	}
 	if (r < 0 || (r = sd_bus_message_close_container(reply)) < 0 ||
@@ -62,18 +68,46 @@ static int append_refused(sd_bus_message *reply, const struct recorder *recorder
 	return sd_bus_message_close_container(reply);
 }
 
+/* What concerns the machine, and the programs of all users. */
+static int append_all(sd_bus_message *reply, const struct recorder *recorder,
+		      const struct recorder_status *s)
+{
+	int r;
+
+	if ((r = sd_bus_message_append(reply, "{sv}", "recording", "b", s->recording)) < 0 ||
+	    (r = call_append_u64(reply, "rings_since", s->rings_ns)) < 0 ||
+	    (r = call_append_u32(reply, "cpus", s->n_cpus)) < 0 ||
+	    (r = call_append_u32(reply, "cpus_recording", s->cpus.n_recording)) < 0 ||
+	    (r = call_append_u32(reply, "cpus_offline", s->cpus.n_offline)) < 0 ||
+	    (r = call_append_u32(reply, "cpus_busy", s->cpus.n_busy)) < 0 ||
+	    (r = call_append_u32(reply, "cpus_failed", s->cpus.n_failed)) < 0 ||
+	    (r = sd_bus_message_append(reply, "{sv}", "paused", "b", s->cpus.paused)) < 0 ||
+	    (r = call_append_u64(reply, "aux_size", s->cpus.aux_size)) < 0 ||
+	    (r = call_append_u64(reply, "switch_size", s->cpus.switch_size)) < 0 ||
+	    (r = call_append_u64(reply, "sideband_bytes", s->sideband_bytes)) < 0 ||
+	    (r = call_append_u64(reply, "sideband_max", s->sideband_max)) < 0 ||
+	    (r = call_append_u64(reply, "sideband_lost", s->sideband_lost)) < 0 ||
+	    (r = call_append_u64(reply, "objects", s->n_objects)) < 0 ||
+	    (r = call_append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
+	    (r = call_append_u32(reply, "pending", s->n_pending)) < 0 ||
+	    (r = call_append_u64(reply, "snapshots_taken", s->n_taken)) < 0 ||
+	    (r = call_append_u64(reply, "snapshots_failed", s->n_failed)) < 0 ||
+	    (r = call_append_u64(reply, "snapshots_removed", s->n_removed)) < 0 ||
+	    (r = call_append_string(reply, "snapshots_path", spool_path(recorder->spool))) < 0)
+		return r;
+	return 0;
+}
+
 static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	const struct interface_peer *peer = userdata;
 	const struct recorder *recorder = &peer->interface->recorder;
-	struct recorder_status s;
+	const struct recorder_status s = recorder->ops->status(recorder->userdata);
+	const bool all = peer->access == ACCESS_ALL;
 	int r;
 
-	r = call_denied(peer, error);
-	if (r < 0)
-		return r;
-	s = recorder->ops->status(recorder->userdata);
+	(void)error;
 	r = sd_bus_message_new_method_return(m, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "{sv}");
@@ -81,27 +115,9 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return r;
 	if ((r = call_append_string(reply, "version", PTD_VERSION)) < 0 ||
 	    (r = call_append_string(reply, "source", s.source)) < 0 ||
-	    (r = sd_bus_message_append(reply, "{sv}", "recording", "b", s.recording)) < 0 ||
-	    (r = call_append_u64(reply, "rings_since", s.rings_ns)) < 0 ||
-	    (r = call_append_u32(reply, "cpus", s.n_cpus)) < 0 ||
-	    (r = call_append_u32(reply, "cpus_recording", s.cpus.n_recording)) < 0 ||
-	    (r = call_append_u32(reply, "cpus_offline", s.cpus.n_offline)) < 0 ||
-	    (r = call_append_u32(reply, "cpus_busy", s.cpus.n_busy)) < 0 ||
-	    (r = call_append_u32(reply, "cpus_failed", s.cpus.n_failed)) < 0 ||
-	    (r = sd_bus_message_append(reply, "{sv}", "paused", "b", s.cpus.paused)) < 0 ||
-	    (r = call_append_u64(reply, "aux_size", s.cpus.aux_size)) < 0 ||
-	    (r = call_append_u64(reply, "switch_size", s.cpus.switch_size)) < 0 ||
-	    (r = call_append_u64(reply, "sideband_bytes", s.sideband_bytes)) < 0 ||
-	    (r = call_append_u64(reply, "sideband_max", s.sideband_max)) < 0 ||
-	    (r = call_append_u64(reply, "sideband_lost", s.sideband_lost)) < 0 ||
-	    (r = call_append_u64(reply, "objects", s.n_objects)) < 0 ||
-	    (r = call_append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
-	    (r = call_append_u32(reply, "pending", s.n_pending)) < 0 ||
-	    (r = call_append_u64(reply, "snapshots_taken", s.n_taken)) < 0 ||
-	    (r = call_append_u64(reply, "snapshots_failed", s.n_failed)) < 0 ||
-	    (r = call_append_u64(reply, "snapshots_removed", s.n_removed)) < 0 ||
-	    (r = call_append_string(reply, "snapshots_path", spool_path(recorder->spool))) < 0 ||
-	    (r = append_refused(reply, recorder)) < 0)
+	    (!all && (r = sd_bus_message_append(reply, "{sv}", "own", "b", true)) < 0) ||
+	    (all && (r = append_all(reply, recorder, &s)) < 0) ||
+	    (r = append_refused(reply, peer)) < 0)
 		return r;
 	return call_send_reply(reply, 0);
 }
@@ -121,16 +137,19 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const struct recorder *recorder = &peer->interface->recorder;
 	int fd, timing = false, r;
 
-	r = call_denied(peer, error);
-	if (r >= 0)
-		r = call_read_options(m, read_source_option, &timing, error);
+	r = call_read_options(m, read_source_option, &timing, error);
 	if (r < 0)
 		return r;
-	r = recorder->ops->open_pool(recorder->userdata, timing, &fd);
+	r = recorder->ops->open_pool(recorder->userdata, peer->caller.uid, timing, &fd);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_EMULATED,
 					"the recorder records hardware, everything that runs: "
 					"there is no program to start");
+	if (r == -EDQUOT)
+		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
+					 "so many users are recorded that there are no rings for "
+					 "user %u: try again when they are done",
+					 (unsigned)peer->caller.uid);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
 	caller_log(&peer->caller, CALLER_RECORDED, NULL);
@@ -143,9 +162,6 @@ static int pause_or_resume(sd_bus_message *m, const struct interface_peer *peer,
 	const struct recorder *recorder = &peer->interface->recorder;
 	int r;
 
-	r = call_denied(peer, error);
-	if (r < 0)
-		return r;
 	r = recorder->ops->pause(recorder->userdata, pause);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_HARDWARE,
@@ -221,9 +237,6 @@ static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const char *id;
 	int r;
 
-	r = call_denied(peer, error);
-	if (r < 0)
-		return r;
 	r = call_read_options(m, read_scope_option, &scope, error);
 	if (r < 0)
 		return r;
@@ -289,9 +302,6 @@ static int wait_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const char *id;
 	int r;
 
-	r = call_denied(peer, error);
-	if (r < 0)
-		return r;
 	r = sd_bus_message_read(m, "s", &id);
 	if (r < 0)
 		return r;
@@ -361,9 +371,6 @@ static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error
 	size_t n;
 	int r;
 
-	r = call_denied(peer, error);
-	if (r < 0)
-		return r;
 	r = spool_list(peer->interface->recorder.spool, &entries, &n);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
@@ -415,9 +422,6 @@ static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	char id[SNAPID_SIZE];
 	int r;
 
-	r = call_denied(peer, error);
-	if (r < 0)
-		return r;
 	r = read_id(m, peer, id, error);
 	if (r < 0)
 		return r;
@@ -437,9 +441,6 @@ static int remove_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *erro
 	char id[SNAPID_SIZE];
 	int r;
 
-	r = call_denied(peer, error);
-	if (r < 0)
-		return r;
 	r = read_id(m, peer, id, error);
 	if (r < 0)
 		return r;
@@ -463,9 +464,6 @@ static int keep_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	char id[SNAPID_SIZE];
 	int keep, r;
 
-	r = call_denied(peer, error);
-	if (r < 0)
-		return r;
 	r = read_id(m, peer, id, error);
 	if (r == 0)
 		r = sd_bus_message_read(m, "b", &keep);
@@ -486,9 +484,6 @@ static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const struct recorder *recorder = &peer->interface->recorder;
 	int r;
 
-	r = call_denied(peer, error);
-	if (r < 0)
-		return r;
 	r = recorder->ops->reload(recorder->userdata, &peer->caller);
 	if (r < 0)
 		return sd_bus_error_set(error, PTD_ERROR_FAILED,
@@ -538,12 +533,22 @@ static const sd_bus_vtable bus_vtable[] = {
 	SD_BUS_VTABLE_END,
 };
 
+/* Comes before all methods. */
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+
+	return access_check(m, peer->access, error);
+}
+
 int interface_attach(sd_bus *bus, struct interface_peer *peer)
 {
 	int r;
 
-	r = sd_bus_add_object_vtable(bus, NULL, PTD_CONTROL_OBJECT, PTD_CONTROL_INTERFACE, vtable,
-				     peer);
+	r = sd_bus_add_filter(bus, NULL, on_message, peer);
+	if (r >= 0)
+		r = sd_bus_add_object_vtable(bus, NULL, PTD_CONTROL_OBJECT, PTD_CONTROL_INTERFACE,
+					     vtable, peer);
 	if (r >= 0)
 		r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/DBus",
 					     "org.freedesktop.DBus", bus_vtable, peer);

@@ -12,6 +12,7 @@
 #include <systemd/sd-bus.h>
 
 #include "base/base.h"
+#include "daemon/control/access.h"
 #include "daemon/control/recorder.h"
 #include "daemon/proc/caller.h"
 #include "util/vec.h"
@@ -28,7 +29,7 @@ struct interface {
 struct interface_peer {
 	struct interface *interface; /* borrowed */
 	struct caller caller;
-	bool allowed; /* if not, every method fails */
+	enum access access; /* what the client may see */
 };
 
 /* Offer the interface on a connection. @peer is borrowed until the connection is closed. Return: 0,

@@ -281,7 +281,7 @@ int peer_new(sd_event *event, int fd, const struct peer_options *options, struct
 	*p = (struct peer){
 		.interface = { .interface = options->interface,
 			       .caller = options->caller,
-			       .allowed = options->allowed },
+			       .access = options->access },
 		.options = *options,
 		.client_fd = -1,
 		.inlet_fd = -1,
@@ -318,9 +318,9 @@ pid_t peer_pid(const struct peer *peer)
 	return peer->options.caller.pid;
 }
 
-bool peer_allowed(const struct peer *peer)
+enum access peer_access(const struct peer *peer)
 {
-	return peer->options.allowed;
+	return peer->options.access;
 }
 
 const char *peer_overdue(const struct peer *peer, uint64_t now)
@@ -333,7 +333,7 @@ const char *peer_overdue(const struct peer *peer, uint64_t now)
 		return "it does not read its replies";
 	if (peer->n_bytes > 0)
 		return "it does not complete its message";
-	return peer->options.allowed ? NULL : "it may not use the recorder";
+	return peer->options.access == ACCESS_ALL ? NULL : "it may not stay connected";
 }
 
 /* A connection of a process that has too many is worth least; otherwise a few processes that

@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "daemon/control/access.h"
 #include "daemon/proc/caller.h"
 
 #define PEER_PATIENCE_US UINT64_C(5000000)
@@ -39,7 +40,7 @@ typedef void (*peer_ended_fn)(struct peer *peer, const char *why, void *userdata
 struct peer_options {
 	struct interface *interface; /* borrowed */
 	struct caller caller;        /* the process that connected */
-	bool allowed;                /* if not, every method fails with AccessDenied */
+	enum access access;          /* what it may see */
 	peer_ended_fn ended;
 	void *userdata; /* of @ended; borrowed */
 };
@@ -57,7 +58,7 @@ DEFINE_CLEANUP(struct peer *, peer_free);
 
 uid_t peer_uid(const struct peer *peer);
 pid_t peer_pid(const struct peer *peer);
-bool peer_allowed(const struct peer *peer);
+enum access peer_access(const struct peer *peer);
 
 /* Return: why the client is to be cut off at the time @now_us (CLOCK_MONOTONIC), or NULL. */
 const char *peer_overdue(const struct peer *peer, uint64_t now_us);

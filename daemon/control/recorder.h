@@ -44,6 +44,8 @@ enum recorder_shared {
 	RECORDER_CODE,     /* bytes of code that programs handed over */
 	RECORDER_JITDUMPS, /* processes whose jitdump is open */
 	RECORDER_REQUESTS, /* snapshots that wait */
+	RECORDER_RINGS,    /* bytes of the software source's rings */
+	RECORDER_RECORDS,  /* records of the software source about programs of others */
 	_RECORDER_SHARED_MAX,
 };
 
@@ -55,12 +57,14 @@ struct recorder_ops {
 	void (*get_share)(void *userdata, enum recorder_shared shared, struct share *ret_share);
 
 	/*
-	 * Get the descriptor of the software source's pool, which is borrowed, for a program that
-	 * writes MTC and CYC packets if @timing. From now on task records are drained.
+	 * Get the descriptor of the pool that the software source has for the user, which is
+	 * borrowed, for a program that writes MTC and CYC packets if @timing. From now on task
+	 * records are drained.
 	 *
-	 * Return: 0; -EOPNOTSUPP if the source is not the software one; or negative errno.
+	 * Return: 0; -EOPNOTSUPP if the source is not the software one; -EDQUOT if it has no pool
+	 *         for another user; or negative errno.
 	 */
-	int (*open_pool)(void *userdata, bool timing, int *ret_fd);
+	int (*open_pool)(void *userdata, uid_t uid, bool timing, int *ret_fd);
 
 	/*
 	 * Give the hardware to other programs, or take it again.

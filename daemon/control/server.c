@@ -18,12 +18,12 @@
 #include "ptd/control.h"
 #include "util/vec.h"
 
-/* Number of connections at a time: in all, of one user, and of all users who may not use the
- * recorder. If there is no room, the one that is worth least is cut off, of the user who has more
+/* Number of connections at a time: in all, of one user, and of all users who may see what is their
+ * own only. If there is no room, the one that is worth least is cut off, of the user who has more
  * than his share. */
-#define PEERS_MAX        128u
-#define PEERS_USER_MAX   96u
-#define PEERS_DENIED_MAX 16u
+#define PEERS_MAX      128u
+#define PEERS_USER_MAX 96u
+#define PEERS_OWN_MAX  16u
 
 static_assert(PEERS_MAX <= UINT8_MAX, "peer_worth() counts no further");
 
@@ -97,9 +97,10 @@ static bool is_group(struct server *c, int fd, const struct ucred *peer)
 	return c->has_group && has_group(fd, peer, c->gid);
 }
 
-static bool is_allowed(struct server *c, int fd, const struct ucred *peer)
+static enum access access_of(struct server *c, int fd, const struct ucred *peer)
 {
-	return peer->uid == 0 || peer->uid == geteuid() || is_group(c, fd, peer);
+	return peer->uid == 0 || peer->uid == geteuid() || is_group(c, fd, peer) ? ACCESS_ALL
+										 : ACCESS_OWN;
 }
 
 /* --- connections ----------------------------------------------------------------------------- */
@@ -150,10 +151,10 @@ static bool of_user(const struct peer *peer, uid_t uid)
 	return peer_uid(peer) == uid;
 }
 
-static bool is_denied(const struct peer *peer, uid_t uid)
+static bool has_own_only(const struct peer *peer, uid_t uid)
 {
 	(void)uid;
-	return !peer_allowed(peer);
+	return peer_access(peer) != ACCESS_ALL;
 }
 
 static unsigned count_connections(const struct server *c, pid_t pid)
@@ -250,9 +251,9 @@ static int admit_peer(struct server *c, int fd)
 		return r;
 	}
 	caller_init(&options.caller, ucred.uid, ucred.pid);
-	options.allowed = is_allowed(c, fd, &ucred);
-	if (!options.allowed)
-		make_peer_room(c, PEERS_DENIED_MAX, is_denied, 0);
+	options.access = access_of(c, fd, &ucred);
+	if (options.access != ACCESS_ALL)
+		make_peer_room(c, PEERS_OWN_MAX, has_own_only, 0);
 	make_peer_room(c, PEERS_USER_MAX, of_user, ucred.uid);
 	if (c->peers.n == PEERS_MAX && find_giver(c, &giver))
 		make_peer_room(c, 1, of_user, giver);

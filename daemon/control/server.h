@@ -5,8 +5,8 @@
  * Server
  *
  * Accepts the connections of clients to the control socket and offers them the interface
- * org.ptd.Recorder1 (ptd/control.h), D-Bus without a bus. Methods succeed only for root, the
- * recorder's own user and members of the group "ptd", because a snapshot has code of every user.
+ * org.ptd.Recorder1 (ptd/control.h), D-Bus without a bus. Root, the recorder's own user
+ * and members of the group "ptd" see all, other users what is their own (daemon/control/access.h).
  * The kernel says who a client is.
  */
 

@@ -54,9 +54,7 @@ int triggercalls_add(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	uint32_t id;
 	int r;
 
-	r = call_denied(peer, error);
-	if (r >= 0)
-		r = read_whole(m, "s", wish.condition, sizeof(wish.condition), error);
+	r = read_whole(m, "s", wish.condition, sizeof(wish.condition), error);
 	if (r >= 0)
 		r = call_read_options(m, read_option, &wish, error);
 	if (r < 0)
@@ -78,9 +76,7 @@ int triggercalls_remove(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	uint32_t id;
 	int r;
 
-	r = call_denied(peer, error);
-	if (r >= 0)
-		r = sd_bus_message_read(m, "u", &id);
+	r = sd_bus_message_read(m, "u", &id);
 	if (r < 0)
 		return r;
 	r = triggers_remove(peer->interface->recorder.triggers, id);
@@ -119,9 +115,7 @@ int triggercalls_list(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const struct triggers *triggers = peer->interface->recorder.triggers;
 	int r;
 
-	r = call_denied(peer, error);
-	if (r < 0)
-		return r;
+	(void)error;
 	r = sd_bus_message_new_method_return(m, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");

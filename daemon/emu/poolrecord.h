@@ -20,6 +20,9 @@
 /* If no thread runs on a CPU for longer than this, in ns, switch records say that it was idle. */
 #define POOLRECORD_IDLE_NS UINT64_C(50000)
 
+/* Instead of a CPU: the thread runs unrecorded. */
+#define POOLRECORD_NO_CPU UINT32_MAX
+
 struct record_mmap2;
 
 /* The thread that a record is about, and its CPU, for the trailer of the record. */

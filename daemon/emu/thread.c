@@ -7,7 +7,6 @@
 
 #define PATIENCE_BLOCKS   256
 #define UNRECORDED_BLOCKS 4096
-#define NO_CPU            UINT32_MAX
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -19,7 +18,7 @@ static void start_process(struct thread *thread)
 
 	process_announce(p, who);
 	thread->unrecorded = lease_take(&thread->lease, LEASE_WAIT) == LEASE_NONE;
-	who.cpu = thread->unrecorded ? NO_CPU : thread->lease.who.cpu;
+	who.cpu = thread->unrecorded ? POOLRECORD_NO_CPU : thread->lease.who.cpu;
 	process_start(p, who, p->read_register(thread->vcpu, PROCESS_RSP));
 }
 

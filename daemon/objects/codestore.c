@@ -65,7 +65,6 @@ struct codestore {
 	pthread_mutex_t lock;
 	struct share share; /* bytes */
 	uint64_t bytes_max;
-	codestore_user_fn user_of; /* may be NULL */
 	uint64_t last_serial;
 	uint64_t last_time;             /* of a record */
 	VEC(struct program *) programs; /* by serial number */
@@ -361,13 +360,15 @@ static int inherit_code(struct codestore *store, struct program *child,
 }
 
 /*
- * Make the program of process @pid that began at @start, which has no code.
+ * Make the program that the record names, which has no code.
  *
  * Return: 0; -ENOBUFS if there are too many; or -ENOMEM.
  */
-static int add_program(struct codestore *store, uint32_t pid, uint64_t start,
+static int add_program(struct codestore *store, const struct coderecord *record,
 		       struct program **ret_program)
 {
+	const uint64_t start = record->start;
+	const uint32_t pid = record->pid;
 	struct program *program;
 	int r = 0;
 
@@ -381,7 +382,7 @@ static int add_program(struct codestore *store, uint32_t pid, uint64_t start,
 	if (!program)
 		return -ENOMEM;
 	program->name = (struct codestore_program){ .pid = pid, .start = start };
-	program->uid = store->user_of ? store->user_of(pid) : 0;
+	program->uid = record->uid;
 	r = map_put(&store->by_name, program_key(pid, start), (uintptr_t)program);
 	if (r < 0) {
 		free(program);
@@ -403,7 +404,7 @@ static int add_start(struct codestore *store, const struct coderecord *record)
 	if (find_program(store, record->pid, record->start))
 		return 0;
 	store->busy = parent;
-	r = add_program(store, record->pid, record->start, &program);
+	r = add_program(store, record, &program);
 	store->busy = NULL;
 	return r == 0 && parent ? inherit_code(store, program, parent, record->time) : r;
 }
@@ -412,7 +413,7 @@ static int add_start(struct codestore *store, const struct coderecord *record)
 static int add_unheard(struct codestore *store, const struct coderecord *record,
 		       struct program **ret_program)
 {
-	const int r = add_program(store, record->pid, record->start, ret_program);
+	const int r = add_program(store, record, ret_program);
 
 	if (r < 0)
 		return r;
@@ -596,14 +597,17 @@ static int add_code_record(struct codestore *store, const struct coderecord *rec
 	return r;
 }
 
-/* From the last record on, it is not known what the programs have changed. */
-static void lose_all(struct codestore *store)
+/* From @time on, it is not known what the programs have changed: those of the user, or all of them
+ * if @uid is NULL. */
+static void lose_programs(struct codestore *store, const uid_t *uid, uint64_t time)
 {
 	for (size_t i = 0; i < store->programs.n; i++) {
 		struct program *p = store->programs.items[i];
 
+		if (uid && p->uid != *uid)
+			continue;
 		if (give_up_program(store, p) < 0 ||
-		    lose_range(store, p, 0, UINT64_MAX, store->last_time) < 0) {
+		    lose_range(store, p, 0, UINT64_MAX, time) < 0) {
 			clear_programs(store);
 			return;
 		}
@@ -635,6 +639,9 @@ static int add_record(struct codestore *store, struct cursor *cursor)
 	case CODERECORD_NEW:
 	case CODERECORD_CHANGED:
 		return add_code_record(store, &record, rest.pos);
+	case CODERECORD_LOST:
+		lose_programs(store, &record.uid, record.time);
+		return 0;
 	default:
 		return -EBADMSG;
 	}
@@ -653,7 +660,7 @@ int codestore_add(struct codestore *store, const uint8_t *bytes, size_t size)
 		r = r == -ENOBUFS ? 0 : r;
 	}
 	if (r < 0)
-		lose_all(store);
+		lose_programs(store, NULL, store->last_time);
 	(void)pthread_mutex_unlock(&store->lock);
 	return r < 0 ? r : refused ? -ENOBUFS : 0;
 }
@@ -671,7 +678,7 @@ uint64_t codestore_size(struct codestore *store)
 void codestore_lose(struct codestore *store)
 {
 	(void)pthread_mutex_lock(&store->lock);
-	lose_all(store);
+	lose_programs(store, NULL, store->last_time);
 	(void)pthread_mutex_unlock(&store->lock);
 }
 
@@ -791,11 +798,6 @@ struct codestore *codestore_free(struct codestore *store)
 	(void)pthread_mutex_destroy(&store->lock);
 	free(store);
 	return NULL;
-}
-
-void codestore_set_users(struct codestore *store, codestore_user_fn user_of)
-{
-	store->user_of = user_of;
 }
 
 void codestore_get_share(struct codestore *store, struct share *ret_share)

@@ -21,15 +21,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/base.h"
 
 struct codestore;
 struct share;
-
-/* Return: the user of the process; SHARE_OTHERS if he is not known. */
-typedef uid_t (*codestore_user_fn)(uint32_t pid);
 
 /* Make an empty store for up to @bytes_max bytes. Return: 0 or -ENOMEM. */
 _must_check_ int codestore_new(uint64_t bytes_max, struct codestore **ret_store);
@@ -38,9 +34,6 @@ _must_check_ int codestore_new(uint64_t bytes_max, struct codestore **ret_store)
 struct codestore *codestore_free(struct codestore *store);
 
 DEFINE_CLEANUP(struct codestore *, codestore_free);
-
-/* Say how users are found, before anything is added. Without this call all is root's. */
-void codestore_set_users(struct codestore *store, codestore_user_fn user_of);
 
 /* Get a copy of the account of bytes. */
 void codestore_get_share(struct codestore *store, struct share *ret_share);

@@ -20,7 +20,11 @@ struct config;
  * terms. */
 bool emuterms_knows(enum ptterm term);
 
+/* Return: the layout of a pool, as the settings ask for it; or with rings of a sixteenth, for a
+ * user for whom there is no room for more. */
 struct emu_pool_layout emuterms_layout(const struct config *config);
+struct emu_pool_layout emuterms_small_layout(const struct config *config);
+
 struct source_facts emuterms_facts(const struct config *config);
 
 /* Return: the bits of attr_config which say that there are MTC and CYC packets, the former as often

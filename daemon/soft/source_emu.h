@@ -4,22 +4,31 @@
 /*
  * Source emu
  *
- * The software source, as the daemon sees it: a pool of virtual CPUs in shared memory, to which
- * programs under QEMU write (daemon/emu/pool.h). A traced program can overwrite this memory with
- * anything at any time. Therefore only heads and bytes of rings are read from it, both are checked,
- * and the layout is the copy that was made before any program saw the pool.
+ * The software source: pools of virtual CPUs in shared memory, to which programs under QEMU write
+ * (daemon/emu/pool.h). Each user has a pool of his own (daemon/soft/userpool.h), which is made when
+ * he first records something: so what a program writes into it says nothing of other users'
+ * programs. The CPUs of the pool with the number N are N times as many as a pool has and the
+ * following ones.
+ *
+ * There are at most KEPT_POOLS_MAX pools. SHARE_PART of them have rings as the settings ask for;
+ * further users have small ones. The pool that is at rest for the longest time is freed if another
+ * user needs its place, or its room.
  */
+
+#include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "daemon/source/source.h"
 
 struct config;
 struct keeperlink;
+struct share;
 
 /*
- * Make the pool, and the source that owns it; or go on with the pool that @link, which may be NULL,
- * has from an earlier process, if its layout is what the settings ask for. The keeper gets the
- * pool.
+ * Make the source, without a pool; or go on with the pools that @link, which may be NULL, has from
+ * an earlier process, if their layout is what the settings ask for. The keeper gets the pools.
+ * @link is borrowed as long as the source lives.
  *
  * Return: 0; -EOPNOTSUPP if PT= turns off TSC packets, which the software source always writes; or
  *         negative errno.
@@ -28,14 +37,25 @@ _must_check_ int source_emu_new(const struct config *config, struct keeperlink *
 				struct source **ret_source);
 
 /*
- * Share the pool with a program that is about to be recorded, and set a bookmark: a snapshot may
- * leave out what the rings held before it, and on every CPU that is free now decoding can begin
- * there. The last 16 bookmarks are remembered.
+ * Share the pool of the user @uid with a program of his that is about to be recorded, and set a
+ * bookmark in all pools: a snapshot may leave out what the rings held before it, and on every CPU
+ * that is free now decoding can begin there.
  *
  * @timing: the program is going to write MTC and CYC packets, whatever the settings are; snapshots
  *          then say that there are such packets
  *
- * Return: the descriptor of the pool, which stays the source's; or -EOPNOTSUPP if @source is
- *         another one.
+ * Return: the descriptor of the pool, which stays the source's; -EOPNOTSUPP if @source is another
+ *         one; -EDQUOT if so many users are recorded that there is no pool for this one; or another
+ *         negative errno.
  */
-_must_check_ int source_emu_share(struct source *source, bool timing);
+_must_check_ int source_emu_share(struct source *source, uid_t uid, bool timing);
+
+/* What is counted for each user. */
+enum source_emu_account {
+	SOURCE_EMU_RINGS,   /* bytes of pools; refused: users who got a small pool, or none */
+	SOURCE_EMU_RECORDS, /* refused: records about processes of others */
+};
+
+/* Get a copy of an account; of another source it is empty. */
+void source_emu_get_share(const struct source *source, enum source_emu_account account,
+			  struct share *ret_share);

@@ -22,9 +22,10 @@
 
 #include "base/base.h"
 
-#define KEPT_VERSION     3u
+#define KEPT_VERSION     4u
 #define KEPT_SLOT_SIZE   ((size_t)256 << 10)
 #define KEPT_WRITERS_MAX 64u
+#define KEPT_POOLS_MAX   16u
 #define KEPT_CPUS_MAX    1024u
 
 /* A row of slots: all but the last are full. */
@@ -53,17 +54,29 @@ struct kept_drained {
 	uint64_t tail;
 };
 
+/* The pool of one user. */
+struct kept_pool {
+	bool is_there;
+	bool is_small; /* has smaller rings than the settings ask for */
+	bool timing;   /* a program was asked to write MTC and CYC packets */
+	uint32_t uid;
+	uint64_t task_tail, code_tail;
+	uint64_t drained_ns; /* when it was drained last */
+	uint64_t used_ns;    /* when it was given to a program last, or something was drained */
+	uint64_t lost_ns;    /* when task records were lost last; 0: never */
+	uint64_t born; /* when the process began that made the pool, as poolwriters count it */
+	uint32_t n_writers;
+	uint32_t writers[KEPT_WRITERS_MAX];
+};
+
 struct kept_state {
 	uint64_t made_ns;       /* on CLOCK_MONOTONIC: when the rings were made */
 	uint64_t taken_over_ns; /* likewise: when a process took them over last; 0: none did */
 	struct kept_sideband sideband;
 
 	/* Of the software source. */
-	uint64_t task_tail, code_tail;
-	uint64_t born; /* when the process began that made the rings, as poolwriters count it */
-	uint32_t n_writers;
-	uint32_t writers[KEPT_WRITERS_MAX];
-	bool timing; /* a program was asked to write MTC and CYC packets */
+	struct kept_pool pools[KEPT_POOLS_MAX];
+	uint64_t n_tasks_lost; /* task records of all pools, also of those that are gone */
 	/* Bytes of code that was in no file: what this process has, and what those before it had,
 	 * which did not outlive them. */
 	uint64_t code_bytes, code_lost_bytes;

@@ -5,8 +5,8 @@
  * The control interface
  *
  * Clients speak D-Bus with the recorder over a socket, peer to peer, without a bus between them.
- * `gdbus introspect` and `gdbus call --address unix:path=…` can be clients. Every method may fail
- * with PTD_ERROR_ACCESS_DENIED.
+ * `gdbus introspect` and `gdbus call --address unix:path=…` can be clients. Every method but
+ * GetStatus may fail with PTD_ERROR_ACCESS_DENIED.
  *
  * org.ptd.Recorder1, object /org/ptd/Recorder1:
  *
@@ -53,7 +53,7 @@
  */
 
 #define PTD_CONTROL_SOCKET_DEFAULT "/run/ptd/control"
-/* The group whose members may use the socket, besides root and the recorder's own user. */
+/* The group whose members may call all methods, besides root and the recorder's own user. */
 #define PTD_CONTROL_GROUP "ptd"
 
 #define PTD_CONTROL_OBJECT    "/org/ptd/Recorder1"

@@ -332,7 +332,9 @@ if [[ $(id -u) == 0 ]]; then
 	chmod 755 "$T" "$T/run" "$T/ptctl"
 	chmod 666 "$T/run/control"
 	denied="only root, the recorder's user and members of the group ptd"
-	for verb in status snapshot list; do
+	expect 0 "members of the group ptd see all" nobody "$T/ptctl" --socket "$T/run/control" status
+	[[ $(nobody "$T/ptctl" --socket "$T/run/control" --json status) != *snapshots* ]] || fail "status says too much"
+	for verb in snapshot list; do
 		expect 4 "$denied" nobody "$T/ptctl" --socket "$T/run/control" $verb
 	done
 	expect 125 "$denied" nobody "$T/ptctl" --socket "$T/run/control" record -- /bin/true

@@ -9,6 +9,8 @@
  *
  * attack-pool scribble: changes the header of the pool all the time.
  *
+ * attack-pool litter: has the rings of tasks and of code make no sense.
+ *
  * attack-pool victim TEXT: has TEXT in executable memory, prints "PID ADDRESS" of that, and waits.
  */
 
@@ -166,6 +168,21 @@ static void scribble(const struct attach *attach)
 	}
 }
 
+/* --- litter ---------------------------------------------------------------------------------- */
+
+static void litter(const struct attach *attach)
+{
+	struct emu_pool *pool = attach->pool;
+
+	for (uint64_t i = 1;; i++) {
+		memset(attach_at(attach, emu_task_offset(&attach->layout)), (int)i, 4096);
+		memset(attach_at(attach, emu_code_offset(&attach->layout)), (int)i, 4096);
+		pool->task_head = i % 3 ? pool->task_tail + 64 : i << 40;
+		pool->code_head = i % 3 ? pool->code_tail + 64 : i << 40;
+		rest();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
@@ -178,5 +195,7 @@ int main(int argc, char **argv)
 		      argv + 4);
 	else if (strcmp(verb, "scribble") == 0 && argc == 2)
 		scribble(&attach);
-	errx(2, "usage: attack-pool victim TEXT | forge PID ADDRESS PATH... | scribble");
+	else if (strcmp(verb, "litter") == 0 && argc == 2)
+		litter(&attach);
+	errx(2, "usage: attack-pool victim TEXT | forge PID ADDRESS PATH... | scribble | litter");
 }

@@ -43,6 +43,9 @@ static inline void records_take(struct records *r, const struct perfbuild *b, si
 	records_add(r, b->bytes + at, b->size - at);
 }
 
+/* The CPU that task records name. */
+static uint32_t records_at_cpu;
+
 /* A builder of records that task @pid makes on @cpu at @time. */
 static inline struct perfbuild *records_at(uint32_t pid, uint64_t time, uint32_t cpu)
 {
@@ -64,14 +67,14 @@ static inline void records_switch(struct records *r, uint32_t tid, bool out, uin
 
 static inline void records_comm(struct records *r, uint32_t tid, const char *comm, uint64_t time)
 {
-	struct perfbuild *b = records_at(tid, time, 0);
+	struct perfbuild *b = records_at(tid, time, records_at_cpu);
 
 	records_take(r, b, perfbuild_comm(b, false, tid, tid, comm));
 }
 
 static inline void records_fork(struct records *r, uint32_t pid, uint32_t ppid, uint64_t time)
 {
-	struct perfbuild *b = records_at(pid, time, 0);
+	struct perfbuild *b = records_at(pid, time, records_at_cpu);
 
 	records_take(r, b, perfbuild_fork(b, pid, ppid, pid, ppid));
 }
@@ -80,7 +83,7 @@ static inline void records_fork(struct records *r, uint32_t pid, uint32_t ppid, 
 static inline void records_mmap2(struct records *r, uint32_t pid, const char *path,
 				 const struct buildid *id, uint64_t time)
 {
-	struct perfbuild *b = records_at(pid, time, 0);
+	struct perfbuild *b = records_at(pid, time, records_at_cpu);
 	struct record_mmap2 mmap = {
 		.misc = PERF_RECORD_MISC_USER,
 		.pid = pid,

@@ -33,6 +33,14 @@
 static uint8_t bytes[1 << 16];
 static size_t n_bytes;
 
+/* This process is one user's, all others are another's. Otherwise all are root's. */
+static bool has_users;
+
+static uid_t user_of(uint32_t pid)
+{
+	return !has_users ? 0 : pid == (uint32_t)getpid() ? 1000 : 1001;
+}
+
 static void put(enum coderecord_kind kind, uint32_t pid, uint64_t start, uint64_t time,
 		uint64_t address, const char *code)
 {
@@ -44,6 +52,7 @@ static void put(enum coderecord_kind kind, uint32_t pid, uint64_t start, uint64_
 		.time = time,
 		.address = address,
 		.n_bytes = (uint32_t)strlen(code),
+		.uid = user_of(pid),
 	};
 
 	memset(bytes + n_bytes, 0, record.size);
@@ -231,12 +240,6 @@ static void the_limit_holds(void **state)
 	assert_true(codestore_next(s, &p) && p.pid == self && p.n_refused == 1);
 }
 
-/* This process is one user's, all others are another's. */
-static uid_t user_of(uint32_t pid)
-{
-	return pid == (uint32_t)getpid() ? 1000 : 1001;
-}
-
 /* A user cannot take all, and what he has does not go for one who wants more than his part. */
 static void two_users(void **state)
 {
@@ -246,7 +249,7 @@ static void two_users(void **state)
 	struct share share;
 
 	(void)state;
-	codestore_set_users(s, user_of);
+	has_users = true;
 	/* The other user's program that has ended takes no more than his part. */
 	put(CODERECORD_START, DEAD, 90, 0, 0, "");
 	put(CODERECORD_NEW, DEAD, 90, 91, 0x1000, "ab");
@@ -268,6 +271,7 @@ static void two_users(void **state)
 	assert_int_equal(n_refused[0], 1);
 	assert_int_equal(n_refused[1], 0);
 	assert_int_equal(share.taken, codestore_size(s));
+	has_users = false;
 }
 
 /* Of what is forgotten, or is more than a snapshot takes, it stays known where it was changed, and
@@ -331,6 +335,26 @@ static void all_is_lost(void **state)
 	put(CODERECORD_NEW, 9, 130, 140, 0x1000, "cd");
 	assert_int_equal(add(s), 0);
 	assert_string_equal(text_of(s, 9, 130), "0@1000:cd");
+}
+
+/* What one user's programs lost says nothing of others'. */
+static void a_user_lost_all(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
+	const uint32_t self = (uint32_t)getpid();
+
+	(void)state;
+	has_users = true;
+	put(CODERECORD_START, self, 100, 0, 0, "");
+	put(CODERECORD_NEW, self, 100, 110, 0x1000, "ab");
+	put(CODERECORD_START, DEAD, 105, 0, 0, "");
+	put(CODERECORD_NEW, DEAD, 105, 111, 0x1000, "cd");
+	put(CODERECORD_LOST, DEAD, 0, 112, 0, "");
+	put(CODERECORD_CHANGED, self, 100, 120, 0x1001, "B");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, self, 100), "0@1000:ab 120@1001:B");
+	assert_string_equal(text_of(s, DEAD, 105), "112@0:?ffffffffffffffff");
+	has_users = false;
 }
 
 /* What was taken is given back, in whatever way it goes. */
@@ -491,7 +515,7 @@ static void nonsense_is_not_survived(void **state)
 		{ "size beyond the end", offsetof(struct coderecord, size), 4096 },
 		{ "no size", offsetof(struct coderecord, size), 0 },
 		{ "no kind", offsetof(struct coderecord, kind), 0 },
-		{ "kind that is unknown", offsetof(struct coderecord, kind), 4 },
+		{ "kind that is unknown", offsetof(struct coderecord, kind), 5 },
 		{ "too many bytes", offsetof(struct coderecord, n_bytes), UINT32_MAX },
 		{ "address around the end", offsetof(struct coderecord, address) + 4, UINT32_MAX },
 	};
@@ -524,6 +548,7 @@ int main(void)
 		cmocka_unit_test(changes_are_not_forgotten),
 		cmocka_unit_test(a_beginning_that_was_lost),
 		cmocka_unit_test(all_is_lost),
+		cmocka_unit_test(a_user_lost_all),
 		cmocka_unit_test(room_is_counted),
 		cmocka_unit_test(many_programs),
 		cmocka_unit_test(calls_that_fail),

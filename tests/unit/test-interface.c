@@ -88,10 +88,11 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 		share_count_taken_back(ret_share, 1001);
 }
 
-static int open_pool(void *userdata, bool timing, int *ret_fd)
+static int open_pool(void *userdata, uid_t uid, bool timing, int *ret_fd)
 {
 	struct fixture *f = userdata;
 
+	assert_int_equal(uid, 5);
 	*ret_fd = STDERR_FILENO;
 	f->timing = timing;
 	return f->result;
@@ -229,7 +230,7 @@ static int set_up(void **state)
 	f->interface.recorder.jobs = f->jobs;
 	f->peer = (struct interface_peer){ .interface = &f->interface,
 					   .caller = { .uid = 5, .pid = 6, .comm = "asker" },
-					   .allowed = true };
+					   .access = ACCESS_ALL };
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
 			 0);
 	f->server = connect_bus(fds[0], true);
@@ -611,37 +612,54 @@ static void denied(void **state)
 	static const struct {
 		const char *method, *types;
 	} rows[] = {
-		{ "GetStatus", "" },
-		{ "OpenSource", "a{sv}" },
-		{ "Pause", "" },
-		{ "Resume", "" },
-		{ "TakeSnapshot", "a{sv}" },
-		{ "WaitSnapshot", "s" },
-		{ "ListSnapshots", "" },
-		{ "OpenSnapshot", "s" },
-		{ "RemoveSnapshot", "s" },
-		{ "KeepSnapshot", "sb" },
-		{ "Reload", "" },
+		{ "OpenSource", "a{sv}" }, { "Pause", "" },
+		{ "Resume", "" },          { "TakeSnapshot", "a{sv}" },
+		{ "WaitSnapshot", "s" },   { "ListSnapshots", "" },
+		{ "OpenSnapshot", "s" },   { "RemoveSnapshot", "s" },
+		{ "KeepSnapshot", "sb" },  { "AddTrigger", "s" },
+		{ "RemoveTrigger", "s" },  { "ListTriggers", "" },
+		{ "Reload", "" },          { "NoSuchMethod", "" },
 	};
 	struct fixture *f = *state;
+	char expected[200];
 
 	put_snapshot(f, "A-1", "");
-	f->peer.allowed = false;
+	f->peer.access = ACCESS_OWN;
 	f->paused = true;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		if (rows[i].types[0] == 'a')
 			ask(f, rows[i].method, rows[i].types, 0);
 		else
 			ask(f, rows[i].method, rows[i].types, "A-1", 1);
-		assert_string_equal(f->reply, PTD_ERROR_ACCESS_DENIED
-				    ": only root, the recorder's user and members of the group ptd "
-				    "may use the recorder");
+		(void)snprintf(expected, sizeof(expected),
+			       PTD_ERROR_ACCESS_DENIED
+			       ": only root, the recorder's user and members of the group ptd "
+			       "may call %s",
+			       rows[i].method);
+		assert_string_equal(f->reply, expected);
 		assert_string_equal(f->said, "");
 	}
 	assert_true(f->paused);
 	assert_string_equal(f->removed, "");
 	assert_int_equal(f->n_reloads, 0);
 	assert_int_equal(f->n_answers, ARRAY_LEN(rows));
+}
+
+/* Others see what concerns them. */
+static void status_of_own(void **state)
+{
+	struct fixture *f = *state;
+
+	f->peer.access = ACCESS_OWN;
+	ask(f, "GetStatus", "", 0);
+	assert_string_equal(f->reply, "{\"version\":\"" PTD_VERSION
+				      "\",\"source\":\"fake\",\"own\":true,\"refused\":[]}");
+	f->peer.caller.uid = 1001;
+	ask(f, "GetStatus", "", 0);
+	assert_non_null(strstr(f->reply, "\"refused\":[{\"what\":\"objects\",\"uid\":1001"));
+	f->peer.access = ACCESS_NONE;
+	ask(f, "GetStatus", "", 0);
+	assert_non_null(strstr(f->reply, PTD_ERROR_ACCESS_DENIED));
 }
 
 int main(void)
@@ -658,6 +676,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(list, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(open_remove_keep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(denied, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(status_of_own, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,7 @@ static void connect_as(struct fixture *f, struct client *client, bool allowed)
 {
 	const struct peer_options options = { .interface = &f->interface,
 					      .caller = { .uid = 77, .pid = 88 },
-					      .allowed = allowed,
+					      .access = allowed ? ACCESS_ALL : ACCESS_OWN,
 					      .ended = on_ended,
 					      .userdata = client };
 	int pair[2];
@@ -152,7 +152,7 @@ static void talk(void **state)
 
 	assert_int_equal(peer_uid(client->peer), 77);
 	assert_int_equal(peer_pid(client->peer), 88);
-	assert_true(peer_allowed(client->peer));
+	assert_int_equal(peer_access(client->peer), ACCESS_ALL);
 	begin(f, client);
 	for (uint32_t i = 1; i < 30; i++) {
 		put_ping(client, i);
@@ -306,8 +306,8 @@ static void patience(void **state)
 	assert_overdue(client->peer, NULL);
 
 	begin(f, other);
-	assert_overdue(other->peer, "it may not use the recorder");
-	assert_false(peer_allowed(other->peer));
+	assert_overdue(other->peer, "it may not stay connected");
+	assert_int_equal(peer_access(other->peer), ACCESS_OWN);
 
 	clock_us += 10;
 	dbusraw_ping(1, bytes);

@@ -208,7 +208,7 @@ static int connect_often(const struct fixture *f)
 	return 0;
 }
 
-/* Those who may not use the recorder have a share of their own. */
+/* Those who see only what is their own have a share of connections. */
 static void denied(void **state)
 {
 	struct fixture *f = *state;

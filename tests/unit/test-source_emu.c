@@ -17,9 +17,12 @@
 #include <time.h>
 
 #include "daemon/config/config.h"
+#include "daemon/emu/coderecord.h"
 #include "daemon/emu/pool.h"
+#include "daemon/share/share.h"
 #include "daemon/soft/source_emu.h"
 #include "tests/lib/logged.h"
+#include "tests/unit/otheruser.h"
 #include "tests/unit/records.h"
 
 #define RING UINT64_C(16384)
@@ -44,7 +47,7 @@ static int set_up(void **state)
 	config.n_cpus = 2;
 	config.aux_size = config.switch_size = config.task_size = RING;
 	assert_int_equal(source_emu_new(&config, NULL, &f->source), 0);
-	fd = source_emu_share(f->source, false);
+	fd = source_emu_share(f->source, 0, false);
 	assert_int_equal(fstat(fd, &st), 0);
 	f->size = (size_t)st.st_size;
 	f->pool = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -107,11 +110,13 @@ static void assert_drained(struct fixture *f, const struct records *r)
 static void the_pool(void **state)
 {
 	struct fixture *f = *state;
-	const int fd = source_emu_share(f->source, false);
+	const int fd = source_emu_share(f->source, 0, false);
 
 	assert_int_equal(f->pool->header.magic, EMU_POOL_MAGIC);
 	assert_int_equal(f->pool->header.version, EMU_POOL_VERSION);
-	assert_int_equal(f->layout.n_cpus, f->source->n_cpus);
+	assert_int_equal(f->layout.n_cpus, 4);
+	assert_int_equal(f->source->n_cpus, 16 * 4);
+	assert_int_equal(f->source->ops->status(f->source).n_online, 4);
 	assert_int_equal(f->layout.n_busy_max, 2);
 	assert_int_equal(f->size, emu_pool_size(&f->layout));
 	assert_int_equal(f->layout.psb_period, 4096);
@@ -231,7 +236,7 @@ static void bookmark_at(struct fixture *f, uint64_t time)
 	cpu_at(f, 1)->aux_head = 1000 + time;
 	cpu_at(f, 1)->switch_head = 448 + 56 * time;
 	clock_ns = time;
-	assert_true(source_emu_share(f->source, false) >= 0);
+	assert_true(source_emu_share(f->source, 0, false) >= 0);
 	clock_ns = 0;
 }
 
@@ -253,6 +258,7 @@ static void bookmarks(void **state)
 	/* The first is of when the fixture was made. */
 	for (uint64_t i = 1; i <= N; i++)
 		bookmark_at(f, 10 * i);
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
 	/* Whoever takes the CPU next begins with a PSB. */
 	assert_true(cpu_at(f, 1)->encode.since_psb >= f->layout.psb_period);
 	assert_int_equal(cpu_at(f, 1)->owner, 0);
@@ -324,7 +330,7 @@ static void switches(void **state)
 	assert_false(is_cut);
 
 	clock_ns = 500;
-	assert_true(source_emu_share(f->source, false) >= 0);
+	assert_true(source_emu_share(f->source, 0, false) >= 0);
 	clock_ns = 0;
 	for (; time <= 3 * n_fit; time++) {
 		r.size = 0;
@@ -408,7 +414,7 @@ static void events(void **state)
 	assert_int_equal(n, 10);
 
 	clock_ns = 500;
-	assert_true(source_emu_share(f->source, false) >= 0);
+	assert_true(source_emu_share(f->source, 0, false) >= 0);
 	clock_ns = 0;
 	write_syscalls(f, 10, 20);
 	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
@@ -426,7 +432,7 @@ static void events(void **state)
 	assert_int_equal(copy_syscalls(f, 0, &n), 2 * n_fit + 3);
 	assert_int_equal(n, n_fit - 3);
 	assert_int_equal(
-	    f->source->ops->copy_events(f->source, 4, 0, &(struct source_event *){ NULL }, &n),
+	    f->source->ops->copy_events(f->source, 99, 0, &(struct source_event *){ NULL }, &n),
 	    -EINVAL);
 }
 
@@ -446,7 +452,9 @@ static void scribbled_events(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		write_event(f, &bad[i]);
-	write_event(f, &(struct emu_event){ .kind = EMU_EVENT_SIGNAL, .number = 64, .handler = 5 });
+	write_event(f,
+		    &(struct emu_event){
+			.pid = 7, .tid = 7, .kind = EMU_EVENT_SIGNAL, .number = 64, .handler = 5 });
 	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
 	assert_int_equal(f->source->ops->copy_events(f->source, 1, 0, &events, &n), 0);
 	assert_int_equal(n, 1);
@@ -472,7 +480,7 @@ static void draining(void **state)
 	size_t size;
 
 	/* More than once around, in pieces that do not divide the ring. */
-	for (unsigned i = 0; i < 100; i++) {
+	for (unsigned i = 1; i <= 100; i++) {
 		r.size = 0;
 		records_comm(&r, i, "thread", i + 1);
 		records_mmap2(&r, i, "/usr/lib/x86_64-linux-gnu/libc.so.6", NULL, i + 1);
@@ -492,43 +500,69 @@ static void draining(void **state)
 	records_deinit(&r);
 }
 
-/* What is in the ring of code is copied as it is, and judged by who takes it; a head that makes no
- * sense says that something is lost. */
-static void drains_code(void **state)
+/* Write records of code to the ring as a program does. */
+static void write_code(struct fixture *f, uint32_t pid, uint64_t address, size_t n)
 {
-	struct fixture *f = *state;
 	uint8_t *ring = (uint8_t *)f->pool + emu_code_offset(&f->layout);
-	const uint64_t ring_size = f->layout.code_size;
-	uint8_t *bytes;
+	const struct coderecord record = { .size = coderecord_size(8),
+					   .kind = CODERECORD_NEW,
+					   .pid = pid,
+					   .address = address,
+					   .n_bytes = 8 };
+	uint8_t bytes[sizeof(record) + 8] = {};
+
+	memcpy(bytes, &record, sizeof(record));
+	for (; n > 0; n--)
+		for (size_t i = 0; i < sizeof(bytes); i++)
+			ring[f->pool->code_head++ & (f->layout.code_size - 1)] = bytes[i];
+}
+
+static size_t drain_code(struct fixture *f, uint8_t **ret_bytes)
+{
 	size_t size;
 
-	for (uint64_t head = 0, n = ring_size / 2 + 7; head < 8 * ring_size; head += n) {
-		for (uint64_t i = head; i < head + n; i++)
-			ring[i & (ring_size - 1)] = (uint8_t)(i % 251);
-		f->pool->code_head = head + n;
-		f->pool->code_tail = 12345; /* not ours to believe */
-		assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), 0);
-		f->source->ops->give_room(f->source);
-		assert_int_equal(size, n);
-		for (uint64_t i = 0; i < n; i++)
-			assert_int_equal(bytes[i], (head + i) % 251);
-		assert_int_equal(f->pool->code_tail, head + n);
-		free(bytes);
-	}
-	f->pool->code_head += ring_size + 1;
-	assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), -EBADMSG);
+	assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, ret_bytes, &size), 0);
 	f->source->ops->give_room(f->source);
 	assert_int_equal(f->pool->code_tail, f->pool->code_head);
-	f->pool->code_head -= 8;
-	assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), -EBADMSG);
-	f->source->ops->give_room(f->source);
-	assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), 0);
-	f->source->ops->give_room(f->source);
-	assert_int_equal(size, 0);
+	return size;
+}
+
+/* The source says whose code it is, and that something is lost where it makes no sense. */
+static void drains_code(void **state)
+{
+	static const struct {
+		uint64_t skip; /* added to the head, after two records */
+		size_t n_good;
+	} rows[] = { { RING * 16, 0 }, { -UINT64_C(8), 1 }, { 4, 2 } };
+	struct fixture *f = *state;
+	const size_t one = coderecord_size(8), n = f->layout.code_size / one / 2 + 7;
+	struct coderecord record;
+	uint8_t *bytes;
+
+	for (unsigned i = 0; i < 8; i++) {
+		write_code(f, 7, 0x1000 * i, n);
+		f->pool->code_tail = 12345; /* not ours to believe */
+		assert_int_equal(drain_code(f, &bytes), n * one);
+		for (size_t k = 0; k < n; k++) {
+			memcpy(&record, bytes + k * one, sizeof(record));
+			assert_int_equal(record.address, 0x1000 * i);
+			assert_int_equal(record.uid, 0);
+		}
+		free(bytes);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		write_code(f, 7, 0x1000, 2);
+		f->pool->code_head += rows[i].skip;
+		assert_int_equal(drain_code(f, &bytes), rows[i].n_good * one + sizeof(record));
+		memcpy(&record, bytes + rows[i].n_good * one, sizeof(record));
+		assert_int_equal(record.kind, CODERECORD_LOST);
+		free(bytes);
+	}
+	assert_int_equal(drain_code(f, &bytes), 0);
 	free(bytes);
 }
 
-/* Garbage ends in a LOST record, and what comes after it is taken again. */
+/* Garbage counts as a record that is lost, and what comes after it is taken again. */
 static void scribbled_tasks(void **state)
 {
 	static const struct {
@@ -548,7 +582,7 @@ static void scribbled_tasks(void **state)
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		const bool good = rows[i].n_good == 2;
+		const uint64_t n_lost = f->source->ops->status(f->source).n_tasks_lost;
 		struct records r = {};
 		struct record record;
 		uint8_t *bytes;
@@ -566,14 +600,12 @@ static void scribbled_tasks(void **state)
 
 		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 		f->source->ops->give_room(f->source);
-		assert_int_equal(size, 56 * rows[i].n_good + (good ? 0 : 56));
+		assert_int_equal(size, 56 * rows[i].n_good);
+		assert_int_equal(f->source->ops->status(f->source).n_tasks_lost,
+				 n_lost + (rows[i].n_good < 2));
 		c = cursor_from(bytes, size);
 		for (size_t k = 0; k < rows[i].n_good; k++)
 			assert_int_equal(record_next(&c, &record), 0);
-		if (!good) {
-			assert_int_equal(record_next(&c, &record), 0);
-			assert_int_equal(record.header.type, PERF_RECORD_LOST);
-		}
 		free(bytes);
 
 		r.size = 0;
@@ -601,7 +633,7 @@ static void heads_that_wrap(void **state)
 		f->pool->task_head = heads[i];
 		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 		f->source->ops->give_room(f->source);
-		assert_int_equal(size, 56);
+		assert_int_equal(size, 0);
 		free(bytes);
 
 		assert_drained(f, &r);
@@ -626,8 +658,138 @@ static void scribbled_header(void **state)
 	assert_int_equal(v.head, UINT64_MAX);
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 	f->source->ops->give_room(f->source);
-	assert_int_equal(size, 56);
+	assert_int_equal(size, 0);
 	free(bytes);
+	assert_int_equal(f->source->ops->status(f->source).n_tasks_lost, 1);
+}
+
+/* Task records that were lost concern this pool only: what its CPUs ran before cannot be decoded.
+ * The last switch says who ran then. */
+static void lost_tasks(void **state)
+{
+	struct fixture *f = *state;
+	struct records r = {};
+	struct record record;
+	struct perfbuild *b;
+	struct cursor c;
+	uint8_t *bytes;
+	size_t size;
+	bool is_cut;
+
+	for (uint64_t time = 10; time <= 40; time += 10)
+		records_switch(&r, (uint32_t)time, false, time, 1);
+	write_switches(f, 1, &r);
+	r.size = 0;
+	b = records_at(0, 25, 0);
+	records_take(&r, b, perfbuild_lost(b, 5));
+	write_tasks(f, &r);
+	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
+	free(bytes);
+	assert_int_equal(size, 0);
+	assert_int_equal(f->source->ops->status(f->source).n_tasks_lost, 5);
+
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_int_equal(f->source->ops->copy_switches(f->source, 1, 0, &bytes, &size, &is_cut), 0);
+	assert_true(is_cut);
+	c = cursor_from(bytes, size);
+	assert_int_equal(record_next(&c, &record), 0);
+	assert_int_equal(record.trailer.time, 25);
+	assert_int_equal(record.trailer.tid, 20);
+	assert_int_equal(record_next(&c, &record), 0);
+	assert_int_equal(record.trailer.time, 30);
+	assert_int_equal(record_next(&c, &record), 0);
+	assert_int_equal(record_next(&c, &record), RECORD_END);
+	free(bytes);
+	records_deinit(&r);
+}
+
+/* Each user has a pool of his own, with CPUs of its own; four of them have large rings, the others
+ * small ones, and for too many there is none. */
+static void users(void **state)
+{
+	struct fixture *f = *state;
+	struct emu_pool_header header;
+	struct share share;
+	int fds[16];
+
+	logged_begin();
+	for (uint32_t i = 0; i < 16; i++) {
+		fds[i] = source_emu_share(f->source, i ? 1000 + i : 0, false);
+		assert_int_equal(pread(fds[i], &header, sizeof(header), 0), sizeof(header));
+		assert_int_equal(header.layout.first_cpu, 4 * i);
+		assert_int_equal(header.layout.n_cpus, 4);
+		assert_int_equal(header.layout.aux_size, i < 4 ? RING : 4096);
+		assert_int_equal(f->source->ops->status(f->source).n_online, 4 * (i + 1));
+		for (uint32_t k = 0; k < i; k++)
+			assert_int_not_equal(fds[k], fds[i]);
+	}
+	assert_int_equal(source_emu_share(f->source, 1003, false), fds[3]);
+	assert_int_equal(source_emu_share(f->source, 2000, false), -EDQUOT);
+	assert_non_null(strstr(logged_end(), "user 2000 cannot be recorded"));
+	source_emu_get_share(f->source, SOURCE_EMU_RINGS, &share);
+	assert_int_equal(share.n_users, 17);
+	assert_int_equal(share.users[3].n_refused, 0);
+	assert_int_equal(share.users[4].n_refused, 1);
+	assert_int_equal(share.users[16].n_refused, 1);
+
+	/* Later some are at rest. */
+	clock_ns = UINT64_C(900000000000000000);
+	logged_begin();
+	assert_true(source_emu_share(f->source, 0, false) >= 0);
+	assert_true(source_emu_share(f->source, 2000, false) >= 0);
+	assert_non_null(strstr(logged_end(), "freed the rings of user 1001"));
+	clock_ns = 0;
+}
+
+/* Records of a user's pool are believed about his processes, not about those of others. */
+static void lies(void **state)
+{
+	struct fixture *f = *state;
+	struct records good = {}, all = {};
+	uint32_t his, others;
+	struct share share;
+	uint8_t *bytes;
+	size_t size;
+	int fd;
+
+	if (geteuid() != 0)
+		skip();
+	his = otheruser_start(1000);
+	others = otheruser_start(1001);
+	fd = source_emu_share(f->source, 1000, false);
+	(void)munmap(f->pool, f->size);
+	f->pool = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(f->pool != MAP_FAILED);
+
+	records_at_cpu = f->pool->header.layout.first_cpu;
+	records_comm(&good, his, "his", monotonic_ns());
+	records_add(&all, good.bytes, good.size);
+	records_comm(&all, others, "others", monotonic_ns());
+	records_comm(&all, 1, "init", monotonic_ns());
+	write_tasks(f, &all);
+	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
+	assert_int_equal(size, good.size);
+	assert_memory_equal(bytes, good.bytes, size);
+	free(bytes);
+	write_code(f, his, 0x1000, 1);
+	write_code(f, others, 0x1000, 1);
+	assert_int_equal(drain_code(f, &bytes), coderecord_size(8));
+	assert_int_equal(((struct coderecord *)(void *)bytes)->uid, 1000);
+	free(bytes);
+
+	source_emu_get_share(f->source, SOURCE_EMU_RECORDS, &share);
+	assert_int_equal(share.n_users, 2);
+	assert_int_equal(share.users[1].uid, 1000);
+	assert_int_equal(share.users[1].n_refused, 3);
+	logged_begin();
+	f->source->ops->look_after(f->source);
+	assert_non_null(
+	    strstr(logged_end(), "in the pool of user 1000 name processes that are not"));
+	records_at_cpu = 0;
+	records_deinit(&good);
+	records_deinit(&all);
+	otheruser_stop(his);
+	otheruser_stop(others);
 }
 
 /* Active is what says so and lives: the killed do not count themselves out. */
@@ -702,8 +864,8 @@ static void timing(void **state)
 
 	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
 	assert_int_equal(f->source->facts.attr_config, before);
-	assert_true(source_emu_share(f->source, true) >= 0);
-	assert_true(source_emu_share(f->source, false) >= 0);
+	assert_true(source_emu_share(f->source, 0, true) >= 0);
+	assert_true(source_emu_share(f->source, 0, false) >= 0);
 	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
 	assert_int_equal(f->source->facts.attr_config, before | 0xc202);
 	assert_false(f->pool->header.layout.timing.mtc);
@@ -744,6 +906,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(scribbled_tasks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(heads_that_wrap, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_header, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(lost_tasks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(users, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(lies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(activity, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_ran_unrecorded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(timing, set_up, tear_down),

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * User pool
+ *
+ * The pool of one user (daemon/emu/pool.h), as the daemon sees it: memory to which the user's
+ * programs under QEMU write. They can overwrite it with anything at any time. Therefore only heads
+ * and bytes of rings are read from it, both are checked, the layout is the copy that was made
+ * before any program saw the pool, and what the records say is believed about the user's own
+ * processes only (daemon/soft/poolrecords.h).
+ *
+ * The event loop calls all functions but those under "rings", which the thread of a snapshot calls.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "daemon/emu/pool.h"
+#include "daemon/source/source.h"
+
+struct kept_pool;
+struct poolclaims;
+struct userpool;
+
+struct userpool_options {
+	uint32_t number; /* its place among the pools */
+	uid_t uid;
+	const struct emu_pool_layout *layout; /* copied */
+	struct poolclaims *claims;            /* borrowed */
+	struct kept_pool *kept;               /* what of it is to be kept; borrowed */
+};
+
+/* Make a pool, and what is kept of it. Return: 0, or negative errno. */
+_must_check_ int userpool_new(const struct userpool_options *options, struct userpool **ret_pool);
+
+/* Go on with the pool @fd of an earlier process, and what that kept of it. Return: 0, and @fd is
+ * the pool's; -EBADMSG if it is no such pool; or another negative errno. */
+_must_check_ int userpool_resume(const struct userpool_options *options, int fd,
+				 struct userpool **ret_pool);
+
+/* Return: NULL. */
+struct userpool *userpool_free(struct userpool *pool);
+
+DEFINE_CLEANUP(struct userpool *, userpool_free);
+
+/* Return: the pool's descriptor, which stays the pool's. */
+int userpool_fd(const struct userpool *pool);
+
+uid_t userpool_uid(const struct userpool *pool);
+
+/* Return: bytes of its memory. */
+uint64_t userpool_size(const struct userpool *pool);
+
+/* Note that the pool is given to a program; it will write MTC and CYC packets if @timing. */
+void userpool_share(struct userpool *pool, bool timing);
+
+/* Set a bookmark: remember where all rings are, and have free CPUs begin with a PSB. The last 16
+ * are remembered. */
+void userpool_mark(struct userpool *pool);
+
+/* Return: whether something may be writing to the pool. */
+bool userpool_is_active(struct userpool *pool);
+
+/* Return: whether no program is known to have the pool, and nothing was heard of one for a
+ * while. */
+bool userpool_is_at_rest(struct userpool *pool, uint64_t now_ns);
+
+/* Return: about how many bytes the rings hold now. */
+uint64_t userpool_bytes_held(const struct userpool *pool);
+
+/* Return: whether code found no room in the ring of code, and whether threads ran without a CPU, as
+ * the programs say. */
+bool userpool_lost_code(const struct userpool *pool);
+bool userpool_was_exhausted(const struct userpool *pool);
+
+/* Return: how many records were left out that the user has no right to write. */
+uint64_t userpool_n_refused(const struct userpool *pool);
+
+/* What was drained of a stream is appended to these bytes. */
+struct userpool_bytes {
+	uint8_t *bytes;
+	size_t size;
+};
+
+/*
+ * Take what was written to a stream since the last call, without what is not believed.
+ *
+ * @ret_n_lost: of SOURCE_TASKS: records that were lost
+ *
+ * Return: 0; or -ENOMEM: task records stay for a later call, and code is lost.
+ */
+_must_check_ int userpool_drain(struct userpool *pool, enum source_stream stream,
+				struct userpool_bytes *bytes, uint64_t *ret_n_lost);
+
+/* What was drained is published in the kept state: programs may use its room again. */
+void userpool_give_room(struct userpool *pool);
+
+/* --- rings --- */
+
+/* Ask the programs that run to publish how much they have written. */
+void userpool_ask_flush(struct userpool *pool);
+
+/* Return: whether all that was asked for has been published. */
+bool userpool_is_flushed(const struct userpool *pool);
+
+/* Read the heads of all rings, as nearly at one moment as can be. Until @ret_complete_ns, on the
+ * records' clock, they have what ran. */
+void userpool_hold(struct userpool *pool, uint64_t *ret_complete_ns);
+
+/* Return: whether a program was asked to write MTC and CYC packets. */
+bool userpool_has_timing(const struct userpool *pool);
+
+/* As of struct source_ops, for a CPU of the pool, which counts from 0. */
+void userpool_view(struct userpool *pool, uint32_t cpu, uint64_t since_ns,
+		   struct source_view *ret_view);
+_must_check_ int userpool_copy_switches(struct userpool *pool, uint32_t cpu, uint64_t since_ns,
+					uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut);
+_must_check_ int userpool_copy_events(struct userpool *pool, uint32_t cpu, uint64_t since_ns,
+				      struct source_event **ret_events, size_t *ret_n);
