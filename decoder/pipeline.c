@@ -185,7 +185,7 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 }
 
 /* Begin at the beginning. Return: 0, or negative errno. */
-static int start(struct ptd_decoder *d, char **reterr_message)
+static int begin_stream(struct ptd_decoder *d, char **reterr_message)
 {
 	struct batchsource *source = d->session.source;
 	int r;
@@ -208,7 +208,7 @@ static int count_window(struct ptd_decoder *d, uint64_t from, uint64_t to, char 
 	int r;
 
 	extract_begin_window(d->extract, from, to);
-	r = start(d, reterr_message);
+	r = begin_stream(d, reterr_message);
 	while (r == 0) {
 		r = next_batch(d, &whole);
 		if (r == 0)
@@ -325,7 +325,7 @@ int decoder_new_fed(const struct ptd_options *given, const struct decoder_feed *
 	if (r == 0 && options->part.last)
 		r = find_last(d, options, reterr_message);
 	if (r == 0)
-		r = start(d, reterr_message);
+		r = begin_stream(d, reterr_message);
 	if (r == 0 && d->session.overlay)
 		r = overlay_start(d->session.overlay, reterr_message);
 	if (r < 0 && d->session.reading.spills.failure == r)
@@ -410,7 +410,7 @@ static int reserve_cpus(struct ptd_decoder *d, size_t n)
 }
 
 /* Return: PTD_END; or negative errno if the input is not what was meant. */
-static int end(struct ptd_decoder *d)
+static int end_stream(struct ptd_decoder *d)
 {
 	d->r = session_check(&d->session, 0, &d->message);
 	return d->r ?: PTD_END;
@@ -425,7 +425,7 @@ static int next_of_source(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 
 	r = source->ops->next(source, ret_batch, &d->given_slice, &is_new, &d->message);
 	if (r > 0)
-		return end(d);
+		return end_stream(d);
 	if (r == 0 && source->cpus.n > d->n_cpus)
 		r = reserve_cpus(d, source->cpus.n);
 	if (r == 0 && is_new)
@@ -449,7 +449,7 @@ static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 	}
 	/* A read fails itself if its file became shorter; here the rest of the file counts. */
 	if (!lane || objects_failure(d->session.objects))
-		return end(d);
+		return end_stream(d);
 	if (lane->new_slice)
 		lane->lane.slice.id = NO_SLICE;
 	*ret_batch = (struct ptd_batch){
