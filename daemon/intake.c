@@ -262,7 +262,10 @@ static void say_no_code(struct intake *intake, int error)
 		(void)snprintf(user, sizeof(user), " to user %u", (unsigned)refused_user(intake));
 	journal_log(LOG_WARNING, PTD_MESSAGE_LOST, NULL, 0,
 		    "code that was in no file was lost, and cannot be decoded: %s%s",
-		    error == -ENOBUFS ? "it is more than MemMax= leaves" : strerror(-error), user);
+		    error == -ENOBUFS   ? "it is more than MemMax= leaves"
+		    : error == -EBADMSG ? "the program that handed it over wrote nonsense"
+					: strerror(-error),
+		    user);
 }
 
 static void drain_code(struct intake *intake)
