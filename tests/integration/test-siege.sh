@@ -36,7 +36,7 @@ if [[ $(id -u) == 0 ]]; then
 	if command -v gdbus >/dev/null; then
 		out=$(setpriv --reuid 65534 --regid 65534 --clear-groups gdbus call --timeout 20 \
 			--address "unix:path=$T/run/control" --dest org.ptd --object-path /org/ptd/Recorder1 \
-			--method org.ptd.Recorder1.GetStatus 2>&1)
+			--method org.ptd.Recorder1.ListSnapshots 2>&1)
 		[[ $out == *org.ptd.Error.AccessDenied* ]] || fail "user 65534: $out"
 		echo "user 65534: org.ptd.Error.AccessDenied"
 	fi
