@@ -128,7 +128,7 @@ static int work(bool vdso, int rounds, bool first, int from, int to)
 		  NULL);
 	sigaction(SIGVTALRM, &(struct sigaction){ .sa_handler = on_tick, .sa_flags = SA_RESTART },
 		  NULL);
-	/* It interrupts read(): the other one may be gone. */
+	sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = on_over }, NULL);
 	setitimer(ITIMER_VIRTUAL, &often, NULL);
 	for (int i = 0; !over && (rounds == 0 || i < rounds); i++) {
@@ -145,16 +145,20 @@ static int work(bool vdso, int rounds, bool first, int from, int to)
 	return 0;
 }
 
-static pid_t start(const char *role, const char *vdso, int rounds, int from, int to)
+/* Each keeps its own two ends alone, so that it learns that the other one is gone: a signal that comes
+ * just before read() does not interrupt it. */
+static pid_t start(const char *role, const char *vdso, int rounds, const int *in, const int *out)
 {
 	const pid_t pid = fork();
 	char words[3][16];
 
 	if (pid != 0)
 		return pid;
+	close(in[1]);
+	close(out[0]);
 	snprintf(words[0], sizeof(words[0]), "%d", rounds);
-	snprintf(words[1], sizeof(words[1]), "%d", from);
-	snprintf(words[2], sizeof(words[2]), "%d", to);
+	snprintf(words[1], sizeof(words[1]), "%d", in[0]);
+	snprintf(words[2], sizeof(words[2]), "%d", out[1]);
 	execl("/proc/self/exe", "guest", role, vdso, words[0], words[1], words[2], NULL);
 	_exit(127);
 }
@@ -179,8 +183,8 @@ int main(int argc, char **argv)
 	rounds = argc > optind ? atoi(argv[optind]) : 0;
 	if (pipe(there) < 0 || pipe(back) < 0)
 		return 1;
-	pids[0] = start("first", vdso, rounds, back[0], there[1]);
-	pids[1] = start("second", vdso, rounds, there[0], back[1]);
+	pids[0] = start("first", vdso, rounds, back, there);
+	pids[1] = start("second", vdso, rounds, there, back);
 	if (seconds > 0) {
 		sleep((unsigned)seconds);
 		kill(pids[0], SIGTERM);
