@@ -4,11 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/cursor.h"
@@ -16,26 +14,14 @@
 #include "daemon/proc/birth.h"
 #include "daemon/soft/poolclaims.h"
 #include "daemon/soft/poolrecords.h"
+#include "daemon/soft/poolrings.h"
 #include "daemon/soft/poolwriters.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/ring.h"
 #include "record/codec.h"
 #include "record/record.h"
 
-/* A pass over all heads that took longer was interrupted. */
-#define PASS_NS    20000u
-#define PASS_TRIES 16u
-
-/* Bytes a writer may have put behind the head it published last: less than a PSB+ and some TIPs,
- * one record. */
-#define UNPUBLISHED_AUX    4096u
-#define UNPUBLISHED_SWITCH 256u
-#define UNPUBLISHED_EVENT  sizeof(struct emu_event)
-
 #define SIGNAL_MAX 64u
-
-/* Beginnings of programs that are remembered. */
-#define BOOKMARKS_MAX 16u
 
 /* A pool of which so long nothing was heard is at rest. */
 #define REST_NS UINT64_C(60000000000)
@@ -44,24 +30,6 @@
  * CPU is copied. */
 #define LOOKUPS_DRAIN 4096u
 #define LOOKUPS_COPY  65536u
-
-/* The rings of a CPU at the last hold. */
-struct held {
-	uint64_t aux_head;
-	uint64_t switch_head;
-	uint64_t event_head;
-	enum source_end end;
-};
-
-struct heads {
-	uint64_t aux, switches, events;
-};
-
-/* Where all rings were at one time. */
-struct bookmark {
-	uint64_t time_ns; /* CLOCK_MONOTONIC */
-	struct heads heads[EMU_CPUS_MAX];
-};
 
 struct userpool {
 	uint32_t number;
@@ -72,17 +40,12 @@ struct userpool {
 	int fd;
 	uint8_t *map;
 	size_t map_size;
-	struct held held[EMU_CPUS_MAX];
-	uint32_t generation;        /* of the last flush that was asked for */
+	struct poolrings rings;
 	struct poolwriters writers; /* seen in task records */
 	uint64_t code_drained_ns;   /* when the ring of code was drained last */
 	_Atomic uint64_t n_refused;
 	_Atomic uint64_t lost_ns; /* @kept->lost_ns, for other threads */
 	_Atomic bool timing;      /* likewise */
-
-	pthread_mutex_t lock; /* of the next two: a snapshot's threads read them */
-	struct bookmark bookmarks[BOOKMARKS_MAX]; /* the latest ones */
-	size_t n_bookmarks;                       /* ever made */
 };
 
 /* The records' clock. */
@@ -94,11 +57,6 @@ static uint64_t now_ns(void)
 static struct emu_pool *pool(const struct userpool *p)
 {
 	return (struct emu_pool *)p->map;
-}
-
-static struct emu_cpu *cpu_at(const struct userpool *p, uint32_t cpu)
-{
-	return (struct emu_cpu *)(p->map + emu_cpu_offset(&p->layout, cpu));
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -120,7 +78,6 @@ static struct userpool *make(const struct userpool_options *options)
 		.fd = -1,
 		.map_size = emu_pool_size(options->layout),
 		.code_drained_ns = now_ns(),
-		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};
 	return p;
 }
@@ -136,6 +93,7 @@ static int map_pool(struct userpool *p)
 						    .version = EMU_POOL_VERSION,
 						    .layout = p->layout,
 						    .home = emu_pool_here() };
+	poolrings_init(&p->rings, p->map, &p->layout);
 	return 0;
 }
 
@@ -206,10 +164,11 @@ struct userpool *userpool_free(struct userpool *pool)
 {
 	if (!pool)
 		return NULL;
-	if (pool->map)
+	if (pool->map) {
+		poolrings_deinit(&pool->rings);
 		(void)munmap(pool->map, pool->map_size);
+	}
 	(void)fd_close(pool->fd);
-	(void)pthread_mutex_destroy(&pool->lock);
 	free(pool);
 	return NULL;
 }
@@ -238,31 +197,9 @@ void userpool_share(struct userpool *pool, bool timing)
 	atomic_store(&pool->timing, pool->kept->timing);
 }
 
-/* Takes free CPUs for a moment as a program would, so that the next owner begins with a PSB. */
-void userpool_mark(struct userpool *p)
+void userpool_mark(struct userpool *pool)
 {
-	const uint64_t self = (uint64_t)getpid() << 32 | (uint64_t)getpid();
-	struct bookmark *b;
-
-	(void)pthread_mutex_lock(&p->lock);
-	b = &p->bookmarks[p->n_bookmarks % BOOKMARKS_MAX];
-	for (uint32_t i = 0; i < p->layout.n_cpus; i++) {
-		struct emu_cpu *cpu = cpu_at(p, i);
-		uint64_t owner = 0;
-
-		if (atomic_compare_exchange_strong(&cpu->owner, &owner, self)) {
-			if (cpu->encode.since_psb < p->layout.psb_period)
-				cpu->encode.since_psb = p->layout.psb_period;
-			atomic_store(&cpu->owner, 0);
-		}
-		b->heads[i].aux = atomic_load_explicit(&cpu->aux_head, memory_order_acquire);
-		b->heads[i].switches =
-		    atomic_load_explicit(&cpu->switch_head, memory_order_acquire);
-		b->heads[i].events = atomic_load_explicit(&cpu->event_head, memory_order_acquire);
-	}
-	b->time_ns = now_ns();
-	p->n_bookmarks++;
-	(void)pthread_mutex_unlock(&p->lock);
+	poolrings_mark(&pool->rings);
 }
 
 /* Processes that were killed did not count themselves out. */
@@ -279,23 +216,9 @@ bool userpool_is_at_rest(struct userpool *p, uint64_t now)
 	       now - p->kept->used_ns > REST_NS;
 }
 
-uint64_t userpool_bytes_held(const struct userpool *p)
+uint64_t userpool_bytes_held(const struct userpool *pool)
 {
-	uint64_t bytes = 0;
-
-	for (uint32_t i = 0; i < p->layout.n_cpus; i++) {
-		const struct emu_cpu *cpu = cpu_at(p, i);
-		const uint64_t aux = atomic_load_explicit(&cpu->aux_head, memory_order_relaxed);
-		const uint64_t switches =
-		    atomic_load_explicit(&cpu->switch_head, memory_order_relaxed);
-		const uint64_t events =
-		    atomic_load_explicit(&cpu->event_head, memory_order_relaxed);
-
-		bytes += aux < p->layout.aux_size ? aux : p->layout.aux_size;
-		bytes += switches < p->layout.switch_size ? switches : p->layout.switch_size;
-		bytes += events < p->layout.event_size ? events : p->layout.event_size;
-	}
-	return bytes;
+	return poolrings_bytes_held(&pool->rings);
 }
 
 bool userpool_lost_code(const struct userpool *p)
@@ -315,14 +238,29 @@ uint64_t userpool_n_refused(const struct userpool *p)
 
 /* --- streams ---------------------------------------------------------------------------------- */
 
-static int append(struct userpool_bytes *to, size_t more, uint8_t **ret_room)
+/*
+ * Copy what lies between @tail and @head in the ring of a stream behind @to, whose size stays. It
+ * is copied first and judged then, so that what was judged cannot change.
+ *
+ * @more: bytes of room that are needed behind it
+ * @ret_sane: false if @head was scribbled: then nothing is copied
+ *
+ * Return: 0, or -ENOMEM.
+ */
+static int copy_stream(struct userpool_bytes *to, const uint8_t *ring, uint64_t ring_size,
+		       uint64_t tail, uint64_t head, size_t more, size_t *ret_n, bool *ret_sane)
 {
-	uint8_t *bytes = realloc(to->bytes, to->size + more + 1);
+	const bool sane = head - tail <= ring_size;
+	const size_t n = sane ? (size_t)(head - tail) : 0;
+	const struct source_view v = ring_span(ring, ring_size, tail, n);
+	uint8_t *bytes = realloc(to->bytes, to->size + n + more + 1);
 
 	if (!bytes)
 		return -ENOMEM;
+	ring_copy(&v, 0, n, bytes + to->size);
 	to->bytes = bytes;
-	*ret_room = bytes + to->size;
+	*ret_n = n;
+	*ret_sane = sane;
 	return 0;
 }
 
@@ -357,26 +295,23 @@ static void keep_writers(struct userpool *p)
 static int drain_tasks(struct userpool *p, struct userpool_bytes *to, uint64_t *ret_n_lost)
 {
 	const uint64_t head = atomic_load_explicit(&pool(p)->task_head, memory_order_acquire);
-	const uint64_t tail = p->kept->task_tail;
-	const bool sane = head - tail <= p->layout.task_size;
-	const size_t n = sane ? (size_t)(head - tail) : 0;
 	struct noting noting = { .pool = p };
 	struct poolrecords records;
-	struct source_view v;
-	uint8_t *bytes;
+	bool sane;
+	size_t n;
+	int r;
 
-	if (append(to, n, &bytes) < 0)
-		return -ENOMEM;
-	/* Copied first and judged then, so that what was judged cannot change. */
-	v = ring_span(p->map + emu_task_offset(&p->layout), p->layout.task_size, tail, n);
-	ring_copy(&v, 0, n, bytes);
+	r = copy_stream(to, p->map + emu_task_offset(&p->layout), p->layout.task_size,
+			p->kept->task_tail, head, 0, &n, &sane);
+	if (r < 0)
+		return r;
 	p->kept->task_tail = head;
 
 	records = records_of(p, LOOKUPS_DRAIN);
 	records.since_ns = p->kept->drained_ns;
 	records.note_writer = note_writer;
 	records.userdata = &noting;
-	to->size += poolrecords_tasks(&records, bytes, n);
+	to->size += poolrecords_tasks(&records, to->bytes + to->size, n);
 	if (!sane) {
 		records.n_lost++;
 		records.lost_ns = records.now_ns;
@@ -394,41 +329,35 @@ static int drain_tasks(struct userpool *p, struct userpool_bytes *to, uint64_t *
 }
 
 /* Say that code of the user's programs is missing. */
-static void put_lost_code(struct userpool *p, struct userpool_bytes *to, uint8_t *at)
+static void put_lost_code(struct userpool *p, struct userpool_bytes *to)
 {
 	const struct coderecord record = { .size = coderecord_size(0),
 					   .kind = CODERECORD_LOST,
 					   .time = p->code_drained_ns,
 					   .uid = p->uid };
 
-	memcpy(at, &record, sizeof(record));
+	memcpy(to->bytes + to->size, &record, sizeof(record));
 	to->size += record.size;
 }
 
 static int drain_code(struct userpool *p, struct userpool_bytes *to)
 {
 	const uint64_t head = atomic_load_explicit(&pool(p)->code_head, memory_order_acquire);
-	const uint64_t tail = p->kept->code_tail, size = p->layout.code_size;
-	const bool sane = head - tail <= size;
-	const size_t n = sane ? (size_t)(head - tail) : 0;
+	const uint64_t tail = p->kept->code_tail;
 	struct poolrecords records;
-	struct source_view v;
-	size_t n_taken;
-	uint8_t *bytes;
-	bool torn;
+	bool sane, torn;
+	size_t n;
 	int r;
 
 	p->kept->code_tail = head;
-	r = append(to, n + coderecord_size(0), &bytes);
+	r = copy_stream(to, p->map + emu_code_offset(&p->layout), p->layout.code_size, tail, head,
+			coderecord_size(0), &n, &sane);
 	if (r < 0)
 		return r;
-	v = ring_span(p->map + emu_code_offset(&p->layout), size, tail, n);
-	ring_copy(&v, 0, n, bytes);
 	records = records_of(p, LOOKUPS_DRAIN);
-	n_taken = poolrecords_code(&records, bytes, n, &torn);
-	to->size += n_taken;
+	to->size += poolrecords_code(&records, to->bytes + to->size, n, &torn);
 	if (torn || !sane)
-		put_lost_code(p, to, bytes + n_taken);
+		put_lost_code(p, to);
 	p->code_drained_ns = records.now_ns;
 	atomic_fetch_add(&p->n_refused, records.n_refused);
 	return 0;
@@ -450,128 +379,19 @@ void userpool_give_room(struct userpool *p)
 
 /* --- rings ------------------------------------------------------------------------------------ */
 
-static enum source_end end_of(const struct userpool *p, uint32_t i)
+void userpool_ask_flush(struct userpool *pool)
 {
-	struct emu_cpu *cpu = cpu_at(p, i);
-
-	if (atomic_load_explicit(&cpu->owner, memory_order_acquire) == 0)
-		return SOURCE_END_IDLE;
-	return atomic_load_explicit(&cpu->flush_done, memory_order_acquire) == p->generation
-		   ? SOURCE_END_FLUSHED
-		   : SOURCE_END_LATE;
+	poolrings_ask_flush(&pool->rings);
 }
 
-void userpool_ask_flush(struct userpool *p)
+bool userpool_is_flushed(const struct userpool *pool)
 {
-	p->generation = atomic_fetch_add_explicit(&pool(p)->flush, 1, memory_order_acq_rel) + 1;
+	return poolrings_is_flushed(&pool->rings);
 }
 
-bool userpool_is_flushed(const struct userpool *p)
+void userpool_hold(struct userpool *pool, uint64_t *ret_complete_ns)
 {
-	for (uint32_t i = 0; i < p->layout.n_cpus; i++)
-		if (end_of(p, i) == SOURCE_END_LATE)
-			return false;
-	return true;
-}
-
-static void read_heads(struct userpool *p)
-{
-	for (uint32_t i = 0; i < p->layout.n_cpus; i++) {
-		p->held[i].end = end_of(p, i);
-		p->held[i].aux_head =
-		    atomic_load_explicit(&cpu_at(p, i)->aux_head, memory_order_acquire);
-	}
-	/* After the PT, so that no packet is newer than the switch that explains it. */
-	for (uint32_t i = 0; i < p->layout.n_cpus; i++) {
-		p->held[i].switch_head =
-		    atomic_load_explicit(&cpu_at(p, i)->switch_head, memory_order_acquire);
-		p->held[i].event_head =
-		    atomic_load_explicit(&cpu_at(p, i)->event_head, memory_order_acquire);
-	}
-}
-
-/* If we were interrupted meanwhile, a thread may have gone from a CPU that was read to one that was
- * not, and what it did on the first would be missing between. */
-void userpool_hold(struct userpool *p, uint64_t *ret_complete_ns)
-{
-	for (unsigned i = 0; i < PASS_TRIES; i++) {
-		*ret_complete_ns = now_ns();
-		read_heads(p);
-		if (now_ns() - *ret_complete_ns < PASS_NS)
-			break;
-	}
-}
-
-/* The last bytes of the ring at @ring, at most its @size (a power of two), that end at @head. */
-static struct source_view ring_view(const uint8_t *ring, uint64_t size, uint64_t head)
-{
-	const uint64_t n = head < size ? head : size;
-	struct source_view view = ring_span(ring, size, head - n, n);
-
-	view.head = head;
-	return view;
-}
-
-/* The heads of @cpu at the last bookmark that is not later than @time_ns; 0 if there is none. */
-static struct heads heads_at(struct userpool *p, uint32_t cpu, uint64_t time_ns)
-{
-	struct heads heads = {};
-	size_t n;
-
-	(void)pthread_mutex_lock(&p->lock);
-	n = p->n_bookmarks < BOOKMARKS_MAX ? p->n_bookmarks : BOOKMARKS_MAX;
-	for (size_t i = 1; i <= n; i++) {
-		const struct bookmark *b = &p->bookmarks[(p->n_bookmarks - i) % BOOKMARKS_MAX];
-
-		if (b->time_ns <= time_ns) {
-			heads = b->heads[cpu];
-			break;
-		}
-	}
-	(void)pthread_mutex_unlock(&p->lock);
-	return heads;
-}
-
-/*
- * The oldest bytes of a view lie where the writer goes on writing once the ring is full. @now is
- * its head after they were copied; a head that went back is a scribbled one.
- */
-static uint64_t lost_since(uint64_t size, uint64_t held, uint64_t now, uint64_t unpublished)
-{
-	const uint64_t n = held < size ? held : size;
-	const uint64_t room = size - n;
-	uint64_t written = now - held;
-
-	if (now < held || written >= size)
-		return n;
-	written += unpublished;
-	if (written <= room)
-		return 0;
-	return written - room < n ? written - room : n;
-}
-
-/* How many bytes at the start of what the rings of @cpu held are overwritten by now. */
-static struct heads overwritten(const struct userpool *p, uint32_t cpu)
-{
-	const struct emu_cpu *c = cpu_at(p, cpu);
-	uint64_t aux, switches, events;
-	bool owned;
-
-	/* The owner first: if there is none now, whoever came and went has moved the heads. */
-	atomic_thread_fence(memory_order_seq_cst);
-	owned = atomic_load_explicit(&c->owner, memory_order_acquire) != 0;
-	aux = atomic_load_explicit(&c->aux_head, memory_order_acquire);
-	switches = atomic_load_explicit(&c->switch_head, memory_order_acquire);
-	events = atomic_load_explicit(&c->event_head, memory_order_acquire);
-
-	return (struct heads){
-		.aux = lost_since(p->layout.aux_size, p->held[cpu].aux_head, aux,
-				  owned ? UNPUBLISHED_AUX : 0),
-		.switches = lost_since(p->layout.switch_size, p->held[cpu].switch_head, switches,
-				       owned ? UNPUBLISHED_SWITCH : 0),
-		.events = lost_since(p->layout.event_size, p->held[cpu].event_head, events,
-				     owned ? UNPUBLISHED_EVENT : 0),
-	};
+	poolrings_hold(&pool->rings, ret_complete_ns);
 }
 
 bool userpool_has_timing(const struct userpool *p)
@@ -579,15 +399,10 @@ bool userpool_has_timing(const struct userpool *p)
 	return atomic_load(&p->timing);
 }
 
-/* The heads say exactly what is overwritten at any time. */
-void userpool_view(struct userpool *p, uint32_t cpu, uint64_t since_ns,
+void userpool_view(struct userpool *pool, uint32_t cpu, uint64_t since_ns,
 		   struct source_view *ret_view)
 {
-	*ret_view = ring_view(p->map + emu_aux_offset(&p->layout, cpu), p->layout.aux_size,
-			      p->held[cpu].aux_head);
-	ret_view->end = p->held[cpu].end;
-	ret_view->since = since_ns > 0 ? heads_at(p, cpu, since_ns).aux : 0;
-	ret_view->overwritten = overwritten(p, cpu).aux;
+	poolrings_view(&pool->rings, cpu, since_ns, ret_view);
 }
 
 /*
@@ -622,36 +437,17 @@ int userpool_copy_switches(struct userpool *p, uint32_t cpu, uint64_t since_ns, 
 {
 	const uint64_t lost_ns = atomic_load(&p->lost_ns);
 	struct poolrecords records = records_of(p, LOOKUPS_COPY);
-	_cleanup_(freep) uint8_t *bytes = NULL;
-	struct source_view v;
-	size_t n, gone, unwanted, start;
-	uint64_t since;
+	size_t n;
 	int r;
 
-	v = ring_view(p->map + emu_switch_offset(&p->layout, cpu), p->layout.switch_size,
-		      p->held[cpu].switch_head);
-	n = v.a_size + v.b_size;
-	bytes = malloc(n + 1);
-	if (!bytes)
-		return -ENOMEM;
-	ring_copy(&v, 0, n, bytes);
-
-	gone = (size_t)overwritten(p, cpu).switches;
-	since = since_ns > 0 ? heads_at(p, cpu, since_ns).switches : 0;
-	unwanted = ring_before(&v, since);
-	gone = gone < unwanted ? unwanted : gone;
-	r = record_resync(bytes + gone, n - gone, p->layout.first_cpu + cpu, &start);
+	r = poolrings_copy_switches(&p->rings, cpu, since_ns, ret_bytes, &n, ret_cut);
 	if (r < 0)
 		return r;
-	start += gone;
-	memmove(bytes, bytes + start, n - start);
-	*ret_cut = v.head > n || start > 0;
-	n = poolrecords_switches(&records, bytes, n - start);
+	n = poolrecords_switches(&records, *ret_bytes, n);
 	atomic_fetch_add(&p->n_refused, records.n_refused);
-	if (drop_before(bytes, &n, lost_ns) > 0)
+	if (drop_before(*ret_bytes, &n, lost_ns) > 0)
 		*ret_cut = true;
 	*ret_size = n;
-	*ret_bytes = TAKE(bytes);
 	return 0;
 }
 
@@ -677,27 +473,19 @@ static bool take_event(const struct emu_event *event, struct source_event *ret_e
 int userpool_copy_events(struct userpool *p, uint32_t cpu, uint64_t since_ns,
 			 struct source_event **ret_events, size_t *ret_n)
 {
-	const size_t size = sizeof(struct emu_event);
 	struct poolrecords records = records_of(p, LOOKUPS_COPY);
 	_cleanup_(freep) struct source_event *events = NULL;
 	_cleanup_(freep) struct emu_event *written = NULL;
-	struct source_view v;
-	size_t n, gone, unwanted, n_good = 0;
+	size_t n, n_good = 0;
+	int r;
 
-	/* A head that is no multiple was scribbled. */
-	v = ring_view(p->map + emu_event_offset(&p->layout, cpu), p->layout.event_size,
-		      p->held[cpu].event_head / size * size);
-	n = (v.a_size + v.b_size) / size;
-	written = calloc(n + 1, size);
+	r = poolrings_copy_events(&p->rings, cpu, since_ns, &written, &n);
+	if (r < 0)
+		return r;
 	events = calloc(n + 1, sizeof(*events));
-	if (!written || !events)
+	if (!events)
 		return -ENOMEM;
-	ring_copy(&v, 0, n * size, (uint8_t *)written);
-
-	gone = (size_t)overwritten(p, cpu).events;
-	unwanted = ring_before(&v, since_ns > 0 ? heads_at(p, cpu, since_ns).events : 0);
-	gone = ((gone < unwanted ? unwanted : gone) + size - 1) / size;
-	for (size_t i = gone; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		n_good += take_event(&written[i], &events[n_good]);
 	*ret_n = poolrecords_events(&records, events, n_good);
 	atomic_fetch_add(&p->n_refused, records.n_refused);
