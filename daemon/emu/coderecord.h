@@ -11,6 +11,7 @@
  * the next record begins at a multiple of 8.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/base.h"
@@ -53,4 +54,13 @@ struct coderecord {
 static inline uint32_t coderecord_size(uint32_t n_bytes)
 {
 	return (uint32_t)((sizeof(struct coderecord) + n_bytes + 7) & ~(size_t)7);
+}
+
+/* Return: whether the size of a record is that of its code, and the code ends below the end of the
+ * address space. */
+static inline bool coderecord_makes_sense(const struct coderecord *record)
+{
+	return record->n_bytes <= CODERECORD_BYTES_MAX &&
+	       record->size == coderecord_size(record->n_bytes) &&
+	       record->address <= UINT64_MAX - CODERECORD_BYTES_MAX;
 }

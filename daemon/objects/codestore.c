@@ -614,13 +614,6 @@ static void lose_programs(struct codestore *store, const uid_t *uid, uint64_t ti
 	}
 }
 
-static bool makes_sense(const struct coderecord *record)
-{
-	return record->n_bytes <= CODERECORD_BYTES_MAX &&
-	       record->size == coderecord_size(record->n_bytes) &&
-	       record->address <= UINT64_MAX - CODERECORD_BYTES_MAX;
-}
-
 static int add_record(struct codestore *store, struct cursor *cursor)
 {
 	struct coderecord record;
@@ -628,7 +621,7 @@ static int add_record(struct codestore *store, struct cursor *cursor)
 	int r;
 
 	r = cursor_get(cursor, sizeof(record), &record);
-	if (r < 0 || !makes_sense(&record))
+	if (r < 0 || !coderecord_makes_sense(&record))
 		return -EBADMSG;
 	r = cursor_get_sub(cursor, record.size - sizeof(record), &rest);
 	if (r < 0)

@@ -146,9 +146,7 @@ static bool next_code(struct cursor *c, struct coderecord *ret_record)
 	struct cursor code;
 
 	return cursor_get(c, sizeof(*ret_record), ret_record) == 0 &&
-	       ret_record->n_bytes <= CODERECORD_BYTES_MAX &&
-	       ret_record->size == coderecord_size(ret_record->n_bytes) &&
-	       ret_record->address <= UINT64_MAX - CODERECORD_BYTES_MAX &&
+	       coderecord_makes_sense(ret_record) &&
 	       (ret_record->kind == CODERECORD_START || ret_record->kind == CODERECORD_NEW ||
 		ret_record->kind == CODERECORD_CHANGED) &&
 	       cursor_get_sub(c, ret_record->size - sizeof(*ret_record), &code) == 0;
