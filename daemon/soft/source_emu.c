@@ -148,25 +148,23 @@ static uint64_t aux_room(struct source *source, uint32_t cpu)
 /*
  * Find the pool of a CPU, and the number that the CPU has in the pool.
  *
- * Return: 0; -EINVAL if there is no such CPU; or -ENOENT if no pool had it at the last hold.
+ * @ret_pool: NULL if no pool had the CPU at the last hold
+ *
+ * Return: 0; or -EINVAL if there is no such CPU.
  */
 static int find_pool(struct source_emu *e, uint32_t cpu, struct userpool **ret_pool,
 		     uint32_t *ret_cpu)
 {
 	const struct place *place;
-	int r = 0;
 
 	if (cpu >= e->source.n_cpus)
 		return -EINVAL;
 	place = &e->places[cpu / e->layout.n_cpus];
 	(void)pthread_mutex_lock(&e->lock);
-	if (place->is_held)
-		*ret_pool = place->pool;
-	else
-		r = -ENOENT;
+	*ret_pool = place->is_held ? place->pool : NULL;
 	(void)pthread_mutex_unlock(&e->lock);
 	*ret_cpu = cpu % e->layout.n_cpus;
-	return r;
+	return 0;
 }
 
 static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exact,
@@ -177,11 +175,12 @@ static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exa
 
 	(void)exact; /* they always are */
 	r = find_pool(emu(source), cpu, &pool, &cpu);
-	if (r == 0)
+	if (r < 0)
+		return r;
+	*ret_view = (struct source_view){};
+	if (pool)
 		userpool_view(pool, cpu, since_ns, ret_view);
-	else if (r == -ENOENT)
-		*ret_view = (struct source_view){};
-	return r == -ENOENT ? 0 : r;
+	return 0;
 }
 
 static int copy_switches(struct source *source, uint32_t cpu, uint64_t since_ns,
@@ -191,10 +190,10 @@ static int copy_switches(struct source *source, uint32_t cpu, uint64_t since_ns,
 	int r;
 
 	r = find_pool(emu(source), cpu, &pool, &cpu);
-	if (r == 0)
-		return userpool_copy_switches(pool, cpu, since_ns, ret_bytes, ret_size, ret_cut);
-	if (r != -ENOENT)
+	if (r < 0)
 		return r;
+	if (pool)
+		return userpool_copy_switches(pool, cpu, since_ns, ret_bytes, ret_size, ret_cut);
 	*ret_bytes = NULL;
 	*ret_size = 0;
 	*ret_cut = false;
@@ -208,10 +207,10 @@ static int copy_events(struct source *source, uint32_t cpu, uint64_t since_ns,
 	int r;
 
 	r = find_pool(emu(source), cpu, &pool, &cpu);
-	if (r == 0)
-		return userpool_copy_events(pool, cpu, since_ns, ret_events, ret_n);
-	if (r != -ENOENT)
+	if (r < 0)
 		return r;
+	if (pool)
+		return userpool_copy_events(pool, cpu, since_ns, ret_events, ret_n);
 	*ret_events = NULL;
 	*ret_n = 0;
 	return 0;
