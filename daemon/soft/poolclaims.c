@@ -15,10 +15,10 @@
 
 #define POOLS_MAX 256u
 
-/* What is remembered of a number: the pool that was believed about it, and the walk that looked it
- * up last. */
 #define NO_POOL (POOLS_MAX - 1)
 
+/* What is remembered of a number: the pool that was believed about it, and the walk that looked it
+ * up last. */
 static uint64_t make_claim(uint32_t pool, uint64_t serial)
 {
 	return serial << 8 | pool;

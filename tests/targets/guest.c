@@ -145,8 +145,8 @@ static int work(bool vdso, int rounds, bool first, int from, int to)
 	return 0;
 }
 
-/* Each keeps its own two ends alone, so that it learns that the other one is gone: a signal that comes
- * just before read() does not interrupt it. */
+/* Each keeps its own two ends alone, so that it learns that the other one is gone: a signal that
+ * comes just before read() does not interrupt it. */
 static pid_t start(const char *role, const char *vdso, int rounds, const int *in, const int *out)
 {
 	const pid_t pid = fork();
