@@ -21,6 +21,7 @@
 #include "daemon/share/share.h"
 #include "daemon/soft/emuterms.h"
 #include "daemon/soft/poolclaims.h"
+#include "daemon/soft/poolrings.h"
 #include "daemon/soft/poolwriters.h"
 #include "daemon/soft/userpool.h"
 #include "daemon/source/kept.h"
@@ -94,7 +95,7 @@ static size_t begin_hold(struct source_emu *e, struct userpool *ret_pools[static
 static bool all_flushed(struct userpool *const *pools, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!userpool_is_flushed(pools[i]))
+		if (!poolrings_is_flushed(userpool_rings(pools[i])))
 			return false;
 	return true;
 }
@@ -107,7 +108,7 @@ static int hold(struct source *source, struct source_moment *ret_moment)
 	uint64_t complete_ns;
 
 	for (size_t i = 0; i < n; i++)
-		userpool_ask_flush(pools[i]);
+		poolrings_ask_flush(userpool_rings(pools[i]));
 	/* An owner that does not answer is stopped, dead, or in one very long block: what it
 	 * published is taken. */
 	for (unsigned us = 0; us < FLUSH_WAIT_US && !all_flushed(pools, n); us += FLUSH_POLL_US)
@@ -116,7 +117,7 @@ static int hold(struct source *source, struct source_moment *ret_moment)
 	/* All pools as nearly at one moment as can be: no thread goes from one to another. */
 	ret_moment->complete_until_ns = clock_ns(CLOCK_MONOTONIC);
 	for (size_t i = 0; i < n; i++) {
-		userpool_hold(pools[i], &complete_ns);
+		poolrings_hold(userpool_rings(pools[i]), &complete_ns);
 		if (i == 0)
 			ret_moment->complete_until_ns = complete_ns;
 	}
@@ -179,7 +180,7 @@ static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exa
 		return r;
 	*ret_view = (struct source_view){};
 	if (pool)
-		userpool_view(pool, cpu, since_ns, ret_view);
+		poolrings_view(userpool_rings(pool), cpu, since_ns, ret_view);
 	return 0;
 }
 
@@ -309,7 +310,7 @@ static struct source_status status(struct source *source)
 	each_pool(e, p)
 	{
 		s.is_active = userpool_is_active(p) || s.is_active;
-		s.bytes_held += userpool_bytes_held(p);
+		s.bytes_held += poolrings_bytes_held(userpool_rings(p));
 	}
 	return s;
 }
@@ -544,7 +545,7 @@ int source_emu_share(struct source *source, uid_t uid, bool timing)
 	userpool_share(e->places[number].pool, timing);
 	/* The program may write such packets before anything else is published. */
 	kept_publish(source->kept);
-	each_pool(e, p) userpool_mark(p);
+	each_pool(e, p) poolrings_mark(userpool_rings(p));
 	return userpool_fd(e->places[number].pool);
 }
 

@@ -188,6 +188,11 @@ uint64_t userpool_size(const struct userpool *pool)
 	return pool->map_size;
 }
 
+struct poolrings *userpool_rings(struct userpool *pool)
+{
+	return &pool->rings;
+}
+
 /* --- who writes ------------------------------------------------------------------------------- */
 
 void userpool_share(struct userpool *pool, bool timing)
@@ -195,11 +200,6 @@ void userpool_share(struct userpool *pool, bool timing)
 	pool->kept->used_ns = now_ns();
 	pool->kept->timing = pool->kept->timing || timing;
 	atomic_store(&pool->timing, pool->kept->timing);
-}
-
-void userpool_mark(struct userpool *pool)
-{
-	poolrings_mark(&pool->rings);
 }
 
 /* Processes that were killed did not count themselves out. */
@@ -214,11 +214,6 @@ bool userpool_is_at_rest(struct userpool *p, uint64_t now)
 {
 	return !poolwriters_alive(&p->writers) && now > p->kept->used_ns &&
 	       now - p->kept->used_ns > REST_NS;
-}
-
-uint64_t userpool_bytes_held(const struct userpool *pool)
-{
-	return poolrings_bytes_held(&pool->rings);
 }
 
 bool userpool_lost_code(const struct userpool *p)
@@ -379,30 +374,9 @@ void userpool_give_room(struct userpool *p)
 
 /* --- rings ------------------------------------------------------------------------------------ */
 
-void userpool_ask_flush(struct userpool *pool)
-{
-	poolrings_ask_flush(&pool->rings);
-}
-
-bool userpool_is_flushed(const struct userpool *pool)
-{
-	return poolrings_is_flushed(&pool->rings);
-}
-
-void userpool_hold(struct userpool *pool, uint64_t *ret_complete_ns)
-{
-	poolrings_hold(&pool->rings, ret_complete_ns);
-}
-
 bool userpool_has_timing(const struct userpool *p)
 {
 	return atomic_load(&p->timing);
-}
-
-void userpool_view(struct userpool *pool, uint32_t cpu, uint64_t since_ns,
-		   struct source_view *ret_view)
-{
-	poolrings_view(&pool->rings, cpu, since_ns, ret_view);
 }
 
 /*

@@ -24,6 +24,7 @@
 
 struct kept_pool;
 struct poolclaims;
+struct poolrings;
 struct userpool;
 
 struct userpool_options {
@@ -55,12 +56,11 @@ uid_t userpool_uid(const struct userpool *pool);
 /* Return: bytes of its memory. */
 uint64_t userpool_size(const struct userpool *pool);
 
+/* Return: its rings, which stay the pool's, as programs write them. */
+struct poolrings *userpool_rings(struct userpool *pool);
+
 /* Note that the pool is given to a program; it will write MTC and CYC packets if @timing. */
 void userpool_share(struct userpool *pool, bool timing);
-
-/* Set a bookmark: remember where all rings are, and have free CPUs begin with a PSB. The last 16
- * are remembered. */
-void userpool_mark(struct userpool *pool);
 
 /* Return: whether something may be writing to the pool. */
 bool userpool_is_active(struct userpool *pool);
@@ -68,9 +68,6 @@ bool userpool_is_active(struct userpool *pool);
 /* Return: whether no program is known to have the pool, and nothing was heard of one for a
  * while. */
 bool userpool_is_at_rest(struct userpool *pool, uint64_t now_ns);
-
-/* Return: about how many bytes the rings hold now. */
-uint64_t userpool_bytes_held(const struct userpool *pool);
 
 /* Return: whether code found no room in the ring of code, and whether threads ran without a CPU, as
  * the programs say. */
@@ -101,22 +98,11 @@ void userpool_give_room(struct userpool *pool);
 
 /* --- rings --- */
 
-/* Ask the programs that run to publish how much they have written. */
-void userpool_ask_flush(struct userpool *pool);
-
-/* Return: whether all that was asked for has been published. */
-bool userpool_is_flushed(const struct userpool *pool);
-
-/* Read the heads of all rings, as nearly at one moment as can be. Until @ret_complete_ns, on the
- * records' clock, they have what ran. */
-void userpool_hold(struct userpool *pool, uint64_t *ret_complete_ns);
-
 /* Return: whether a program was asked to write MTC and CYC packets. */
 bool userpool_has_timing(const struct userpool *pool);
 
-/* As of struct source_ops, for a CPU of the pool, which counts from 0. */
-void userpool_view(struct userpool *pool, uint32_t cpu, uint64_t since_ns,
-		   struct source_view *ret_view);
+/* Switch records and events as of struct source_ops, without what is not believed, for a CPU of the
+ * pool, which counts from 0. */
 _must_check_ int userpool_copy_switches(struct userpool *pool, uint32_t cpu, uint64_t since_ns,
 					uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut);
 _must_check_ int userpool_copy_events(struct userpool *pool, uint32_t cpu, uint64_t since_ns,
