@@ -47,7 +47,8 @@ struct manager {
 
 	struct config config; /* in use */
 	int (*load_config)(struct config *ret_config, void *userdata);
-	void *userdata; /* of load_config(), borrowed */
+	void *userdata;          /* of load_config(), borrowed */
+	const char *runtime_dir; /* borrowed */
 	struct notify notify;
 
 	struct keeperlink *keeper;
@@ -163,7 +164,8 @@ static int prepare_job(struct job *job, void *userdata)
 	return snapshotjob_new(job, &(struct snapshotjob_context){ .config = &m->config,
 								   .source = m->source,
 								   .intake = m->intake,
-								   .retention = m->retention });
+								   .retention = m->retention,
+								   .runtime_dir = m->runtime_dir });
 }
 
 static int gather_job(struct job *job, void *userdata)
@@ -529,6 +531,7 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 	m->config = *options->config;
 	m->load_config = options->load_config;
 	m->userdata = options->userdata;
+	m->runtime_dir = options->runtime_dir;
 	r = keeperlink_new(options->runtime_dir, m->config.keep_rings, &m->keeper);
 	if (r < 0)
 		return log_error_errno(r, "%s/keeper: cannot be used: %m", options->runtime_dir);

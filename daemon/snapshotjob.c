@@ -112,6 +112,7 @@ int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 			.source = context->source,
 			.store = context->retention.store,
 			.store_fd = spool_store_fd(context->retention.spool),
+			.runtime_dir = context->runtime_dir,
 			.scope = job->scope,
 			.caller = &job->caller,
 			.jit_max = context->config->jit_max,

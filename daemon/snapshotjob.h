@@ -25,6 +25,7 @@ struct snapshotjob_context {
 	struct source *source;       /* borrowed while the snapshot job lives */
 	struct intake *intake;       /* borrowed while the snapshot job lives */
 	struct retention retention;  /* with the present limits */
+	const char *runtime_dir;     /* borrowed while the snapshot job lives */
 };
 
 /*

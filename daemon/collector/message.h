@@ -27,6 +27,9 @@ enum collector_verb {
 	COLLECTOR_FIND = 1, /* find the file that is mapped */
 	COLLECTOR_HASH,     /* read the file whose descriptor is passed */
 	COLLECTOR_COPY,     /* copy it into the second descriptor */
+	/* Copy the executable memory of the process into the first descriptor, where each byte lies
+	 * at its distance from @start; the rest of the file stays as it is. */
+	COLLECTOR_MEMORY,
 	_COLLECTOR_VERBS,
 };
 
@@ -53,11 +56,14 @@ struct collector_request {
 	uint32_t pid;
 	uint64_t birth; /* when the process was started, as birth_of() says; 0: not known */
 
-	/* COLLECTOR_FIND: the mapping, and what is said of its file. */
-	uint64_t start, end, offset;
+	uint64_t start, end; /* COLLECTOR_FIND, COLLECTOR_MEMORY: of the mapping, or memory */
+
+	/* COLLECTOR_FIND: what is said of the mapping's file. */
+	uint64_t offset;
 	uint64_t dev, ino; /* 0: not known */
 
-	/* COLLECTOR_HASH, COLLECTOR_COPY: bytes that the file may have. */
+	/* COLLECTOR_HASH, COLLECTOR_COPY: bytes that the file may have. COLLECTOR_MEMORY: that are
+	 * copied at most. */
 	uint64_t size_max;
 
 	struct buildid build_id; /* that the file is said to have; size 0: not known */
@@ -68,9 +74,11 @@ struct collector_answer {
 	uint64_t id;
 	int32_t error; /* 0, or negative errno: then the rest is 0 */
 
+	uint64_t size; /* of the file; COLLECTOR_MEMORY: bytes that were copied */
+
 	/* COLLECTOR_FIND and COLLECTOR_HASH: which file it is. */
 	uint32_t uid; /* its owner */
-	uint64_t dev, ino, size;
+	uint64_t dev, ino;
 	int64_t mtime_ns, ctime_ns;
 
 	/* COLLECTOR_HASH */

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/collector/message.h"
 #include "daemon/proc/birth.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/mappedfile.h"
+#include "daemon/proc/memcopy.h"
 #include "util/copyfile.h"
 #include "util/effort.h"
 
@@ -129,6 +131,40 @@ static int copy_file(const struct collector_request *request, const int fds[stat
 	return r < 0 ? r : copyfile_fd(fd, fds[1], &effort);
 }
 
+struct memory_copy {
+	int fd;
+	uint64_t start; /* of the memory: what is there lies at 0 in the file */
+};
+
+static int put_memory(void *userdata, uint64_t address, const void *bytes, size_t size)
+{
+	const struct memory_copy *copy = userdata;
+
+	errno = ENOSPC;
+	return pwrite(copy->fd, bytes, size, (off_t)(address - copy->start)) == (ssize_t)size
+		   ? 0
+		   : -errno;
+}
+
+static int copy_memory(const struct collector_request *request, int fd,
+		       struct collector_answer *ret_answer)
+{
+	_cleanup_(claimant_deinit) struct claimant by = find_process(request);
+	struct memory_copy copy = { .fd = fd, .start = request->start };
+	int64_t n;
+
+	if (by.pid_fd < 0)
+		return -ESRCH;
+	if (fd < 0 || request->end < request->start)
+		return -EINVAL;
+	n = memcopy_read_executable(by.pid_fd, request->start, request->end - request->start,
+				    request->size_max, put_memory, &copy);
+	if (n < 0)
+		return (int)n;
+	ret_answer->size = (uint64_t)n;
+	return 0;
+}
+
 void work_do(const struct collector_request *request, const int fds[static 2],
 	     struct collector_answer *ret_answer, int *ret_fd)
 {
@@ -145,6 +181,9 @@ void work_do(const struct collector_request *request, const int fds[static 2],
 		break;
 	case COLLECTOR_COPY:
 		r = copy_file(request, fds);
+		break;
+	case COLLECTOR_MEMORY:
+		r = copy_memory(request, fds[0], &answer);
 		break;
 	case _COLLECTOR_VERBS:
 		break;

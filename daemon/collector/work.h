@@ -17,7 +17,8 @@ struct collector_request;
  * Do what is requested.
  *
  * @fds: two descriptors, borrowed, or -1. COLLECTOR_HASH and COLLECTOR_COPY read the file for which
- *       the first stands; COLLECTOR_COPY writes to the second, an empty file
+ *       the first stands; COLLECTOR_COPY writes to the second, an empty file; COLLECTOR_MEMORY
+ *       writes to the first
  * @ret_fd: for COLLECTOR_FIND with COLLECTOR_OPEN, a descriptor that stands for the file (O_PATH),
  *          which is the caller's; otherwise -1
  */

@@ -24,3 +24,15 @@ typedef int (*memcopy_put_fn)(void *userdata, uint64_t address, const void *byte
  */
 _must_check_ int64_t memcopy_read(int fd, uint64_t start, uint64_t size, uint64_t n_max,
 				  memcopy_put_fn put, void *userdata);
+
+/*
+ * Read those of the @size bytes at @start that the process can execute now; its other memory is
+ * nobody's business. A JIT compiler often makes code writable, and not executable, for a moment, so
+ * this waits some milliseconds for memory to become executable.
+ *
+ * @pid_fd: the process's folder in /proc; borrowed
+ *
+ * Return: as memcopy_read(); or negative errno if the process has ended, or cannot be looked into.
+ */
+_must_check_ int64_t memcopy_read_executable(int pid_fd, uint64_t start, uint64_t size,
+					     uint64_t n_max, memcopy_put_fn put, void *userdata);

@@ -8,11 +8,14 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/collector/link.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
+#include "daemon/proc/claimant.h"
 #include "daemon/proc/memcopy.h"
 #include "daemon/proc/vdso.h"
 #include "daemon/share/share.h"
@@ -28,7 +31,8 @@
  * program may map it. */
 #define LOOK_MAX (UINT64_C(16) << 30)
 
-#define READ_MAX (UINT64_C(64) << 20) /* bytes of memory that are read before a cancel is heard */
+#define COPY_MAX (UINT64_C(16) << 20) /* bytes of memory that are asked for at once */
+#define COPY_MS  1000u                /* that the collector may take for them */
 
 /* Make the file @name in the folder @folder. */
 static int create_in(struct livecode *l, const char *folder, const char *name, int *ret_fd)
@@ -159,48 +163,132 @@ struct budget {
 	uint64_t keep, look; /* bytes */
 };
 
-/* A process whose memory is read. */
-struct memory {
+/* Reading memory, which only the collector may do. */
+struct reading {
 	struct livecode *code;
-	uint32_t pid;
-	int fd;
+	struct collectorlink *link;
+	int copy_fd;     /* where it copies memory to */
+	struct map hung; /* users of processes whose memory took too long to read */
+	struct budget left;
 };
 
-static void memory_deinit(struct memory *m)
+static void reading_deinit(struct reading *reading)
 {
-	m->fd = fd_close(m->fd);
+	(void)collectorlink_free(reading->link);
+	reading->copy_fd = fd_close(reading->copy_fd);
+	map_deinit(&reading->hung);
 }
 
-static int put_memory(void *userdata, uint64_t address, const void *bytes, size_t size)
+static int reading_init(struct reading *reading, struct livecode *code)
+{
+	*reading = (struct reading){
+		.code = code,
+		.copy_fd = memfd_create("memory", MFD_CLOEXEC),
+		.left = { .keep = code->request->mem_max, .look = LOOK_MAX },
+	};
+	if (reading->copy_fd < 0)
+		return -errno;
+	return collectorlink_new(code->request->runtime_dir, false, &reading->link);
+}
+
+/* A process whose memory is read. */
+struct memory {
+	struct reading *reading;
+	uint32_t pid;
+	uint64_t start; /* of the memory of which there is a copy */
+	int error;      /* why the rest cannot be read; 0: it can */
+};
+
+static int put_memory(void *userdata, uint64_t at, const void *bytes, size_t size)
 {
 	const struct memory *m = userdata;
+	struct livecode *code = m->reading->code;
 	_cleanup_(fd_closep) int fd = -1;
 	char name[48];
 	int r;
 
-	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIx64, m->pid, address);
-	r = create_in(m->code, PTD_SNAPSHOT_MEM, name, &fd);
+	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIx64, m->pid, m->start + at);
+	r = create_in(code, PTD_SNAPSHOT_MEM, name, &fd);
 	if (r < 0)
 		return r;
 	errno = ENOSPC;
 	if (write(fd, bytes, size) != (ssize_t)size)
 		return -errno;
-	return add_sum(m->code, PTD_SNAPSHOT_MEM, name);
+	return add_sum(code, PTD_SNAPSHOT_MEM, name);
+}
+
+/* The owner of /proc/PID is not always the user of the process. */
+static void note_hung(struct memory *m)
+{
+	_cleanup_(claimant_deinit) struct claimant by = claimant_find(NULL, m->pid);
+	uid_t user;
+
+	if (by.pid_fd >= 0 && claimant_real_user(&by, &user))
+		(void)!map_put(&m->reading->hung, user, 1);
+}
+
+/* A user can have pages that never come. He may delay the snapshot once. */
+static bool has_hung(const struct reading *reading, uint32_t pid)
+{
+	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
+	uid_t user;
+
+	if (reading->hung.n_used == 0)
+		return false;
+	by = claimant_find(NULL, pid);
+	return by.pid_fd >= 0 && claimant_real_user(&by, &user) && map_get(&reading->hung, user);
+}
+
+/* Have the collector copy what is executable of the @size bytes at @start, at most @n_max. Return:
+ * bytes that it copied, 0 if the memory cannot be read; or negative errno. */
+static int64_t copy_memory(struct memory *m, uint64_t start, uint64_t size, uint64_t n_max)
+{
+	const struct reading *reading = m->reading;
+	const int fds[COLLECTOR_FDS_MAX] = { reading->copy_fd, -1 };
+	struct collector_request request = {
+		.verb = COLLECTOR_MEMORY,
+		.timeout_ms = COPY_MS,
+		.pid = m->pid,
+		.start = start,
+		.end = start + size,
+		.size_max = n_max,
+		.path = "",
+	};
+	struct collector_answer answer;
+	int none = -1, r;
+
+	if (ftruncate(reading->copy_fd, 0) < 0 || ftruncate(reading->copy_fd, (off_t)size) < 0)
+		return -errno;
+	m->start = start;
+	r = collectorlink_ask(reading->link, &request, fds, reading->code->request->cancel, &answer,
+			      &none);
+	(void)fd_close(none);
+	if (r == -ECANCELED)
+		return r;
+	if (r == -ETIMEDOUT)
+		note_hung(m);
+	m->error = r;
+	return r < 0 ? 0 : (int64_t)answer.size;
 }
 
 /* The vDSO is an object, the same one of all processes; what a process has in its place is kept as
  * its own memory. Return: bytes that were kept, or negative errno. */
 static int64_t add_vdso(struct memory *m, const struct tasks_range *range)
 {
+	const int fd = m->reading->copy_fd;
 	uint8_t bytes[VDSO_SIZE_MAX];
-	int r;
+	int64_t r;
 
-	if (range->size > sizeof(bytes) ||
-	    pread(m->fd, bytes, range->size, (off_t)range->start) != (ssize_t)range->size ||
-	    vdso_equals(bytes, range->size))
+	if (range->size > sizeof(bytes))
 		return 0;
-	r = put_memory(m, range->start, bytes, range->size);
-	return r < 0 ? r : (int64_t)range->size;
+	r = copy_memory(m, range->start, range->size, range->size);
+	if (r <= 0)
+		return r;
+	if (pread(fd, bytes, range->size, 0) != (ssize_t)range->size)
+		return -EIO;
+	if (vdso_equals(bytes, range->size))
+		return 0;
+	return memcopy_read(fd, 0, range->size, range->size, put_memory, m);
 }
 
 static void spend_budget(uint64_t *left, uint64_t bytes)
@@ -208,19 +296,20 @@ static void spend_budget(uint64_t *left, uint64_t bytes)
 	*left -= bytes < *left ? bytes : *left;
 }
 
-/* A range may have gigabytes, so a cancel is heard between parts of it. Return: bytes that were
- * kept, or negative errno. */
-static int64_t add_range(struct memory *m, const struct tasks_range *range, struct budget *left)
+/* A range may have gigabytes, so it is copied in parts. Return: bytes that were kept, or negative
+ * errno. */
+static int64_t add_range(struct memory *m, const struct tasks_range *range)
 {
+	struct budget *left = &m->reading->left;
 	const uint64_t size = range->size < left->look ? range->size : left->look;
 	int64_t kept = 0, r = 0;
 
-	for (uint64_t at = 0; r >= 0 && at < size; at += READ_MAX) {
-		const uint64_t n = size - at < READ_MAX ? size - at : READ_MAX;
+	for (uint64_t at = 0; m->error == 0 && at < size; at += COPY_MAX) {
+		const uint64_t n = size - at < COPY_MAX ? size - at : COPY_MAX;
 
-		r = cancel_asked(m->code->request->cancel)
-			? -ECANCELED
-			: memcopy_read(m->fd, range->start + at, n, left->keep, put_memory, m);
+		r = copy_memory(m, range->start + at, n, left->keep);
+		if (r > 0)
+			r = memcopy_read(m->reading->copy_fd, 0, n, left->keep, put_memory, m);
 		if (r < 0)
 			return r;
 		spend_budget(&left->look, n);
@@ -230,91 +319,85 @@ static int64_t add_range(struct memory *m, const struct tasks_range *range, stru
 	return kept;
 }
 
-static int64_t add_vdso_or_range(struct memory *m, const struct tasks_range *range,
-				 struct budget *left)
+static int64_t add_vdso_or_range(struct memory *m, const struct tasks_range *range)
 {
 	int64_t r;
 
 	if (!range->vdso)
-		return add_range(m, range, left);
+		return add_range(m, range);
 	r = add_vdso(m, range);
 	if (r > 0)
-		spend_budget(&left->keep, (uint64_t)r);
+		spend_budget(&m->reading->left.keep, (uint64_t)r);
 	return r;
 }
 
-/* Return: 0, and the descriptor is open; or negative errno. */
-static int open_memory(struct memory *m)
+static const char *why_unread(int error)
 {
-	char path[32];
-
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", m->pid);
-	m->fd = open(path, O_RDONLY | O_CLOEXEC);
-	return m->fd < 0 ? -errno : 0;
+	if (error == -ESRCH || error == -ENOENT)
+		return "it is no process that is recorded now";
+	return collectorlink_may_retry(error) ? "the collector did not answer in time"
+					      : strerror(-error);
 }
 
-static void say_kept(const struct memory *m, uint64_t kept, const struct budget *left)
+static void say_kept(const struct memory *m, uint64_t kept)
 {
-	fprintf(m->code->notes, "mem.%" PRIu32 "=%" PRIu64 "%s%s\n", m->pid, kept,
+	const struct budget *left = &m->reading->left;
+
+	fprintf(m->reading->code->notes, "mem.%" PRIu32 "=%" PRIu64 "%s%s%s%s\n", m->pid, kept,
 		left->keep < 4096 ? ": more than MemMax= may be missing" : "",
-		left->look == 0 ? ": there may be more of it than was looked at" : "");
+		left->look == 0 ? ": there may be more of it than was looked at" : "",
+		m->error < 0 ? ": the rest could not be read: " : "",
+		m->error < 0 ? why_unread(m->error) : "");
 }
 
-static void say_refused(const struct memory *m, int error)
+static void say_refused(const struct memory *m)
 {
-	fprintf(m->code->notes, "mem.%" PRIu32 "=refused: %s\n", m->pid,
-		error == -ESRCH || error == -ENOENT ? "it is no process that is recorded now"
-						    : strerror(-error));
+	fprintf(m->reading->code->notes, "mem.%" PRIu32 "=refused: %s\n", m->pid,
+		why_unread(m->error));
 }
 
 /* Keep the ranges of one process: @n at @ranges. */
-static int add_process_memory(struct livecode *l, const struct tasks_range *ranges, size_t n,
-			      struct budget *left)
+static int add_process_memory(struct reading *reading, const struct tasks_range *ranges, size_t n)
 {
-	_cleanup_(memory_deinit) struct memory memory = {
-		.code = l,
-		.pid = ranges->pid,
-		.fd = -1,
-	};
+	struct memory memory = { .reading = reading, .pid = ranges->pid };
 	bool only_vdso = true;
 	uint64_t kept = 0;
-	int r;
 
 	for (size_t i = 0; i < n; i++)
 		only_vdso = only_vdso && ranges[i].vdso;
 
-	r = open_memory(&memory);
-	if (r < 0) {
-		if (!only_vdso)
-			say_refused(&memory, r);
-		return 0;
-	}
-	for (size_t i = 0; i < n; i++) {
-		const int64_t size = cancel_asked(l->request->cancel)
+	memory.error = has_hung(reading, memory.pid) ? -ETIMEDOUT : 0;
+	for (size_t i = 0; memory.error == 0 && i < n; i++) {
+		const int64_t size = cancel_asked(reading->code->request->cancel)
 					 ? -ECANCELED
-					 : add_vdso_or_range(&memory, &ranges[i], left);
+					 : add_vdso_or_range(&memory, &ranges[i]);
 
 		if (size < 0)
 			return (int)size;
 		kept += (uint64_t)size;
 	}
-	if (!only_vdso || kept > 0)
-		say_kept(&memory, kept, left);
+	if (memory.error < 0 && kept == 0 && !only_vdso)
+		say_refused(&memory);
+	else if (!only_vdso || kept > 0)
+		say_kept(&memory, kept);
 	return 0;
 }
 
 static int read_memory(struct livecode *l)
 {
 	const struct sideband_view *tasks = l->known->tasks;
-	struct budget left = { .keep = l->request->mem_max, .look = LOOK_MAX };
-	int r = 0;
+	_cleanup_(reading_deinit) struct reading reading = { .copy_fd = -1 };
+	int r;
 
+	if (tasks->n_ranges == 0)
+		return 0;
+	r = reading_init(&reading, l);
 	for (size_t i = 0, n; r == 0 && i < tasks->n_ranges; i += n) {
 		for (n = 1; i + n < tasks->n_ranges; n++)
 			if (tasks->ranges[i + n].pid != tasks->ranges[i].pid)
 				break;
 		if (map_get(l->pids, tasks->ranges[i].pid))
-			r = add_process_memory(l, tasks->ranges + i, n, &left);
+			r = add_process_memory(&reading, tasks->ranges + i, n);
 	}
 	return r;
 }

@@ -6,7 +6,7 @@
  *
  * Adds to a snapshot the code of processes that is in no file. If the source gives the code that
  * ran, that is taken from the code store; otherwise the anonymous executable memory of the
- * processes is read as it is now. Also adds the files in which JIT compilers describe such code.
+ * processes is read as it is now, by the collector (daemon/collector/link.h). Also adds the files in which JIT compilers describe such code.
  * The manifest says what was kept, and why something was not.
  */
 

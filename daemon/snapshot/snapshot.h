@@ -47,8 +47,9 @@ struct snapshot_request {
 	const char *id;
 	struct source *source; /* nobody else holds its rings before the call returns */
 	struct objectstore
-	    *store;   /* the owner of the objects, some of which may not be copied yet */
-	int store_fd; /* the folder with their copies */
+	    *store;              /* the owner of the objects, some of which may not be copied yet */
+	int store_fd;            /* the folder with their copies */
+	const char *runtime_dir; /* where the collector's socket is, which reads memory */
 	struct scope scope;
 	const struct caller *caller; /* who asked for the snapshot */
 	uint64_t jit_max;            /* bytes of JIT compilers' files, at most */

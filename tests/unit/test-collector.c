@@ -361,6 +361,56 @@ static void another_birth(void **state)
 	assert_int_equal(ask(f, &request, NULL, &answer, &fd), -EACCES);
 }
 
+/* What a process can execute is copied, and nothing else of it. */
+static void executable_memory(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct fixture *f = *state;
+	char *memory =
+	    mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int fds[COLLECTOR_FDS_MAX] = { memfd_create("memory", MFD_CLOEXEC), -1 };
+	struct collector_request request = { .verb = COLLECTOR_MEMORY,
+					     .timeout_ms = 5000,
+					     .start = (uintptr_t)memory,
+					     .end = (uintptr_t)memory + 3 * page,
+					     .size_max = 3 * page,
+					     .path = "" };
+	struct collector_answer answer;
+	char bytes[8] = "";
+	int none;
+	pid_t pid;
+
+	assert_true(memory != MAP_FAILED);
+	strcpy(memory, "secret");
+	strcpy(memory + page, "code");
+	strcpy(memory + 2 * page, "secret");
+	assert_int_equal(mprotect(memory + page, page, PROT_READ | PROT_EXEC), 0);
+	pid = make_process(geteuid() == 0 ? NOBODY : geteuid());
+	request.pid = (uint32_t)pid;
+	request.birth = birth_of(request.pid);
+	assert_int_equal(ask(f, &request, fds, &answer, &none), 0);
+	assert_int_equal(none, -1);
+	assert_int_equal(answer.size, page);
+	assert_int_equal(pread(fds[0], bytes, sizeof(bytes), 0), sizeof(bytes));
+	assert_string_equal(bytes, "");
+	assert_int_equal(pread(fds[0], bytes, sizeof(bytes), (off_t)page), sizeof(bytes));
+	assert_string_equal(bytes, "code");
+	assert_int_equal(lseek(fds[0], 0, SEEK_END), 2 * page);
+
+	request.size_max = 0;
+	assert_int_equal(ask(f, &request, fds, &answer, &none), 0);
+	assert_int_equal(answer.size, 0);
+	request.birth++;
+	assert_int_equal(ask(f, &request, fds, &answer, &none), -ESRCH);
+	request.birth--;
+	assert_int_equal(ask(f, &request, NULL, &answer, &none), -EINVAL);
+	request.end = request.start - 1;
+	assert_int_equal(ask(f, &request, fds, &answer, &none), -EINVAL);
+	end_process(pid);
+	assert_int_equal(munmap(memory, 3 * page), 0);
+	(void)close(fds[0]);
+}
+
 /* A worker that hangs costs its user one request, and others nothing. */
 static void a_user_whose_files_hang(void **state)
 {
@@ -474,6 +524,7 @@ int main(void)
 		cmocka_unit_test(answers),
 		cmocka_unit_test_setup_teardown(a_file_is_found_and_copied, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_birth, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(executable_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_user_whose_files_hang, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_collector_that_hangs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_collector_that_ends, set_up, tear_down),

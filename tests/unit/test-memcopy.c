@@ -8,10 +8,15 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/proc/memcopy.h"
@@ -131,6 +136,125 @@ static void not_taken(void **state)
 	(void)close(fd);
 }
 
+/* --- what a process can execute -------------------------------------------------------------- */
+
+/* A mapping of ours, whose pages are 'x': executable, 'w': data, '-': not to be touched. */
+static uint8_t *map_pages(const char *pages)
+{
+	const size_t n = strlen(pages);
+	uint8_t *memory =
+	    mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(memory != MAP_FAILED);
+	for (size_t i = 0; i < n; i++) {
+		memory[i * PAGE] = number_of(i);
+		assert_int_equal(mprotect(memory + i * PAGE, PAGE,
+					  pages[i] == 'x'   ? PROT_READ | PROT_EXEC
+					  : pages[i] == 'w' ? PROT_READ | PROT_WRITE
+							    : PROT_NONE),
+				 0);
+	}
+	return memory;
+}
+
+struct taken {
+	const uint8_t *memory;
+	char pages[64]; /* "x" for each that was passed on, else "." */
+};
+
+static int take(void *userdata, uint64_t address, const void *bytes, size_t size)
+{
+	struct taken *t = userdata;
+	const size_t first = (address - (uintptr_t)t->memory) / PAGE;
+
+	for (size_t i = 0; i < size / PAGE; i++) {
+		assert_int_equal(((const uint8_t *)bytes)[i * PAGE], number_of(first + i));
+		t->pages[first + i] = 'x';
+	}
+	return 0;
+}
+
+static void only_executable_pages(void **state)
+{
+	static const struct {
+		const char *pages;
+		size_t first, n, n_max;
+		const char *taken;
+	} rows[] = {
+		{ "xxxx", 0, 4, 9, "xxxx" },     { "wwww", 0, 4, 9, "...." },
+		{ "wxwx-x", 0, 6, 9, ".x.x.x" }, { "wxwx-x", 0, 6, 2, ".x.x.." },
+		{ "xxxxxx", 2, 3, 9, "..xxx." }, { "xxwwxx", 1, 4, 9, ".x..x." },
+		{ "-xx", 0, 1, 9, "..." },
+	};
+	const int self = open("/proc/self", O_PATH | O_CLOEXEC);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const size_t n = strlen(rows[i].pages);
+		uint8_t *memory = map_pages(rows[i].pages);
+		struct taken taken = { .memory = memory };
+		int64_t r;
+
+		print_message("  %s\n", rows[i].pages);
+		memset(taken.pages, '.', n);
+		r = memcopy_read_executable(self, (uintptr_t)memory + rows[i].first * PAGE,
+					    rows[i].n * PAGE, rows[i].n_max * PAGE, take, &taken);
+		assert_string_equal(taken.pages, rows[i].taken);
+		for (const char *c = taken.pages; *c; c++)
+			r -= *c == 'x' ? (int64_t)PAGE : 0;
+		assert_int_equal(r, 0);
+		assert_int_equal(munmap(memory, n * PAGE), 0);
+	}
+	assert_int_equal(memcopy_read_executable(self, PAGE, UINT64_MAX, PAGE, take, NULL),
+			 -EINVAL);
+	assert_int_equal(memcopy_read_executable(-1, PAGE, PAGE, PAGE, take, NULL), -EBADF);
+	(void)close(self);
+}
+
+/* A JIT compiler that takes turns: it writes for 30 us in each ms. */
+struct flipper {
+	uint8_t *memory;
+	atomic_bool stop;
+};
+
+static void *flip(void *userdata)
+{
+	const struct timespec writes = { .tv_nsec = 30000 }, runs = { .tv_nsec = 1000000 };
+	struct flipper *f = userdata;
+
+	while (!atomic_load(&f->stop)) {
+		(void)mprotect(f->memory, PAGE, PROT_READ | PROT_WRITE);
+		(void)nanosleep(&writes, NULL);
+		(void)mprotect(f->memory, PAGE, PROT_READ | PROT_EXEC);
+		(void)nanosleep(&runs, NULL);
+	}
+	return NULL;
+}
+
+/* It is found by one of the looks, most likely: of 100 times, 98 have to succeed. */
+static void code_that_is_being_written(void **state)
+{
+	const int self = open("/proc/self", O_PATH | O_CLOEXEC);
+	struct flipper flipper = { .memory = map_pages("x") };
+	pthread_t thread;
+	unsigned n = 0;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, flip, &flipper), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		struct taken taken = { .memory = flipper.memory };
+
+		n += memcopy_read_executable(self, (uintptr_t)flipper.memory, PAGE, PAGE, take,
+					     &taken) == (int64_t)PAGE;
+	}
+	atomic_store(&flipper.stop, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	print_message("  %u of 100\n", n);
+	assert_true(n >= 98);
+	assert_int_equal(munmap(flipper.memory, PAGE), 0);
+	(void)close(self);
+}
+
 static int fd_of_failing;
 
 static int copy(void *userdata)
@@ -171,6 +295,8 @@ int main(void)
 		cmocka_unit_test(pages_with_code),
 		cmocka_unit_test(large_pieces),
 		cmocka_unit_test(not_taken),
+		cmocka_unit_test(only_executable_pages),
+		cmocka_unit_test(code_that_is_being_written),
 		cmocka_unit_test(calls_that_fail),
 	};
 

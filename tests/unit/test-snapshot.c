@@ -215,6 +215,7 @@ static int set_up(void **state)
 	f->request = (struct snapshot_request){
 		.id = "ID-1",
 		.source = &f->fake.source,
+		.runtime_dir = f->dir,
 		.store_fd = f->store_fd,
 		.store = f->store,
 		.caller = &caller,
@@ -621,8 +622,11 @@ static pid_t fork_with_vdso(bool changed)
 		if (changed && mmap((void *)at, 8192, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 			_exit(1);
-		if (changed)
+		if (changed) {
 			memset((void *)at, 0xc3, 8192);
+			if (mprotect((void *)at, 8192, PROT_READ | PROT_EXEC) < 0)
+				_exit(1);
+		}
 		(void)!write(ready[1], "!", 1);
 		for (;;)
 			(void)pause();
