@@ -535,7 +535,7 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 	r = keeperlink_new(options->runtime_dir, m->config.keep_rings, &m->keeper);
 	if (r < 0)
 		return log_error_errno(r, "%s/keeper: cannot be used: %m", options->runtime_dir);
-	r = source_new(&m->config, m->keeper, &m->source);
+	r = source_new(&m->config, m->keeper, m->runtime_dir, &m->source);
 	if (r == 0)
 		r = check_kernel_code(m->source);
 	if (r < 0)

@@ -27,12 +27,13 @@ static int new_emu(const struct config *config, struct keeperlink *link, struct 
 	return 0;
 }
 
-int source_new(const struct config *config, struct keeperlink *link, struct source **ret_source)
+int source_new(const struct config *config, struct keeperlink *link, const char *runtime_dir,
+	       struct source **ret_source)
 {
 	if (config->source == CONFIG_SOURCE_EMU)
 		return new_emu(config, link, ret_source);
 	if (source_pt_exists())
-		return source_pt_new(config, link, ret_source);
+		return source_pt_new(config, link, runtime_dir, ret_source);
 	if (config->source == CONFIG_SOURCE_PT) {
 		log_error(
 		    "Source=pt: there is no Intel PT on this machine (%s does not exist): use "

@@ -97,6 +97,7 @@ _Noreturn static void run_worker(int fd)
 	struct collector_request request;
 	struct collector_answer answer;
 	int fds[COLLECTOR_FDS_MAX], found, r;
+	struct work work = {};
 	size_t size;
 
 	for (;;) {
@@ -107,7 +108,7 @@ _Noreturn static void run_worker(int fd)
 			r = collector_read_request(bytes, size, &request);
 		if (r < 0)
 			_exit(r == -EPIPE ? EXIT_SUCCESS : EXIT_FAILURE);
-		work_do(&request, fds, &answer, &found);
+		work_do(&work, &request, fds, &answer, &found);
 		size = collector_write_answer(&answer, bytes);
 		if (collector_send(fd, bytes, size, &found, 1) < 0)
 			_exit(EXIT_FAILURE);

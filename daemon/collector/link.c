@@ -31,10 +31,11 @@ struct collectorlink {
 	struct helper helper;
 	int fd; /* -1: not connected */
 	uint64_t last_id;
-	uint64_t again;       /* CLOCK_MONOTONIC, in ns: there is no other attempt before */
-	uint64_t again_ns;    /* between two attempts now */
-	uint64_t start_again; /* when another collector may be started */
-	bool said;            /* that there is no collector */
+	uint64_t begun, until; /* the last request, and when it is given up; 0: it is settled */
+	uint64_t again;        /* CLOCK_MONOTONIC, in ns: there is no other attempt before */
+	uint64_t again_ns;     /* between two attempts now */
+	uint64_t start_again;  /* when another collector may be started */
+	bool said;             /* that there is no collector */
 
 	bool thrifty;      /* it counts how long the thread waits */
 	uint64_t spare_ns; /* that it may still wait */
@@ -154,11 +155,11 @@ static int await_answer(struct collectorlink *link, uint64_t until, const atomic
 
 		if (cancel_asked(cancel))
 			return -ECANCELED;
-		if (now >= until)
-			return -ETIMEDOUT;
-		left_ms = (until - now) / MS + 1;
+		left_ms = now < until ? (until - now) / MS + 1 : 0;
 		if (poll(&wanted, 1, (int)(left_ms < CANCEL_MS ? left_ms : CANCEL_MS)) > 0)
 			r = receive_answer(link, ret_answer, ret_fd);
+		else if (left_ms == 0)
+			return -ETIMEDOUT;
 	}
 	return r;
 }
@@ -180,17 +181,20 @@ static void count_wait(struct collectorlink *link, uint64_t waited_ns)
 		link->spare_ns -= waited_ns < link->spare_ns ? waited_ns : link->spare_ns;
 }
 
-int collectorlink_ask(struct collectorlink *link, struct collector_request *request, const int *fds,
-		      const atomic_bool *cancel, struct collector_answer *ret_answer, int *ret_fd)
+int collectorlink_begin(struct collectorlink *link, struct collector_request *request,
+			const int *fds)
 {
 	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
-	struct collector_answer answer;
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	int fd = -1, r;
+	int r;
 
 	if (strlen(request->path) >= COLLECTOR_PATH_MAX)
 		return -ENAMETOOLONG;
-	if (!may_wait(link, now))
+	/* Its answer would be taken for that of the next request. */
+	if (link->until > 0)
+		link->fd = fd_close(link->fd);
+	link->until = 0;
+	link->begun = clock_ns(CLOCK_MONOTONIC);
+	if (!may_wait(link, link->begun))
 		return -EBUSY;
 	r = connect_collector(link);
 	if (r < 0)
@@ -198,10 +202,20 @@ int collectorlink_ask(struct collectorlink *link, struct collector_request *requ
 	request->id = ++link->last_id;
 	r = collector_send(link->fd, bytes, collector_write_request(request, bytes), fds,
 			   fds ? COLLECTOR_FDS_MAX : 0);
-	if (r == 0)
-		r = await_answer(link, now + (request->timeout_ms + GRACE_MS) * MS, cancel, &answer,
-				 &fd);
-	count_wait(link, clock_ns(CLOCK_MONOTONIC) - now);
+	if (r < 0) {
+		leave_collector(link, r);
+		return -ENOTCONN;
+	}
+	link->until = link->begun + (request->timeout_ms + GRACE_MS) * MS;
+	return 0;
+}
+
+/* What became of a request. @r: of await_answer(). */
+static int settle(struct collectorlink *link, int r, const struct collector_answer *answer, int fd,
+		  struct collector_answer *ret_answer, int *ret_fd)
+{
+	link->until = 0;
+	count_wait(link, clock_ns(CLOCK_MONOTONIC) - link->begun);
 	if (r == -ECANCELED) {
 		link->fd = fd_close(link->fd);
 		return r;
@@ -212,11 +226,37 @@ int collectorlink_ask(struct collectorlink *link, struct collector_request *requ
 	}
 	link->said = false;
 	link->again_ns = AGAIN_NS;
-	if (answer.error < 0) {
+	if (answer->error < 0) {
 		(void)fd_close(fd);
-		return answer.error;
+		return answer->error;
 	}
-	*ret_answer = answer;
+	*ret_answer = *answer;
 	*ret_fd = fd;
 	return 0;
+}
+
+int collectorlink_finish(struct collectorlink *link, uint64_t wait_ns,
+			 struct collector_answer *ret_answer, int *ret_fd)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const bool is_last = link->until <= now || wait_ns >= link->until - now;
+	struct collector_answer answer;
+	int fd = -1, r;
+
+	r = await_answer(link, is_last ? link->until : now + wait_ns, NULL, &answer, &fd);
+	return r == -ETIMEDOUT && !is_last ? -EAGAIN
+					   : settle(link, r, &answer, fd, ret_answer, ret_fd);
+}
+
+int collectorlink_ask(struct collectorlink *link, struct collector_request *request, const int *fds,
+		      const atomic_bool *cancel, struct collector_answer *ret_answer, int *ret_fd)
+{
+	struct collector_answer answer;
+	int fd = -1, r;
+
+	r = collectorlink_begin(link, request, fds);
+	if (r < 0)
+		return r;
+	r = await_answer(link, link->until, cancel, &answer, &fd);
+	return settle(link, r, &answer, fd, ret_answer, ret_fd);
 }

@@ -52,6 +52,19 @@ _must_check_ int collectorlink_ask(struct collectorlink *link, struct collector_
 				   const int *fds, const atomic_bool *cancel,
 				   struct collector_answer *ret_answer, int *ret_fd);
 
+/*
+ * Ask without waiting. What was begun before and has not been finished is given up.
+ *
+ * Return: 0; -ENOTCONN or -EBUSY as collectorlink_ask().
+ */
+_must_check_ int collectorlink_begin(struct collectorlink *link, struct collector_request *request,
+				     const int *fds);
+
+/* Wait for the answer to what was begun, for @wait_ns at most. Return: -EAGAIN if it has not come
+ * yet; otherwise as collectorlink_ask(). */
+_must_check_ int collectorlink_finish(struct collectorlink *link, uint64_t wait_ns,
+				      struct collector_answer *ret_answer, int *ret_fd);
+
 /* Return: whether an error of collectorlink_ask() says nothing of what was asked for: another
  *         attempt may succeed. */
 static inline bool collectorlink_may_retry(int error)

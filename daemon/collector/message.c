@@ -20,8 +20,10 @@ struct wire_request {
 	uint32_t version, verb, flags, timeout_ms;
 	uint64_t id, birth;
 	uint64_t start, end, offset, dev, ino, size_max;
-	uint32_t pid, path_size; /* with the NUL; the path follows */
+	uint32_t pid, path_size; /* with the NUL; the path follows all */
 	struct wire_id build_id;
+	uint64_t zero; /* of the clock, as the next two; mult 0: there is none */
+	uint32_t mult, shift;
 };
 
 struct wire_answer {
@@ -77,6 +79,9 @@ size_t collector_write_request(const struct collector_request *request,
 		.pid = request->pid,
 		.path_size = (uint32_t)path_size,
 		.build_id = wire_from_id(&request->build_id),
+		.zero = request->clock.zero,
+		.mult = request->clock.valid ? request->clock.mult : 0,
+		.shift = request->clock.shift,
 	};
 
 	memcpy(ret_bytes, &wire, sizeof(wire));
@@ -95,8 +100,8 @@ int collector_read_request(const uint8_t *bytes, size_t size, struct collector_r
 	if (wire.version != COLLECTOR_VERSION || wire.verb == 0 || wire.verb >= _COLLECTOR_VERBS ||
 	    wire.flags >= _COLLECTOR_FLAGS || wire.timeout_ms == 0 ||
 	    wire.timeout_ms > COLLECTOR_TIMEOUT_MAX || wire.pid > INT32_MAX ||
-	    wire.path_size == 0 || wire.path_size > COLLECTOR_PATH_MAX ||
-	    size != sizeof(wire) + wire.path_size ||
+	    wire.shift > TSC_SHIFT_MAX || wire.path_size == 0 ||
+	    wire.path_size > COLLECTOR_PATH_MAX || size != sizeof(wire) + wire.path_size ||
 	    memchr(bytes + sizeof(wire), 0, wire.path_size) != bytes + size - 1)
 		return -EBADMSG;
 	request = (struct collector_request){
@@ -112,6 +117,10 @@ int collector_read_request(const uint8_t *bytes, size_t size, struct collector_r
 		.dev = wire.dev,
 		.ino = wire.ino,
 		.size_max = wire.size_max,
+		.clock = { .valid = wire.mult > 0,
+			   .shift = (uint16_t)wire.shift,
+			   .mult = wire.mult,
+			   .zero = wire.zero },
 		.path = (const char *)bytes + sizeof(wire),
 	};
 	if (id_from_wire(&wire.build_id, &request.build_id) < 0)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "record/tsc.h"
 #include "util/buildid.h"
 #include "util/sha256.h"
 
@@ -30,6 +31,9 @@ enum collector_verb {
 	/* Copy the executable memory of the process into the first descriptor, where each byte lies
 	 * at its distance from @start; the rest of the file stays as it is. */
 	COLLECTOR_MEMORY,
+	/* Write MMAP2 records of the process's executable mappings into the first descriptor, an
+	 * empty file. */
+	COLLECTOR_MAPPINGS,
 	_COLLECTOR_VERBS,
 };
 
@@ -62,9 +66,11 @@ struct collector_request {
 	uint64_t offset;
 	uint64_t dev, ino; /* 0: not known */
 
-	/* COLLECTOR_HASH, COLLECTOR_COPY: bytes that the file may have. COLLECTOR_MEMORY: that are
-	 * copied at most. */
+	/* COLLECTOR_HASH, COLLECTOR_COPY: bytes that the file may have. COLLECTOR_MEMORY,
+	 * COLLECTOR_MAPPINGS: bytes that are written at most. */
 	uint64_t size_max;
+
+	struct tsc_conv clock; /* COLLECTOR_MAPPINGS: of the records */
 
 	struct buildid build_id; /* that the file is said to have; size 0: not known */
 	const char *path;        /* borrowed; "" unless it is COLLECTOR_FIND */

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
+#include "daemon/collector/mappings.h"
 #include "daemon/collector/message.h"
 #include "daemon/proc/birth.h"
 #include "daemon/proc/claimant.h"
@@ -165,7 +167,56 @@ static int copy_memory(const struct collector_request *request, int fd,
 	return 0;
 }
 
-void work_do(const struct collector_request *request, const int fds[static 2],
+struct mappings_copy {
+	int fd;
+	uint64_t left; /* bytes that may still be written */
+	struct tsc_conv clock;
+};
+
+static uint64_t records_now(void *userdata)
+{
+	const struct mappings_copy *copy = userdata;
+
+	return tsc_to_ns(&copy->clock, __rdtsc());
+}
+
+static int put_mapping(void *userdata, const void *bytes, size_t size)
+{
+	struct mappings_copy *copy = userdata;
+
+	if (size > copy->left)
+		return -EFBIG;
+	errno = ENOSPC;
+	if (write(copy->fd, bytes, size) != (ssize_t)size)
+		return -errno;
+	copy->left -= size;
+	return 0;
+}
+
+/* Of a process with more mappings than may be written, the first ones are. */
+static int write_mappings(struct work *work, const struct collector_request *request, int fd)
+{
+	_cleanup_(claimant_deinit) struct claimant by = find_process(request);
+	struct mappings_copy copy = { .fd = fd,
+				      .left = request->size_max,
+				      .clock = request->clock };
+	int r;
+
+	if (by.pid_fd < 0)
+		return -ESRCH;
+	if (fd < 0 || !request->clock.valid)
+		return -EINVAL;
+	r = work->mappings ? 0 : mappings_new(&work->mappings);
+	if (r == 0)
+		r = mappings_write(work->mappings, &(struct mappings_options){ .pid_fd = by.pid_fd,
+									       .pid = request->pid,
+									       .now = records_now,
+									       .put = put_mapping,
+									       .userdata = &copy });
+	return r == -EFBIG ? 0 : r;
+}
+
+void work_do(struct work *work, const struct collector_request *request, const int fds[static 2],
 	     struct collector_answer *ret_answer, int *ret_fd)
 {
 	struct collector_answer answer = {};
@@ -184,6 +235,9 @@ void work_do(const struct collector_request *request, const int fds[static 2],
 		break;
 	case COLLECTOR_MEMORY:
 		r = copy_memory(request, fds[0], &answer);
+		break;
+	case COLLECTOR_MAPPINGS:
+		r = write_mappings(work, request, fds[0]);
 		break;
 	case _COLLECTOR_VERBS:
 		break;

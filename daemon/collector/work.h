@@ -12,15 +12,21 @@
 
 struct collector_answer;
 struct collector_request;
+struct mappings;
+
+/* What is remembered from one request to the next. */
+struct work {
+	struct mappings *mappings; /* NULL: nothing yet */
+};
 
 /*
  * Do what is requested.
  *
  * @fds: two descriptors, borrowed, or -1. COLLECTOR_HASH and COLLECTOR_COPY read the file for which
  *       the first stands; COLLECTOR_COPY writes to the second, an empty file; COLLECTOR_MEMORY
- *       writes to the first
+ *       and COLLECTOR_MAPPINGS write to the first
  * @ret_fd: for COLLECTOR_FIND with COLLECTOR_OPEN, a descriptor that stands for the file (O_PATH),
  *          which is the caller's; otherwise -1
  */
-void work_do(const struct collector_request *request, const int fds[static 2],
+void work_do(struct work *work, const struct collector_request *request, const int fds[static 2],
 	     struct collector_answer *ret_answer, int *ret_fd);

@@ -6,14 +6,15 @@
  *
  * Writes records for all tasks that live, as /proc shows them: those that the kernel would have
  * written if somebody had listened when the tasks began. These are COMM for each thread and MMAP2
- * for each executable mapping, with the build-id of its file.
+ * for each executable mapping, with the build-id of its file. Only somebody else may look at
+ * mappings, who is asked for the records of one process after the other.
  *
  * The caller must already listen to the kernel's records when a scan begins. The time of each
  * record is read before /proc is, so what the kernel writes later is newer. Processes that are
  * forked meanwhile are found, too, even if their parent has not been scanned yet.
  *
  * A machine may have very many tasks. Therefore a scan goes on for a limited time at each call. It
- * runs in the event loop; files are read in another thread (daemon/pt/idreader.h).
+ * runs in the event loop; files are read in another thread (daemon/collector/idreader.h).
  */
 
 #include <stddef.h>
@@ -27,16 +28,28 @@ struct procscan;
 /* Return: the time now on the records' clock, in ns. */
 typedef uint64_t (*procscan_now_fn)(void *userdata);
 
+/*
+ * Get the MMAP2 records of process @pid, stamped not before this is first called for it. It waits
+ * for @wait_ns at most.
+ *
+ * Return: 0 and the bytes, which the caller frees; -EAGAIN: it is to be called again for the same
+ *         process; -ENOTCONN if nobody can be asked now, or -ENOMEM, which end the scan; or another
+ *         negative errno if the process's mappings are not to be had.
+ */
+typedef int (*procscan_maps_fn)(void *userdata, uint32_t pid, uint64_t wait_ns, uint8_t **ret_bytes,
+				size_t *ret_size);
+
 struct procscan_options {
 	int proc_fd; /* the folder /proc; borrowed */
 	procscan_now_fn now;
+	procscan_maps_fn maps;
 	record_put_fn put; /* is given each record */
-	void *userdata;    /* of now() and put(), borrowed */
+	void *userdata;    /* of the functions, borrowed */
 };
 
 struct procscan_stats {
 	size_t n_processes, n_threads, n_maps;
-	size_t n_unreadable; /* processes whose maps we may not read */
+	size_t n_unreadable; /* processes whose mappings are not to be had */
 	size_t n_refused;    /* records that @put did not take */
 };
 
@@ -54,7 +67,7 @@ DEFINE_CLEANUP(struct procscan *, procscan_free);
  * Go on for about @budget_ns.
  *
  * Return: 0 once all tasks have been scanned; PROCSCAN_MORE; or negative errno: the list of
- *         processes cannot be read.
+ *         processes cannot be read, or maps() ended the scan.
  */
 _must_check_ int procscan_step(struct procscan *scan, uint64_t budget_ns);
 

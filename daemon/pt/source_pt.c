@@ -15,6 +15,7 @@
 #include "daemon/keeper/message.h"
 #include "daemon/proc/cpulist.h"
 #include "daemon/pt/cpus.h"
+#include "daemon/pt/foreignmaps.h"
 #include "daemon/pt/pmu.h"
 #include "daemon/pt/procscan.h"
 #include "daemon/pt/rights.h"
@@ -32,7 +33,8 @@ struct source_pt {
 
 	int proc_fd;
 	struct procscan *scan; /* that is going on */
-	record_put_fn put;     /* of the present step, borrowed */
+	struct foreignmaps *maps;
+	record_put_fn put; /* of the present step, borrowed */
 	void *put_userdata;
 };
 
@@ -266,6 +268,14 @@ static int scan_put(void *userdata, const void *bytes, size_t size)
 	return p->put(p->put_userdata, bytes, size);
 }
 
+static int scan_maps(void *userdata, uint32_t pid, uint64_t wait_ns, uint8_t **ret_bytes,
+		     size_t *ret_size)
+{
+	const struct source_pt *p = userdata;
+
+	return foreignmaps_get(p->maps, &p->source.facts.tsc, pid, wait_ns, ret_bytes, ret_size);
+}
+
 /* Records were lost before ptd was started, and may be lost at any time, so they do not suffice. */
 static int tasks(struct source *source, const struct tasks *known, uint64_t budget_ns,
 		 record_put_fn put, void *userdata)
@@ -274,6 +284,7 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 	const struct procscan_options options = {
 		.proc_fd = p->proc_fd,
 		.now = records_now,
+		.maps = scan_maps,
 		.put = scan_put,
 		.userdata = p,
 	};
@@ -283,6 +294,8 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 		return SOURCE_MORE;
 	p->put = put;
 	p->put_userdata = userdata;
+	if (!p->scan)
+		foreignmaps_begin(p->maps);
 	return procscan_go_on(&p->scan, &options, budget_ns);
 }
 
@@ -298,6 +311,7 @@ static struct source *pt_free(struct source *source)
 	(void)ptclock_log_free(p->source.clock);
 	p->source.kept = kept_free(p->source.kept);
 	(void)procscan_free(p->scan);
+	(void)foreignmaps_free(p->maps);
 	p->proc_fd = fd_close(p->proc_fd);
 	(void)pthread_mutex_destroy(&p->rings);
 	free(p);
@@ -502,7 +516,8 @@ static int start_recording(struct source_pt *p, const struct config *config,
 	return 0;
 }
 
-int source_pt_new(const struct config *config, struct keeperlink *link, struct source **ret_source)
+int source_pt_new(const struct config *config, struct keeperlink *link, const char *runtime_dir,
+		  struct source **ret_source)
 {
 	struct source_pt *p = calloc(1, sizeof(*p));
 	int r;
@@ -512,7 +527,11 @@ int source_pt_new(const struct config *config, struct keeperlink *link, struct s
 	p->source.ops = &pt_ops;
 	p->proc_fd = -1;
 	(void)pthread_mutex_init(&p->rings, NULL);
-	r = start_recording(p, config, link);
+	r = foreignmaps_new(runtime_dir, &p->maps);
+	if (r < 0)
+		(void)log_error_errno(r, "cannot start recording hardware: %m");
+	else
+		r = start_recording(p, config, link);
 	if (r < 0) {
 		(void)pt_free(&p->source);
 		return r;

@@ -28,7 +28,9 @@ bool source_pt_exists(void);
  * Open all CPUs; or go on with the rings that @link, which may be NULL, has from an earlier
  * process, if they are what the settings ask for. The keeper gets the rings.
  *
+ * @runtime_dir: where the collector's socket is
+ *
  * Return: 0 if at least one CPU is recorded or busy; or negative errno, and the log says why.
  */
 _must_check_ int source_pt_new(const struct config *config, struct keeperlink *link,
-			       struct source **ret_source);
+			       const char *runtime_dir, struct source **ret_source);

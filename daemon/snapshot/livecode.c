@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/collector/hungusers.h"
 #include "daemon/collector/link.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
-#include "daemon/proc/claimant.h"
 #include "daemon/proc/memcopy.h"
 #include "daemon/proc/vdso.h"
 #include "daemon/share/share.h"
@@ -167,8 +167,8 @@ struct budget {
 struct reading {
 	struct livecode *code;
 	struct collectorlink *link;
-	int copy_fd;     /* where it copies memory to */
-	struct map hung; /* users of processes whose memory took too long to read */
+	int copy_fd; /* where it copies memory to */
+	struct hungusers hung;
 	struct budget left;
 };
 
@@ -176,7 +176,7 @@ static void reading_deinit(struct reading *reading)
 {
 	(void)collectorlink_free(reading->link);
 	reading->copy_fd = fd_close(reading->copy_fd);
-	map_deinit(&reading->hung);
+	hungusers_deinit(&reading->hung);
 }
 
 static int reading_init(struct reading *reading, struct livecode *code)
@@ -217,28 +217,6 @@ static int put_memory(void *userdata, uint64_t at, const void *bytes, size_t siz
 	return add_sum(code, PTD_SNAPSHOT_MEM, name);
 }
 
-/* The owner of /proc/PID is not always the user of the process. */
-static void note_hung(struct memory *m)
-{
-	_cleanup_(claimant_deinit) struct claimant by = claimant_find(NULL, m->pid);
-	uid_t user;
-
-	if (by.pid_fd >= 0 && claimant_real_user(&by, &user))
-		(void)!map_put(&m->reading->hung, user, 1);
-}
-
-/* A user can have pages that never come. He may delay the snapshot once. */
-static bool has_hung(const struct reading *reading, uint32_t pid)
-{
-	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
-	uid_t user;
-
-	if (reading->hung.n_used == 0)
-		return false;
-	by = claimant_find(NULL, pid);
-	return by.pid_fd >= 0 && claimant_real_user(&by, &user) && map_get(&reading->hung, user);
-}
-
 /* Have the collector copy what is executable of the @size bytes at @start, at most @n_max. Return:
  * bytes that it copied, 0 if the memory cannot be read; or negative errno. */
 static int64_t copy_memory(struct memory *m, uint64_t start, uint64_t size, uint64_t n_max)
@@ -266,7 +244,7 @@ static int64_t copy_memory(struct memory *m, uint64_t start, uint64_t size, uint
 	if (r == -ECANCELED)
 		return r;
 	if (r == -ETIMEDOUT)
-		note_hung(m);
+		hungusers_note(&m->reading->hung, m->pid);
 	m->error = r;
 	return r < 0 ? 0 : (int64_t)answer.size;
 }
@@ -366,7 +344,7 @@ static int add_process_memory(struct reading *reading, const struct tasks_range 
 	for (size_t i = 0; i < n; i++)
 		only_vdso = only_vdso && ranges[i].vdso;
 
-	memory.error = has_hung(reading, memory.pid) ? -ETIMEDOUT : 0;
+	memory.error = hungusers_has(&reading->hung, memory.pid) ? -ETIMEDOUT : 0;
 	for (size_t i = 0; memory.error == 0 && i < n; i++) {
 		const int64_t size = cancel_asked(reading->code->request->cancel)
 					 ? -ECANCELED

@@ -5,9 +5,9 @@
  * Live code
  *
  * Adds to a snapshot the code of processes that is in no file. If the source gives the code that
- * ran, that is taken from the code store; otherwise the anonymous executable memory of the
- * processes is read as it is now, by the collector (daemon/collector/link.h). Also adds the files in which JIT compilers describe such code.
- * The manifest says what was kept, and why something was not.
+ * ran, that is taken from the code store; otherwise the collector (daemon/collector/link.h) reads
+ * the anonymous executable memory of the processes as it is now. Also adds the files in which JIT
+ * compilers describe such code. The manifest says what was kept, and why something was not.
  */
 
 #include <stdint.h>

@@ -257,6 +257,7 @@ struct source {
 };
 
 /* Make the source that Source= asks for; if the keeper has its rings, with what they hold. @link
- * may be NULL, and stays the caller's. Return: 0, or negative errno: why has been logged. */
+ * may be NULL, and stays the caller's; the collector's socket is in @runtime_dir. Return: 0, or
+ * negative errno: why has been logged. */
 _must_check_ int source_new(const struct config *config, struct keeperlink *link,
-			    struct source **ret_source);
+			    const char *runtime_dir, struct source **ret_source);

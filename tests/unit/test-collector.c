@@ -19,12 +19,14 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 #include "base/clock.h"
 #include "daemon/collector/collector.h"
 #include "daemon/collector/link.h"
 #include "daemon/collector/message.h"
 #include "daemon/proc/birth.h"
+#include "record/record.h"
 #include "tests/lib/tempdir.h"
 #include "util/cancel.h"
 
@@ -46,6 +48,7 @@ static const struct collector_request find_self = {
 	.dev = 5,
 	.ino = 6,
 	.size_max = 1 << 20,
+	.clock = { .valid = true, .shift = 31, .mult = 5, .zero = UINT64_MAX - 3 },
 	.build_id = { { 1, 2, 3 }, 3 },
 	.path = "/bin/ls",
 };
@@ -77,6 +80,8 @@ static void requests_are_read_as_written(void **state)
 	assert_string_equal(read.path, "/bin/ls");
 	assert_true(buildid_equal(&read.build_id, &find_self.build_id));
 	assert_int_equal(read.birth, 99);
+	assert_true(read.clock.valid && read.clock.mult == 5 && read.clock.shift == 31);
+	assert_true(read.clock.zero == UINT64_MAX - 3);
 	assert_int_equal(collector_write_request(&read, again), size);
 	assert_memory_equal(bytes, again, size);
 
@@ -115,7 +120,8 @@ static void requests_that_nobody_means(void **state)
 		{ "a longer path", 84, 9 },
 		{ "a path without an end", 84, UINT32_MAX },
 		{ "a long build-id", 88, BUILDID_MAX + 1 },
-		{ "a NUL in the path", 112, 0 },
+		{ "a clock that is none", 124, TSC_SHIFT_MAX + 1 },
+		{ "a NUL in the path", 128, 0 },
 	};
 	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
 	struct collector_request read = { .id = 42 };
@@ -411,6 +417,67 @@ static void executable_memory(void **state)
 	(void)close(fds[0]);
 }
 
+/* The records of the mappings of a process that is asked for, stamped by the clock that is passed.
+ */
+static void mappings_of_a_process(void **state)
+{
+	struct fixture *f = *state;
+	const int fds[COLLECTOR_FDS_MAX] = { memfd_create("mappings", MFD_CLOEXEC), -1 };
+	struct collector_request request = { .verb = COLLECTOR_MAPPINGS,
+					     .timeout_ms = 5000,
+					     .size_max = 1 << 20,
+					     .clock = { .valid = true, .shift = 1, .mult = 2 },
+					     .path = "" };
+	const uint64_t before = __rdtsc() & ~UINT64_C(1);
+	struct collector_answer answer;
+	uint8_t bytes[1 << 16];
+	struct record_mmap2 mmap;
+	struct record record;
+	struct cursor c;
+	unsigned n = 0;
+	bool self = false;
+	ssize_t size;
+	int none, r;
+	pid_t pid;
+
+	pid = make_process(geteuid() == 0 ? NOBODY : geteuid());
+	request.pid = (uint32_t)pid;
+	/* Another request goes out first, and its answer is of no use any more. */
+	assert_int_equal(collectorlink_begin(f->link, &request, fds), 0);
+	assert_int_equal(ask(f, &request, NULL, &answer, &none), -EINVAL);
+	assert_int_equal(ftruncate(fds[0], 0), 0);
+	assert_int_equal(lseek(fds[0], 0, SEEK_SET), 0);
+
+	assert_int_equal(collectorlink_begin(f->link, &request, fds), 0);
+	while ((r = collectorlink_finish(f->link, 0, &answer, &none)) == -EAGAIN)
+		;
+	assert_int_equal(r, 0);
+	size = pread(fds[0], bytes, sizeof(bytes), 0);
+	assert_true(size > 0 && size < (ssize_t)sizeof(bytes));
+	c = cursor_from(bytes, (size_t)size);
+	while (record_next(&c, &record) == 0) {
+		assert_int_equal(record_get_mmap2(&record, &mmap), 0);
+		assert_int_equal(mmap.pid, pid);
+		assert_true(mmap.prot & PROT_EXEC);
+		assert_true(record.trailer.time >= before && record.trailer.time <= __rdtsc());
+		self = self || (strstr(mmap.name, "/test-collector") && mmap.build_id.size > 0);
+		n++;
+	}
+	assert_true(n > 2 && self);
+
+	/* Those that fit. */
+	assert_int_equal(ftruncate(fds[0], 0), 0);
+	assert_int_equal(lseek(fds[0], 0, SEEK_SET), 0);
+	request.size_max = 200;
+	assert_int_equal(ask(f, &request, fds, &answer, &none), 0);
+	assert_in_range(lseek(fds[0], 0, SEEK_END), 1, 200);
+	request.clock.valid = false;
+	assert_int_equal(ask(f, &request, fds, &answer, &none), -EINVAL);
+	end_process(pid);
+	assert_int_equal(ask(f, &request, fds, &answer, &none), -ESRCH);
+	(void)close(fds[0]);
+}
+
 /* A worker that hangs costs its user one request, and others nothing. */
 static void a_user_whose_files_hang(void **state)
 {
@@ -525,6 +592,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_is_found_and_copied, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_birth, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(executable_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(mappings_of_a_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_user_whose_files_hang, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_collector_that_hangs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_collector_that_ends, set_up, tear_down),

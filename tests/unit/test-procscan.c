@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "daemon/collector/mappings.h"
 #include "daemon/pt/procscan.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
@@ -36,6 +37,10 @@ struct told {
 	void (*at_time)(struct told *told);
 	const struct tree *tree;
 	uint32_t only; /* tell of this process only; 0: of all */
+
+	int proc_fd;
+	bool was_asked; /* for the mappings of the present process */
+	struct mappings *mappings;
 };
 
 static int put(void *userdata, const void *bytes, size_t size)
@@ -80,6 +85,61 @@ static uint64_t count(void *userdata)
 	return ++t->time;
 }
 
+/* What the collector does for ptd. */
+struct written {
+	struct told *told;
+	uint8_t *bytes;
+	size_t size;
+};
+
+static uint64_t count_for_maps(void *userdata)
+{
+	return count(((struct written *)userdata)->told);
+}
+
+static int write_map(void *userdata, const void *bytes, size_t size)
+{
+	struct written *w = userdata;
+
+	w->bytes = realloc(w->bytes, w->size + size);
+	assert_non_null(w->bytes);
+	memcpy(w->bytes + w->size, bytes, size);
+	w->size += size;
+	return 0;
+}
+
+/* It has to be asked twice. */
+static int maps_of(void *userdata, uint32_t pid, uint64_t wait_ns, uint8_t **ret_bytes,
+		   size_t *ret_size)
+{
+	struct told *told = userdata;
+	struct written written = { .told = told };
+	char name[16];
+	int r, pid_fd;
+
+	(void)wait_ns;
+	told->was_asked = !told->was_asked;
+	if (told->was_asked)
+		return -EAGAIN;
+	(void)snprintf(name, sizeof(name), "%u", pid);
+	pid_fd = openat(told->proc_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (pid_fd < 0)
+		return -errno;
+	if (!told->mappings)
+		assert_int_equal(mappings_new(&told->mappings), 0);
+	r = mappings_write(told->mappings, &(struct mappings_options){ .pid_fd = pid_fd,
+								       .pid = pid,
+								       .now = count_for_maps,
+								       .put = write_map,
+								       .userdata = &written });
+	(void)close(pid_fd);
+	if (r < 0)
+		free(written.bytes);
+	*ret_bytes = r < 0 ? NULL : written.bytes;
+	*ret_size = r < 0 ? 0 : written.size;
+	return r;
+}
+
 static struct procscan_stats scan(struct told *told, const char *dir, uint64_t budget_ns)
 {
 	const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -88,16 +148,19 @@ static struct procscan_stats scan(struct told *told, const char *dir, uint64_t b
 	int r;
 
 	assert_true(fd >= 0);
-	assert_int_equal(procscan_new(
-			     &(struct procscan_options){
-				 .proc_fd = fd, .now = count, .put = put, .userdata = told },
-			     &scan),
-			 0);
+	told->proc_fd = fd;
+	assert_int_equal(
+	    procscan_new(
+		&(struct procscan_options){
+		    .proc_fd = fd, .now = count, .maps = maps_of, .put = put, .userdata = told },
+		&scan),
+	    0);
 	while ((r = procscan_step(scan, budget_ns)) == PROCSCAN_MORE)
 		;
 	assert_int_equal(r, 0);
 	stats = procscan_stats(scan);
 	(void)procscan_free(scan);
+	told->mappings = mappings_free(told->mappings);
 	(void)close(fd);
 	return stats;
 }
@@ -432,13 +495,12 @@ static void forks(struct told *told)
 {
 	char name[64];
 
-	/* For each, the time is asked for its name and for its mappings. */
-	if (told->time % 2 != 0 || told->time >= 6)
+	if (told->n % 2 == 0 || told->n >= 6)
 		return;
-	(void)snprintf(name, sizeof(name), "%lu/task/%lu/comm", 101 + told->time / 2,
-		       101 + told->time / 2);
+	(void)snprintf(name, sizeof(name), "%zu/task/%zu/comm", 101 + told->n / 2,
+		       101 + told->n / 2);
 	tempdir_put_text(told->tree->dir, name, "child\n");
-	(void)snprintf(name, sizeof(name), "%lu/maps", 101 + told->time / 2);
+	(void)snprintf(name, sizeof(name), "%zu/maps", 101 + told->n / 2);
 	tempdir_put_text(told->tree->dir, name, "1000-2000 r-xp 0 8:2 77 /a\n");
 }
 
@@ -502,7 +564,9 @@ static void *sleeper(void *userdata)
 static void ourselves(void **state)
 {
 	struct told told = { .only = (uint32_t)getpid() };
-	struct procscan_options options = { .now = count, .put = put, .userdata = &told };
+	struct procscan_options options = {
+		.now = count, .maps = maps_of, .put = put, .userdata = &told
+	};
 	struct procscan *going = NULL;
 	struct tree *t = *state;
 	char hex[BUILDID_HEX_MAX], line[64];
@@ -520,12 +584,13 @@ static void ourselves(void **state)
 	assert_true(told.n > 4);
 	told_deinit(&told);
 	/* The same as a source does it. */
-	options.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	options.proc_fd = told.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	do
 		r = procscan_go_on(&going, &options, 100000);
 	while (r == PROCSCAN_MORE);
 	assert_int_equal(r, 0);
 	assert_null(going);
+	told.mappings = mappings_free(told.mappings);
 	(void)close(options.proc_fd);
 	(void)pthread_barrier_wait(&barrier);
 	(void)pthread_join(thread, NULL);

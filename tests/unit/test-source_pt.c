@@ -31,6 +31,7 @@
 #include "daemon/pt/suspend.h"
 #include "daemon/source/ptclock.h"
 #include "tests/lib/logged.h"
+#include "tests/lib/tempdir.h"
 
 #define N_CPUS 3u
 
@@ -275,6 +276,7 @@ bool suspend_happened(struct suspend *suspend)
 /* --- tests ----------------------------------------------------------------------------------- */
 
 struct fixture {
+	char dir[TEMPDIR_SIZE];
 	struct config config;
 	struct source *source;
 	const char *said; /* when it was made */
@@ -285,7 +287,7 @@ static void make(struct fixture *f)
 {
 	logged_begin();
 	f->source = NULL;
-	f->r = source_pt_new(&f->config, NULL, &f->source);
+	f->r = source_pt_new(&f->config, NULL, f->dir, &f->source);
 	f->said = logged_end();
 }
 
@@ -294,6 +296,7 @@ static int set_up_none(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	assert_non_null(f);
+	tempdir_make("source_pt", f->dir);
 	machine = (__typeof__(machine)){ .online = "012" };
 	page = (struct perf_event_mmap_page){ .cap_user_time = 1,
 					      .cap_user_time_zero = 1,
@@ -325,6 +328,7 @@ static int tear_down(void **state)
 
 	if (f->source)
 		assert_null(f->source->ops->free(f->source));
+	tempdir_remove(f->dir);
 	free(f);
 	return 0;
 }

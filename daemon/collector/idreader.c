@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/pt/idreader.h"
+#include "daemon/collector/idreader.h"
 
 #include <errno.h>
 #include <pthread.h>
