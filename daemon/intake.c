@@ -485,7 +485,7 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 	r = sideband_new(options->sideband_max, tasks_is_alive, source, &intake->sideband);
 	objectstore_set_claims(options->store, &source->claims);
 	if (r == 0)
-		r = jitfiles_new(&source->claims, &intake->jitfiles);
+		r = jitfiles_new(&source->claims, options->runtime_dir, &intake->jitfiles);
 	if (r == 0 && source->facts.gives_code)
 		r = codestore_new(options->code_max, &intake->code);
 	if (r == 0)

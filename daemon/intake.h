@@ -27,8 +27,9 @@ struct intake_options {
 	sd_event *event; /* borrowed, as are the next two */
 	struct source *source;
 	struct objectstore *store;
-	uint64_t sideband_max; /* bytes */
-	uint64_t code_max;     /* bytes of code that was handed over */
+	const char *runtime_dir; /* where the collector's socket is; borrowed for the call */
+	uint64_t sideband_max;   /* bytes */
+	uint64_t code_max;       /* bytes of code that was handed over */
 
 	/* Called from time to time while there may be records. */
 	void (*drained)(void *userdata);

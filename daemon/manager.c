@@ -482,6 +482,7 @@ static int make_intake(struct manager *m)
 	return intake_new(&(struct intake_options){ .event = m->event,
 						    .source = m->source,
 						    .store = m->store,
+						    .runtime_dir = m->runtime_dir,
 						    .sideband_max = m->config.sideband_max,
 						    .code_max = m->config.mem_max,
 						    .drained = on_drained,

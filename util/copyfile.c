@@ -5,15 +5,19 @@
 #include <errno.h>
 #include <linux/fs.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "util/dataspan.h"
 #include "util/effort.h"
 
 /* So many bytes are copied between two checks of the effort. */
 #define STEP ((size_t)16 << 20)
+
+#define ZERO_BLOCK ((size_t)64 << 10) /* bytes that are looked at for zeros */
 
 static size_t step_size(off_t at, off_t end)
 {
@@ -106,4 +110,34 @@ int copyfile_fd(int from, int to, const struct effort *effort)
 	if ((uint64_t)at > max)
 		return -EFBIG;
 	return n < 0 ? -errno : 0;
+}
+
+static bool is_zero(const uint8_t *bytes, size_t size)
+{
+	return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+int copyfile_first(int from, int to, uint64_t size)
+{
+	_cleanup_(freep) uint8_t *block = malloc(ZERO_BLOCK);
+	uint64_t at = 0;
+
+	if (!block)
+		return -ENOMEM;
+	while (at < size) {
+		const size_t want = size - at < ZERO_BLOCK ? (size_t)(size - at) : ZERO_BLOCK;
+		const ssize_t n = pread(from, block, want, (off_t)at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break; /* the file became shorter */
+		errno = ENOSPC;
+		if (!is_zero(block, (size_t)n) && pwrite(to, block, (size_t)n, (off_t)at) != n)
+			return -errno;
+		at += (uint64_t)n;
+	}
+	return ftruncate(to, (off_t)at) < 0 ? -errno : 0;
 }

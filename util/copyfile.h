@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include <stdint.h>
+
 #include "base/base.h"
 
 struct effort;
@@ -23,3 +25,11 @@ struct effort;
  *         effort_check() says; or another negative errno.
  */
 _must_check_ int copyfile_fd(int from, int to, const struct effort *effort);
+
+/*
+ * Copy the first @size bytes, or all if it has fewer, into the file open at @to. Blocks of zeros
+ * become holes. @from may be written to meanwhile.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int copyfile_first(int from, int to, uint64_t size);

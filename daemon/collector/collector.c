@@ -253,11 +253,26 @@ static uid_t user_of(uint32_t pid)
 	return claimant_real_user(&by, &user) ? user : NO_USER;
 }
 
+/* Such a request may take long: it does not get the worker that others wait for. */
+static bool reads_bytes(const struct collector_request *request)
+{
+	switch (request->verb) {
+	case COLLECTOR_FIND:
+		return request->flags & COLLECTOR_VERIFY;
+	case COLLECTOR_OPEN_PATH:
+	case COLLECTOR_STAT:
+	case COLLECTOR_MAPPED:
+		return false;
+	default:
+		return true;
+	}
+}
+
 static int pass_request(struct collector *c, uint64_t serial,
 			const struct collector_request *request, const uint8_t *bytes, size_t size,
 			const int fds[static COLLECTOR_FDS_MAX])
 {
-	const bool reads = request->verb != COLLECTOR_FIND || request->flags & COLLECTOR_VERIFY;
+	const bool reads = reads_bytes(request);
 	struct worker *w = NULL;
 	int r;
 

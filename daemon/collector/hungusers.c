@@ -23,12 +23,22 @@ void hungusers_note(struct hungusers *hung, uint32_t pid)
 	uid_t user;
 
 	if (find_user(pid, &user))
-		(void)!map_put(&hung->users, user, 1);
+		hungusers_note_user(hung, user);
 }
 
 bool hungusers_has(const struct hungusers *hung, uint32_t pid)
 {
 	uid_t user;
 
-	return hung->users.n_used > 0 && find_user(pid, &user) && map_get(&hung->users, user);
+	return hung->users.n_used > 0 && find_user(pid, &user) && hungusers_has_user(hung, user);
+}
+
+void hungusers_note_user(struct hungusers *hung, uid_t user)
+{
+	(void)!map_put(&hung->users, user, 1);
+}
+
+bool hungusers_has_user(const struct hungusers *hung, uid_t user)
+{
+	return map_get(&hung->users, user);
 }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "util/map.h"
@@ -26,3 +27,7 @@ void hungusers_note(struct hungusers *hung, uint32_t pid);
 
 /* Return: whether that was so for a process of the same user. */
 bool hungusers_has(const struct hungusers *hung, uint32_t pid);
+
+/* The same for a user. */
+void hungusers_note_user(struct hungusers *hung, uid_t user);
+bool hungusers_has_user(const struct hungusers *hung, uid_t user);

@@ -6,9 +6,9 @@
  *
  * Writes records for the executable mappings of a process as /proc shows them: those MMAP2 that the
  * kernel would have written if somebody had listened when they were made, with the build-ids of
- * their files. Build-ids are remembered, because many processes map the same files. They are read in
- * another thread (daemon/collector/idreader.h), since a file may never answer; it has no build-id
- * then.
+ * their files. Build-ids are remembered, because many processes map the same files. They are read
+ * in another thread (daemon/collector/idreader.h), since a file may never answer; it has no
+ * build-id then.
  */
 
 #include <stdint.h>

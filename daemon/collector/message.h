@@ -34,6 +34,9 @@ enum collector_verb {
 	/* Write MMAP2 records of the process's executable mappings into the first descriptor, an
 	 * empty file. */
 	COLLECTOR_MAPPINGS,
+	COLLECTOR_OPEN_PATH, /* open the regular file at the path, in the collector's namespace */
+	COLLECTOR_STAT,      /* find out how large the file is whose descriptor is passed */
+	COLLECTOR_MAPPED,    /* find out whether the process has the file mapped there */
 	_COLLECTOR_VERBS,
 };
 
@@ -46,7 +49,11 @@ enum collector_flag {
 	COLLECTOR_ELF = 1 << 2,
 	/* The answer is to have a descriptor. */
 	COLLECTOR_OPEN = 1 << 3,
-	_COLLECTOR_FLAGS = 1 << 4,
+	/* COLLECTOR_OPEN_PATH: a symbolic link is not followed. */
+	COLLECTOR_NOFOLLOW = 1 << 4,
+	/* COLLECTOR_COPY: of a larger file, its first bytes are copied. */
+	COLLECTOR_FIRST = 1 << 5,
+	_COLLECTOR_FLAGS = 1 << 6,
 };
 
 struct collector_request {
@@ -60,9 +67,10 @@ struct collector_request {
 	uint32_t pid;
 	uint64_t birth; /* when the process was started, as birth_of() says; 0: not known */
 
-	uint64_t start, end; /* COLLECTOR_FIND, COLLECTOR_MEMORY: of the mapping, or memory */
+	uint64_t start, end; /* of the mapping, or the memory */
 
-	/* COLLECTOR_FIND: what is said of the mapping's file. */
+	/* COLLECTOR_FIND: what is said of the mapping's file; the same for COLLECTOR_MAPPED, which
+	 * asks for all places if @end is 0. */
 	uint64_t offset;
 	uint64_t dev, ino; /* 0: not known */
 
@@ -73,7 +81,7 @@ struct collector_request {
 	struct tsc_conv clock; /* COLLECTOR_MAPPINGS: of the records */
 
 	struct buildid build_id; /* that the file is said to have; size 0: not known */
-	const char *path;        /* borrowed; "" unless it is COLLECTOR_FIND */
+	const char *path;        /* borrowed; "": none */
 };
 
 struct collector_answer {
@@ -82,7 +90,7 @@ struct collector_answer {
 
 	uint64_t size; /* of the file; COLLECTOR_MEMORY: bytes that were copied */
 
-	/* COLLECTOR_FIND and COLLECTOR_HASH: which file it is. */
+	/* COLLECTOR_FIND, COLLECTOR_HASH, COLLECTOR_OPEN_PATH, COLLECTOR_STAT: which file it is. */
 	uint32_t uid; /* its owner */
 	uint64_t dev, ino;
 	int64_t mtime_ns, ctime_ns;

@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -130,7 +131,60 @@ static int copy_file(const struct collector_request *request, const int fds[stat
 	int r;
 
 	r = fds[0] < 0 || fds[1] < 0 ? -EBADF : mappedfile_reopen(fds[0], &fd);
-	return r < 0 ? r : copyfile_fd(fd, fds[1], &effort);
+	if (r < 0)
+		return r;
+	return request->flags & COLLECTOR_FIRST ? copyfile_first(fd, fds[1], request->size_max)
+						: copyfile_fd(fd, fds[1], &effort);
+}
+
+/* Other users decide what lies there: it is only opened to be read if it is a regular file. */
+static int open_path(const struct collector_request *request, struct collector_answer *ret_answer,
+		     int *ret_fd)
+{
+	const int nofollow = request->flags & COLLECTOR_NOFOLLOW ? O_NOFOLLOW : 0;
+	_cleanup_(fd_closep) int fd = open(request->path, O_PATH | O_CLOEXEC | nofollow);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISLNK(st.st_mode) ? -ELOOP : S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	*ret_answer = describe_file(&st);
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+static int stat_file(int fd, struct collector_answer *ret_answer)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret_answer = describe_file(&st);
+	return 0;
+}
+
+/* Return: 0 if the process has the file mapped; -ENOENT if not; or another negative errno. */
+static int check_mapped(const struct collector_request *request)
+{
+	_cleanup_(claimant_deinit) struct claimant by = find_process(request);
+	const struct mappedfile file = { .start = request->start,
+					 .end = request->end,
+					 .offset = request->offset };
+	struct stat st;
+	int r;
+
+	if (by.pid_fd < 0)
+		return -ESRCH;
+	if (request->end == 0) {
+		r = mappedfile_is_mapped(by.pid_fd, request->dev, request->ino);
+		return r > 0 ? 0 : r < 0 ? r : -ENOENT;
+	}
+	r = mappedfile_stat_mapping(by.pid_fd, &file, &st);
+	if (r < 0)
+		return r;
+	return st.st_dev == request->dev && st.st_ino == request->ino ? 0 : -ENOENT;
 }
 
 struct memory_copy {
@@ -238,6 +292,15 @@ void work_do(struct work *work, const struct collector_request *request, const i
 		break;
 	case COLLECTOR_MAPPINGS:
 		r = write_mappings(work, request, fds[0]);
+		break;
+	case COLLECTOR_OPEN_PATH:
+		r = open_path(request, &answer, ret_fd);
+		break;
+	case COLLECTOR_STAT:
+		r = stat_file(fds[0], &answer);
+		break;
+	case COLLECTOR_MAPPED:
+		r = check_mapped(request);
 		break;
 	case _COLLECTOR_VERBS:
 		break;

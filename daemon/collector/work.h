@@ -22,11 +22,11 @@ struct work {
 /*
  * Do what is requested.
  *
- * @fds: two descriptors, borrowed, or -1. COLLECTOR_HASH and COLLECTOR_COPY read the file for which
- *       the first stands; COLLECTOR_COPY writes to the second, an empty file; COLLECTOR_MEMORY
- *       and COLLECTOR_MAPPINGS write to the first
- * @ret_fd: for COLLECTOR_FIND with COLLECTOR_OPEN, a descriptor that stands for the file (O_PATH),
- *          which is the caller's; otherwise -1
+ * @fds: two descriptors, borrowed, or -1. COLLECTOR_HASH, COLLECTOR_COPY and COLLECTOR_STAT look at
+ *       the file for which the first stands; COLLECTOR_COPY writes to the second, an empty file;
+ *       COLLECTOR_MEMORY and COLLECTOR_MAPPINGS write to the first
+ * @ret_fd: for COLLECTOR_OPEN_PATH, and COLLECTOR_FIND with COLLECTOR_OPEN, a descriptor that
+ *          stands for the file (O_PATH), which is the caller's; otherwise -1
  */
 void work_do(struct work *work, const struct collector_request *request, const int fds[static 2],
 	     struct collector_answer *ret_answer, int *ret_fd);

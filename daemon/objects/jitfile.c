@@ -12,17 +12,16 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "daemon/collector/link.h"
 #include "daemon/proc/claimant.h"
-#include "daemon/proc/mappedfile.h"
 #include "daemon/share/share.h"
 #include "daemon/tasks/tasks.h"
 #include "record/record.h"
-#include "util/cancel.h"
 #include "util/mapname.h"
-#include "util/regular.h"
 #include "util/vec.h"
 
-#define BLOCK_SIZE 65536u
+/* The event loop waits. */
+#define TIMEOUT_MS 200u
 
 struct process {
 	uint32_t pid;
@@ -38,45 +37,65 @@ struct jitfiles {
 	VEC(uint32_t) given_up; /* pids of processes whose jitdumps were forgotten, oldest first */
 	uint64_t moment;
 	struct claims claims;
+	struct collectorlink *link;
 	struct share share; /* of descriptors; up to date when what is taken was counted */
 };
 
-int jitfile_open(const struct jitfile_claim *claim, int *ret_fd, const char **reterr_reason)
+static int open_path(struct collectorlink *link, const struct jitfile_claim *claim,
+		     struct collector_answer *ret_answer, int *ret_fd)
 {
-	_cleanup_(fd_closep) int fd = regular_open(AT_FDCWD, claim->path, O_NOFOLLOW);
-	struct stat st;
+	struct collector_request request = {
+		.verb = COLLECTOR_OPEN_PATH,
+		.flags = COLLECTOR_NOFOLLOW,
+		.timeout_ms = TIMEOUT_MS,
+		.pid = claim->pid,
+		.path = claim->path,
+	};
 
-	if (fd == -ELOOP || fd == -EISDIR || fd == -EINVAL) {
-		*reterr_reason =
-		    fd == -ELOOP ? "it is a symbolic link" : "it is not a regular file";
+	return collectorlink_ask(link, &request, NULL, NULL, ret_answer, ret_fd);
+}
+
+int jitfile_open(struct collectorlink *link, const struct jitfile_claim *claim,
+		 struct jitfile_found *ret_found, const char **reterr_reason)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct collector_answer answer;
+	int r;
+
+	r = open_path(link, claim, &answer, &fd);
+	if (r == -ELOOP || r == -EISDIR || r == -EINVAL) {
+		*reterr_reason = r == -ELOOP ? "it is a symbolic link" : "it is not a regular file";
 		return -EPERM;
 	}
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	if (r < 0)
+		return r == -EPERM ? -EACCES : r;
 
-	*reterr_reason =
-	    st.st_uid != claim->uid ? "it does not belong to the process's user"
-	    : claim->must_match && (major(st.st_dev) != claim->maj ||
-				    minor(st.st_dev) != claim->min || st.st_ino != claim->ino)
-		? "it is not the file that the process mapped"
-		: NULL;
+	*reterr_reason = answer.uid != claim->uid ? "it does not belong to the process's user"
+			 : claim->must_match && (makedev(claim->maj, claim->min) != answer.dev ||
+						 answer.ino != claim->ino)
+			     ? "it is not the file that the process mapped"
+			     : NULL;
 	if (*reterr_reason)
 		return -EPERM;
-	*ret_fd = fd;
+	*ret_found = (struct jitfile_found){
+		.fd = fd, .dev = answer.dev, .ino = answer.ino, .size = answer.size
+	};
 	fd = -1;
 	return 0;
 }
 
-int jitfiles_new(const struct claims *claims, struct jitfiles **ret_files)
+int jitfiles_new(const struct claims *claims, const char *runtime_dir, struct jitfiles **ret_files)
 {
-	struct jitfiles *files = calloc(1, sizeof(*files));
+	_cleanup_(jitfiles_freep) struct jitfiles *files = calloc(1, sizeof(*files));
+	int r;
 
 	if (!files)
 		return -ENOMEM;
 	files->claims = *claims;
-	*ret_files = files;
+	r = collectorlink_new(runtime_dir, true, &files->link);
+	if (r < 0)
+		return r;
+	*ret_files = TAKE(files);
 	return 0;
 }
 
@@ -89,6 +108,7 @@ struct jitfiles *jitfiles_free(struct jitfiles *files)
 		(void)fd_close(files->processes.items[i].fd);
 	vec_deinit(&files->processes);
 	vec_deinit(&files->given_up);
+	(void)collectorlink_free(files->link);
 	free(files);
 	return NULL;
 }
@@ -204,39 +224,43 @@ static struct process *get_process(struct jitfiles *files, uint32_t pid, bool ha
 	return &files->processes.items[files->processes.n - 1];
 }
 
-/* Ask the kernel whether the process has the file @fd mapped there. Return: whether it has; or
- * negative errno, -EPERM or -EACCES if that may not be seen. */
-static int is_mapped(const struct record_mmap2 *mmap, int fd)
+/* Have the kernel asked whether the process has the file mapped there. Return: 0 if it has;
+ * -ENOENT; or another negative errno, -EPERM or -EACCES if that may not be seen. */
+static int check_mapped(const struct jitfiles *files, const struct record_mmap2 *mmap,
+			const struct jitfile_found *found)
 {
-	_cleanup_(claimant_deinit) struct claimant by = claimant_find(NULL, mmap->pid);
-	const struct mappedfile file = {
+	struct collector_request request = {
+		.verb = COLLECTOR_MAPPED,
+		.timeout_ms = TIMEOUT_MS,
+		.pid = mmap->pid <= INT32_MAX ? mmap->pid : 0,
 		.start = mmap->addr,
 		.end = mmap->addr + mmap->len,
 		.offset = mmap->pgoff,
+		.dev = found->dev,
+		.ino = found->ino,
+		.path = "",
 	};
-	struct stat mapped, st;
-	int r;
+	struct collector_answer answer;
+	int none = -1, r;
 
-	r = by.pid_fd < 0 ? -ESRCH : mappedfile_stat_mapping(by.pid_fd, &file, &mapped);
-	if (r < 0)
-		return r;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	return mapped.st_dev == st.st_dev && mapped.st_ino == st.st_ino;
+	r = request.end == 0 ? -ENOENT
+			     : collectorlink_ask(files->link, &request, NULL, NULL, &answer, &none);
+	(void)fd_close(none);
+	return r;
 }
 
 /* Return: why the file that @claim led to is refused, or NULL. */
 static const char *judge_dump(const struct jitfiles *files, const struct record_mmap2 *mmap,
-			      const struct jitfile_claim *claim, int fd)
+			      const struct jitfile_claim *claim, const struct jitfile_found *found)
 {
 	int r;
 
 	/* The kernel's record names the inode. */
 	if (claim->must_match && !files->claims.is_writer)
 		return NULL;
-	r = is_mapped(mmap, fd);
+	r = check_mapped(files, mmap, found);
 	/* Without the right to see that, ptd can only open files that its own user may read. */
-	if (r > 0 || (claim->must_match && (r == -EPERM || r == -EACCES)))
+	if (r == 0 || (claim->must_match && (r == -EPERM || r == -EACCES)))
 		return NULL;
 	return mmap->ino != 0 ? "it is not the file that the process mapped"
 			      : "it cannot be seen that the process mapped it";
@@ -245,28 +269,31 @@ static const char *judge_dump(const struct jitfiles *files, const struct record_
 static void open_dump(const struct jitfiles *files, struct process *p,
 		      const struct record_mmap2 *mmap)
 {
+	struct jitfile_found found = { .fd = -1 };
 	struct jitfile_claim claim = { .path = mmap->name,
+				       .pid = p->pid,
 				       .uid = p->uid,
 				       .must_match = mmap->ino != 0,
 				       .maj = mmap->maj,
 				       .min = mmap->min,
 				       .ino = mmap->ino };
-	int fd = -1, r;
+	int r;
 
-	r = jitfile_open(&claim, &fd, &p->reason);
+	r = jitfile_open(files->link, &claim, &found, &p->reason);
 	/* Some file systems show another inode in records. */
 	if (r == -EPERM && claim.must_match) {
 		claim.must_match = false;
-		r = jitfile_open(&claim, &fd, &p->reason);
+		r = jitfile_open(files->link, &claim, &found, &p->reason);
 	}
 	if (r == 0) {
-		p->reason = judge_dump(files, mmap, &claim, fd);
+		p->reason = judge_dump(files, mmap, &claim, &found);
 		if (p->reason)
-			fd = fd_close(fd);
+			found.fd = fd_close(found.fd);
 	} else if (r != -EPERM) {
-		p->reason = "it cannot be opened";
+		p->reason = collectorlink_may_retry(r) ? "the collector did not answer in time"
+						       : "it cannot be opened";
 	}
-	p->fd = fd;
+	p->fd = found.fd;
 }
 
 void jitfiles_get_share(const struct jitfiles *files, struct share *ret_share)
@@ -297,17 +324,55 @@ void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap)
 
 /* Open the list of names of a JIT compiler that writes no jitdump. Return: whether there is one, or
  * a reason why it was refused. */
-static bool open_map(const struct process *p, struct jitfile *file)
+static bool open_map(const struct jitfiles *files, const struct process *p, struct jitfile *file)
 {
+	struct jitfile_found found;
 	char path[64];
 	int r;
 
 	(void)snprintf(path, sizeof(path), "/tmp/perf-%" PRIu32 ".map", p->pid);
-	r = jitfile_open(&(struct jitfile_claim){ .path = path, .uid = p->uid }, &file->fd,
-			 &file->reason);
+	r = jitfile_open(files->link,
+			 &(struct jitfile_claim){ .path = path, .pid = p->pid, .uid = p->uid },
+			 &found, &file->reason);
 	if (r < 0 && r != -EPERM && r != -ENOENT)
 		file->reason = "it cannot be opened";
+	if (r == 0) {
+		file->fd = found.fd;
+		file->size = found.size;
+	}
 	return r != -ENOENT;
+}
+
+/* It grows. */
+static int find_size(const struct jitfiles *files, struct jitfile *file)
+{
+	const int fds[COLLECTOR_FDS_MAX] = { file->fd, -1 };
+	struct collector_request request = {
+		.verb = COLLECTOR_STAT, .timeout_ms = TIMEOUT_MS, .pid = file->pid, .path = ""
+	};
+	struct collector_answer answer;
+	int none = -1, r;
+
+	r = collectorlink_ask(files->link, &request, fds, NULL, &answer, &none);
+	(void)fd_close(none);
+	if (r == 0)
+		file->size = answer.size;
+	return r;
+}
+
+static void list_dump(const struct jitfiles *files, const struct process *p, struct jitfile *file)
+{
+	if (p->fd < 0) {
+		file->reason = p->reason;
+		return;
+	}
+	file->fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 3);
+	if (file->fd < 0) {
+		file->reason = "there is no descriptor left for it";
+	} else if (find_size(files, file) < 0) {
+		file->fd = fd_close(file->fd);
+		file->reason = "it cannot be read";
+	}
 }
 
 int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list, size_t *ret_n)
@@ -322,22 +387,11 @@ int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list, size_
 		struct jitfile file = {
 			.pid = p->pid, .uid = p->uid, .is_dump = p->has_dump, .fd = -1
 		};
-		struct stat st;
 
-		if (p->has_dump && p->fd < 0)
-			file.reason = p->reason;
-		else if (p->has_dump)
-			file.fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 3);
-		else if (!open_map(p, &file))
+		if (p->has_dump)
+			list_dump(files, p, &file);
+		else if (!open_map(files, p, &file))
 			continue;
-		if (!file.reason && file.fd < 0) {
-			file.reason = "there is no descriptor left for it";
-		} else if (!file.reason && fstat(file.fd, &st) < 0) {
-			file.fd = fd_close(file.fd);
-			file.reason = "it cannot be read";
-		} else if (!file.reason) {
-			file.size = (uint64_t)st.st_size;
-		}
 		list[n++] = file;
 	}
 	for (size_t i = 0; i < files->given_up.n; i++)
@@ -355,38 +409,4 @@ void jitfiles_list_free(struct jitfile *list, size_t n)
 	for (size_t i = 0; i < n; i++)
 		(void)fd_close(list[i].fd);
 	free(list);
-}
-
-static bool is_zero(const uint8_t *bytes, size_t size)
-{
-	return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
-}
-
-int jitfile_copy(int from, int to, uint64_t size, const atomic_bool *cancel, int *reterr_error)
-{
-	_cleanup_(freep) uint8_t *block = malloc(BLOCK_SIZE);
-	uint64_t at = 0;
-
-	if (!block)
-		return -ENOMEM;
-	while (at < size) {
-		const size_t want = size - at < BLOCK_SIZE ? (size_t)(size - at) : BLOCK_SIZE;
-		const ssize_t n = pread(from, block, want, (off_t)at);
-
-		if (cancel_asked(cancel))
-			return -ECANCELED;
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			*reterr_error = -errno;
-			return JITFILE_UNREADABLE;
-		}
-		if (n == 0)
-			break; /* the file became shorter */
-		errno = ENOSPC;
-		if (!is_zero(block, (size_t)n) && pwrite(to, block, (size_t)n, (off_t)at) != n)
-			return -errno;
-		at += (uint64_t)n;
-	}
-	return ftruncate(to, (off_t)at) < 0 ? -errno : 0;
 }

@@ -11,10 +11,10 @@
  *
  * A record is only a claim, and other users may control where a path leads. So a file is accepted
  * only if it is regular, not a symbolic link, and owned by the user of the process; and a jitdump
- * only if the process has it mapped.
+ * only if the process has it mapped. The collector (daemon/collector/link.h) opens and reads the
+ * files; ptd's descriptors only stand for them (O_PATH).
  */
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +23,7 @@
 #include "base/base.h"
 
 struct claims;
+struct collectorlink;
 struct jitfiles;
 struct record_mmap2;
 struct share;
@@ -42,7 +43,7 @@ struct jitfile {
 	uint32_t pid;
 	uid_t uid; /* of the process; of those that were forgotten not known */
 	bool is_dump;
-	int fd; /* -1: refused */
+	int fd; /* stands for the file (O_PATH); -1: refused */
 	uint64_t size;
 	const char *reason; /* why it was refused: a constant */
 };
@@ -50,23 +51,31 @@ struct jitfile {
 /* What a process is, and what its record says of the file. */
 struct jitfile_claim {
 	const char *path;
+	uint32_t pid;
 	uid_t uid;
 	bool must_match; /* device and inode are known */
 	uint32_t maj, min;
 	uint64_t ino;
 };
 
+struct jitfile_found {
+	int fd; /* only stands for the file (O_PATH); the caller's */
+	uint64_t dev, ino, size;
+};
+
 /*
- * Open the file that is claimed to be a JIT compiler's.
+ * Find the file that is claimed to be a JIT compiler's.
  *
  * Return: 0; -ENOENT if there is none; -EPERM if the file is refused, and @reterr_reason, a
- *         constant, says why; or another negative errno.
+ *         constant, says why; or another negative errno of collectorlink_ask().
  */
-_must_check_ int jitfile_open(const struct jitfile_claim *claim, int *ret_fd,
-			      const char **reterr_reason);
+_must_check_ int jitfile_open(struct collectorlink *link, const struct jitfile_claim *claim,
+			      struct jitfile_found *ret_found, const char **reterr_reason);
 
-/* Make an empty list. @claims says who writes the records, and is copied. Return: 0, or -ENOMEM. */
-_must_check_ int jitfiles_new(const struct claims *claims, struct jitfiles **ret_files);
+/* Make an empty list. @claims says who writes the records, and is copied; the collector's socket is
+ * in @runtime_dir. Return: 0, or negative errno. */
+_must_check_ int jitfiles_new(const struct claims *claims, const char *runtime_dir,
+			      struct jitfiles **ret_files);
 struct jitfiles *jitfiles_free(struct jitfiles *files);
 
 DEFINE_CLEANUP(struct jitfiles *, jitfiles_free);
@@ -83,18 +92,3 @@ void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap);
 _must_check_ int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list,
 			       size_t *ret_n);
 void jitfiles_list_free(struct jitfile *list, size_t n);
-
-enum {
-	JITFILE_UNREADABLE = 1,
-};
-
-/*
- * Copy the first @size bytes; holes stay holes.
- *
- * @cancel: the copy gives up once this is true; may be NULL
- *
- * Return: 0; -ECANCELED; JITFILE_UNREADABLE if @from cannot be read, and @reterr_error is the
- *         negative errno; or another negative errno if @to cannot be written.
- */
-_must_check_ int jitfile_copy(int from, int to, uint64_t size, const atomic_bool *cancel,
-			      int *reterr_error);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/textfile.h"
@@ -242,4 +243,20 @@ int mappedfile_stat_mapping(int pid_fd, const struct mappedfile *file, struct st
 	if (fd < 0)
 		return fd;
 	return fstat(fd, ret_st) < 0 ? -errno : 0;
+}
+
+int mappedfile_is_mapped(int pid_fd, uint64_t dev, uint64_t ino)
+{
+	_cleanup_(textfile_closep) FILE *f = NULL;
+	_cleanup_(freep) char *line = NULL;
+	struct mapsline l;
+	size_t size = 0;
+	int r;
+
+	r = textfile_open(pid_fd, "maps", &f);
+	while (r == 0 && getline(&line, &size, f) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		r = mapsline_parse(line, &l) == 0 && l.ino == ino && makedev(l.maj, l.min) == dev;
+	}
+	return r;
 }

@@ -72,3 +72,7 @@ _must_check_ int mappedfile_stat(const struct claimant *by, const struct mappedf
  */
 _must_check_ int mappedfile_stat_mapping(int pid_fd, const struct mappedfile *file,
 					 struct stat *ret_st);
+
+/* Return: 1 if the process @pid_fd has the file with this device and inode mapped anywhere; 0 if
+ *         not; or negative errno, as above. */
+_must_check_ int mappedfile_is_mapped(int pid_fd, uint64_t dev, uint64_t ino);

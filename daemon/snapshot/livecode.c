@@ -34,6 +34,21 @@
 #define COPY_MAX (UINT64_C(16) << 20) /* bytes of memory that are asked for at once */
 #define COPY_MS  1000u                /* that the collector may take for them */
 
+/* That it may take for a file. */
+#define PATIENCE_MS     1000u
+#define PATIENCE_MS_MIB 40u
+
+void livecode_deinit(struct livecode *livecode)
+{
+	livecode->link = collectorlink_free(livecode->link);
+	hungusers_deinit(&livecode->hung);
+}
+
+static int connect_collector(struct livecode *l)
+{
+	return l->link ? 0 : collectorlink_new(l->request->runtime_dir, false, &l->link);
+}
+
 /* Make the file @name in the folder @folder. */
 static int create_in(struct livecode *l, const char *folder, const char *name, int *ret_fd)
 {
@@ -81,6 +96,39 @@ _printf_(3, 4) static void refuse_jitfile(const struct livecode *l, const struct
 	fputc('\n', l->notes);
 }
 
+/* Return: 0, and @ret_error why it cannot be read; or negative errno. */
+static int copy_jitfile(struct livecode *l, const struct jitfile *file, int fd, int *ret_error)
+{
+	const int fds[COLLECTOR_FDS_MAX] = { file->fd, fd };
+	struct collector_request request = {
+		.verb = COLLECTOR_COPY,
+		.flags = COLLECTOR_FIRST,
+		.timeout_ms = PATIENCE_MS + (uint32_t)((file->size >> 20) * PATIENCE_MS_MIB),
+		.pid = file->pid,
+		.size_max = file->size,
+		.path = "",
+	};
+	struct collector_answer answer;
+	int none = -1, r;
+
+	if (request.timeout_ms > COLLECTOR_TIMEOUT_MAX)
+		request.timeout_ms = COLLECTOR_TIMEOUT_MAX;
+	r = connect_collector(l);
+	if (r < 0)
+		return r;
+	r = hungusers_has_user(&l->hung, file->uid)
+		? -ETIMEDOUT
+		: collectorlink_ask(l->link, &request, fds, l->request->cancel, &answer, &none);
+	(void)fd_close(none);
+	if (r == -ETIMEDOUT)
+		hungusers_note_user(&l->hung, file->uid);
+	/* Of these, it is not somebody else's file that is the cause. */
+	if (r == -ECANCELED || r == -ENOSPC || r == -EDQUOT)
+		return r;
+	*ret_error = r;
+	return 0;
+}
+
 /* Somebody else's file may fail to be read, on NFS for one: the snapshot goes on without it. */
 static int add_jitfile(struct livecode *l, const struct jitfile *file, bool fits)
 {
@@ -103,9 +151,12 @@ static int add_jitfile(struct livecode *l, const struct jitfile *file, bool fits
 		       file->is_dump ? "jit" : "perf", file->pid, file->is_dump ? "dump" : "map");
 	r = create_in(l, PTD_SNAPSHOT_JIT, name, &fd);
 	if (r == 0)
-		r = jitfile_copy(file->fd, fd, file->size, l->request->cancel, &error);
-	if (r == JITFILE_UNREADABLE) {
-		refuse_jitfile(l, file, "it cannot be read: %s", strerror(-error));
+		r = copy_jitfile(l, file, fd, &error);
+	if (error < 0) {
+		refuse_jitfile(l, file, "it cannot be read: %s",
+			       collectorlink_may_retry(error)
+				   ? "the collector did not answer in time"
+				   : strerror(-error));
 		return unlinkat(l->dir_fd, path, 0) < 0 ? -errno : 0;
 	}
 	if (r == 0)
@@ -166,17 +217,13 @@ struct budget {
 /* Reading memory, which only the collector may do. */
 struct reading {
 	struct livecode *code;
-	struct collectorlink *link;
-	int copy_fd; /* where it copies memory to */
-	struct hungusers hung;
+	int copy_fd; /* where the collector copies memory to */
 	struct budget left;
 };
 
 static void reading_deinit(struct reading *reading)
 {
-	(void)collectorlink_free(reading->link);
 	reading->copy_fd = fd_close(reading->copy_fd);
-	hungusers_deinit(&reading->hung);
 }
 
 static int reading_init(struct reading *reading, struct livecode *code)
@@ -186,9 +233,7 @@ static int reading_init(struct reading *reading, struct livecode *code)
 		.copy_fd = memfd_create("memory", MFD_CLOEXEC),
 		.left = { .keep = code->request->mem_max, .look = LOOK_MAX },
 	};
-	if (reading->copy_fd < 0)
-		return -errno;
-	return collectorlink_new(code->request->runtime_dir, false, &reading->link);
+	return reading->copy_fd < 0 ? -errno : connect_collector(code);
 }
 
 /* A process whose memory is read. */
@@ -238,13 +283,13 @@ static int64_t copy_memory(struct memory *m, uint64_t start, uint64_t size, uint
 	if (ftruncate(reading->copy_fd, 0) < 0 || ftruncate(reading->copy_fd, (off_t)size) < 0)
 		return -errno;
 	m->start = start;
-	r = collectorlink_ask(reading->link, &request, fds, reading->code->request->cancel, &answer,
-			      &none);
+	r = collectorlink_ask(reading->code->link, &request, fds, reading->code->request->cancel,
+			      &answer, &none);
 	(void)fd_close(none);
 	if (r == -ECANCELED)
 		return r;
 	if (r == -ETIMEDOUT)
-		hungusers_note(&m->reading->hung, m->pid);
+		hungusers_note(&m->reading->code->hung, m->pid);
 	m->error = r;
 	return r < 0 ? 0 : (int64_t)answer.size;
 }
@@ -344,7 +389,7 @@ static int add_process_memory(struct reading *reading, const struct tasks_range 
 	for (size_t i = 0; i < n; i++)
 		only_vdso = only_vdso && ranges[i].vdso;
 
-	memory.error = hungusers_has(&reading->hung, memory.pid) ? -ETIMEDOUT : 0;
+	memory.error = hungusers_has(&reading->code->hung, memory.pid) ? -ETIMEDOUT : 0;
 	for (size_t i = 0; memory.error == 0 && i < n; i++) {
 		const int64_t size = cancel_asked(reading->code->request->cancel)
 					 ? -ECANCELED

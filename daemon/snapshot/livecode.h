@@ -5,22 +5,25 @@
  * Live code
  *
  * Adds to a snapshot the code of processes that is in no file. If the source gives the code that
- * ran, that is taken from the code store; otherwise the collector (daemon/collector/link.h) reads
- * the anonymous executable memory of the processes as it is now. Also adds the files in which JIT
- * compilers describe such code. The manifest says what was kept, and why something was not.
+ * ran, that is taken from the code store; otherwise the anonymous executable memory of the
+ * processes is read as it is now. Also adds the files in which JIT compilers describe such code.
+ * The collector (daemon/collector/link.h) reads memory and files. The manifest says what was kept,
+ * and why something was not.
  */
 
 #include <stdint.h>
 #include <stdio.h>
 
 #include "base/base.h"
+#include "daemon/collector/hungusers.h"
 
 struct bundle;
+struct collectorlink;
 struct map;
 struct snapshot_known;
 struct snapshot_request;
 
-/* All pointers are borrowed. */
+/* The pointers above the last two fields are borrowed. */
 struct livecode {
 	const struct snapshot_request *request;
 	const struct snapshot_known *known;
@@ -29,7 +32,13 @@ struct livecode {
 	const struct map *pids; /* processes that ran; nothing of others is kept */
 	FILE *notes;            /* where lines of the manifest are written */
 	uint64_t bytes;         /* that were kept */
+
+	struct collectorlink *link; /* its own; NULL: not connected yet */
+	struct hungusers hung;
 };
+
+/* Free what it has of its own. */
+void livecode_deinit(struct livecode *livecode);
 
 /* Add the code or memory, or the files of JIT compilers. Return: 0, -ECANCELED, or negative
  * errno. */

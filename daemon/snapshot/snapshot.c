@@ -634,7 +634,7 @@ static int finish_data(struct writer *w)
 
 static int add_livecode(struct writer *w)
 {
-	struct livecode code = {
+	_cleanup_(livecode_deinit) struct livecode code = {
 		.request = w->request,
 		.known = &w->known,
 		.dir_fd = w->dir_fd,

@@ -238,6 +238,34 @@ static void given_up(void **state)
 		}
 }
 
+/* Of a file that grows: what it has had. */
+static void first_bytes(void **state)
+{
+	const struct fixture *f = *state;
+	const int from = open_file(f, "grows"), to = open_file(f, "first"),
+		  unwritable = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	char bytes[32] = {};
+
+	assert_int_equal(pwrite(from, "JiTD and what follows", 21, 0), 21);
+	assert_int_equal(ftruncate(from, 64 << 20), 0);
+	assert_int_equal(copyfile_first(from, to, 32 << 20), 0);
+	assert_int_equal(lseek(to, 0, SEEK_END), 32 << 20);
+	assert_true(taken(to) < 1 << 20);
+	assert_int_equal(pread(to, bytes, 21, 0), 21);
+	assert_string_equal(bytes, "JiTD and what follows");
+
+	/* It has become shorter. */
+	assert_int_equal(ftruncate(from, 10), 0);
+	assert_int_equal(copyfile_first(from, to, 32 << 20), 0);
+	assert_int_equal(lseek(to, 0, SEEK_END), 10);
+
+	assert_int_equal(copyfile_first(from, unwritable, 10), -EBADF);
+	assert_int_equal(copyfile_first(-1, to, 10), -EBADF);
+	(void)close(from);
+	(void)close(to);
+	(void)close(unwritable);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -248,6 +276,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(cannot_be_copied, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(given_up, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(first_bytes, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

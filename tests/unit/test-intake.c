@@ -111,6 +111,7 @@ static int set_up_with(void **state, bool gives_code, int records_fd)
 	assert_int_equal(intake_new(&(struct intake_options){ .event = f->event,
 							      .source = &f->fake.source,
 							      .store = f->store,
+							      .runtime_dir = f->dir,
 							      .sideband_max = 64 << 20,
 							      .drained = on_drained },
 				    &f->intake),

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/collector/link.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/memcopy.h"
@@ -33,6 +34,7 @@ static const struct claims kernels;
 struct fixture {
 	char dir[TEMPDIR_SIZE], dump[128];
 	struct stat st;
+	struct collectorlink *link;
 };
 
 static int set_up(void **state)
@@ -43,6 +45,7 @@ static int set_up(void **state)
 	(void)snprintf(f->dump, sizeof(f->dump), "%s/jit-%d.dump", f->dir, (int)getpid());
 	tempdir_put_text(f->dir, strrchr(f->dump, '/') + 1, "JiTD and what follows");
 	assert_int_equal(stat(f->dump, &f->st), 0);
+	assert_int_equal(collectorlink_new(f->dir, false, &f->link), 0);
 	*state = f;
 	return 0;
 }
@@ -51,6 +54,7 @@ static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 
+	(void)collectorlink_free(f->link);
 	tempdir_remove(f->dir);
 	free(f);
 	return 0;
@@ -105,7 +109,8 @@ static void what_is_taken(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct jitfile_claim claim = good(f);
 		const char *reason = NULL;
-		int fd = -2, r;
+		struct jitfile_found found = { .fd = -2 };
+		int r;
 
 		(void)snprintf(other, sizeof(other), "%s/other%zu", f->dir, i);
 		claim.must_match = rows[i].spoil != UNKNOWN_INODE;
@@ -122,16 +127,16 @@ static void what_is_taken(void **state)
 		else if (rows[i].spoil == DIRECTORY)
 			assert_int_equal(mkdir(other, 0700), 0);
 
-		r = jitfile_open(&claim, &fd, &reason);
+		r = jitfile_open(f->link, &claim, &found, &reason);
 		assert_int_equal(r, rows[i].r);
 		if (rows[i].reason)
 			assert_string_equal(reason, rows[i].reason);
 		else
 			assert_null(reason);
 		if (r == 0)
-			assert_int_equal(close(fd), 0);
+			assert_int_equal(close(found.fd), 0);
 		else
-			assert_int_equal(fd, -2);
+			assert_int_equal(found.fd, -2);
 	}
 }
 
@@ -152,7 +157,7 @@ static void an_unlinked_one_is_kept(void **state)
 	struct jitfile *list;
 	size_t n;
 
-	assert_int_equal(jitfiles_new(&kernels, &files), 0);
+	assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
 	jitfiles_add(files, &mmap2);
 	assert_int_equal(unlink(f->dump), 0);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
@@ -205,7 +210,7 @@ static void claimed(void **state)
 		print_message("/proc/PID/map_files: %s\n", strerror(errno));
 		skip();
 	}
-	assert_int_equal(jitfiles_new(&claims, &files), 0);
+	assert_int_equal(jitfiles_new(&claims, f->dir, &files), 0);
 	mmap2.pid = (uint32_t)getppid();
 	jitfiles_add(files, &mmap2);
 	mmap2.name = "//anon";
@@ -251,6 +256,7 @@ static pid_t fork_that_changes(uid_t uid, int fd)
 /* Whose file it may be is asked anew: the process may be another, or another user's. */
 static void another_user(void **state)
 {
+	const struct fixture *f = *state;
 	struct record_mmap2 mmap2 = { .prot = PROT_READ | PROT_EXEC,
 				      .len = 4096,
 				      .name = "//anon" };
@@ -261,7 +267,6 @@ static void another_user(void **state)
 	pid_t pid;
 	size_t n;
 
-	(void)state;
 	if (geteuid() != 0) {
 		print_message("only root can become another user\n");
 		skip();
@@ -269,7 +274,7 @@ static void another_user(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	pid = fork_that_changes(65534, pair[1]);
 	mmap2.pid = (uint32_t)pid;
-	assert_int_equal(jitfiles_new(&kernels, &files), 0);
+	assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
 	jitfiles_add(files, &mmap2);
 	assert_int_equal(write(pair[0], "!", 1), 1);
 	assert_int_equal(read(pair[0], &byte, 1), 1);
@@ -353,7 +358,7 @@ static void too_many(void **state)
 	size_t n, n_kept = 0;
 
 	start_many(pids, N);
-	assert_int_equal(jitfiles_new(&kernels, &files), 0);
+	assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
 	/* The first has one, and then sleeps; the others only make code. */
 	for (size_t i = 0; i < N; i++) {
 		mmap2.pid = (uint32_t)pids[i];
@@ -436,7 +441,7 @@ static void two_users(void **state)
 	start_many_of(B, others, N_OF_B);
 	while (!are_of(A, pids, N) || !are_of(B, others, N_OF_B))
 		(void)usleep(1000);
-	assert_int_equal(jitfiles_new(&kernels, &files), 0);
+	assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
 	mmap2.maj = major(f->st.st_dev);
 	mmap2.min = minor(f->st.st_dev);
 	mmap2.ino = f->st.st_ino;
@@ -466,39 +471,6 @@ static void two_users(void **state)
 				 share.users[i].uid == A ? N + N_OF_B - JITFILES_MAX : 0);
 	stop_many(pids, N);
 	stop_many(others, N_OF_B);
-}
-
-static void a_copy_keeps_holes(void **state)
-{
-	const struct fixture *f = *state;
-	const atomic_bool cancel = true;
-	char path[128], bytes[32] = {};
-	struct stat st;
-	int from, to, error = 1;
-
-	from = open(f->dump, O_RDWR | O_CLOEXEC);
-	assert_int_equal(ftruncate(from, 64 << 20), 0);
-	(void)snprintf(path, sizeof(path), "%s/copy", f->dir);
-	to = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	assert_int_equal(jitfile_copy(from, to, 32 << 20, NULL, &error), 0);
-	assert_int_equal(fstat(to, &st), 0);
-	assert_int_equal(st.st_size, 32 << 20);
-	assert_true(st.st_blocks * 512 < 1 << 20);
-	assert_int_equal(pread(to, bytes, 21, 0), 21);
-	assert_string_equal(bytes, "JiTD and what follows");
-	assert_int_equal(error, 1);
-	assert_int_equal(jitfile_copy(from, to, 32 << 20, &cancel, &error), -ECANCELED);
-
-	/* Which of the two it was. */
-	(void)close(from);
-	from = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(jitfile_copy(from, to, 10, NULL, &error), JITFILE_UNREADABLE);
-	assert_int_equal(error, -EIO);
-	(void)close(from);
-	from = open(f->dump, O_RDONLY | O_CLOEXEC);
-	assert_int_equal(jitfile_copy(from, from, 10, NULL, &error), -EBADF);
-	(void)close(from);
-	(void)close(to);
 }
 
 static void names(void **state)
@@ -584,10 +556,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_unlinked_one_is_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(claimed, set_up, tear_down),
-		cmocka_unit_test(another_user),
+		cmocka_unit_test_setup_teardown(another_user, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_users, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_copy_keeps_holes, set_up, tear_down),
 		cmocka_unit_test(names),
 		cmocka_unit_test(memory_with_holes),
 	};

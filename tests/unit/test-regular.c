@@ -17,7 +17,6 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
-#include "daemon/objects/jitfile.h"
 #include "decoder/image/objects.h"
 #include "tests/lib/tempdir.h"
 #include "util/dirs.h"
@@ -66,15 +65,6 @@ static int add_it(void)
 	return r;
 }
 
-static int jitdump_it(void)
-{
-	const struct jitfile_claim claim = { .path = fifo };
-	const char *reason;
-	int fd, r = jitfile_open(&claim, &fd, &reason);
-
-	return r == -EPERM ? -EINVAL : r;
-}
-
 /* As the directory has it, beside other files. */
 static int copy_it(void)
 {
@@ -106,8 +96,8 @@ static const struct {
 } rows[] = {
 	{ "open(2)", open_plainly, true },     { "regular_open", open_it, false },
 	{ "mapfile_read", read_it, false },    { "execfile_read", execute_it, false },
-	{ "objects_add_file", add_it, false }, { "jitfile_open", jitdump_it, false },
-	{ "dirs_copy", copy_it, false },       { "dirs_sync", sync_it, false },
+	{ "objects_add_file", add_it, false }, { "dirs_copy", copy_it, false },
+	{ "dirs_sync", sync_it, false },
 };
 
 static int setup(void **state)
