@@ -343,7 +343,7 @@ static void serve_worker(struct collector *c, struct worker *w)
 	if (r < 0) {
 		kill_worker(w);
 		if (was_busy)
-			answer_error(c, serial, id, -EIO);
+			answer_error(c, serial, id, -ECONNABORTED);
 	}
 }
 

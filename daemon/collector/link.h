@@ -69,5 +69,6 @@ _must_check_ int collectorlink_finish(struct collectorlink *link, uint64_t wait_
  *         attempt may succeed. */
 static inline bool collectorlink_may_retry(int error)
 {
-	return error == -ENOTCONN || error == -ETIMEDOUT || error == -EBUSY || error == -EIO;
+	return error == -ENOTCONN || error == -ETIMEDOUT || error == -EBUSY ||
+	       error == -ECONNABORTED;
 }
