@@ -551,7 +551,8 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 		r = start_ticking(m);
 	if (r < 0)
 		return log_error_errno(r, "cannot start: %m");
-	r = triggers_new(m->event, options->state_dir, take_triggered, m, &m->triggers);
+	r = triggers_new(m->event, options->state_dir, m->runtime_dir, take_triggered, m,
+			 &m->triggers);
 	if (r < 0)
 		return log_error_errno(r, "%s/triggers: cannot read it: %m", options->state_dir);
 	r = open_control(m, options->runtime_dir);

@@ -21,7 +21,7 @@
 
 #include "base/base.h"
 
-#define COLLECTOR_CLIENTS_MAX      8u
+#define COLLECTOR_CLIENTS_MAX      32u
 #define COLLECTOR_WORKERS_MAX      256u
 #define COLLECTOR_WORKERS_USER_MAX 6u /* with those that were killed and have not ended */
 

@@ -18,9 +18,12 @@
 /* Processes that are remembered. If more of them write, the others show that recording goes on. */
 #define POOLWRITERS_MAX 64u
 
+struct poolasker;
+
 struct poolwriters {
-	int pool_fd;   /* borrowed */
-	uint64_t born; /* birth_of() the process that made the pool */
+	struct poolasker *asker; /* borrowed */
+	int pool_fd;             /* borrowed */
+	uint64_t born;           /* birth_of() the process that made the pool */
 	size_t n;
 	uint32_t pids[POOLWRITERS_MAX]; /* not known to be dead */
 };

@@ -20,6 +20,7 @@
 #include "daemon/proc/claimant.h"
 #include "daemon/share/share.h"
 #include "daemon/soft/emuterms.h"
+#include "daemon/soft/poolasker.h"
 #include "daemon/soft/poolclaims.h"
 #include "daemon/soft/poolrings.h"
 #include "daemon/soft/poolwriters.h"
@@ -49,6 +50,7 @@ struct source_emu {
 	struct emu_pool_layout layout, small; /* of pools; the number of their first CPU is 0 */
 	struct keeperlink *link;              /* borrowed; may be NULL */
 	struct poolclaims *claims;
+	struct poolasker *asker;
 	struct share share; /* bytes of pools */
 	size_t n_places;
 	bool said_code_lost, said_exhausted;
@@ -264,7 +266,7 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 /* Return: whether the user's process @pid has the pool of @uid mapped. */
 static bool has_pool_of(struct source_emu *e, uid_t uid, uint32_t pid)
 {
-	struct poolwriters writers = { .pool_fd = -1 };
+	struct poolwriters writers = { .asker = e->asker, .pool_fd = -1 };
 	bool has_it;
 
 	(void)pthread_mutex_lock(&e->lock);
@@ -421,6 +423,7 @@ static int make_pool(struct source_emu *e, size_t number, uid_t uid, bool is_sma
 						     .uid = uid,
 						     .layout = &layout,
 						     .claims = e->claims,
+						     .asker = e->asker,
 						     .kept = kept },
 			 &pool);
 	if (r < 0)
@@ -576,6 +579,7 @@ static struct source *emu_free(struct source *source)
 	each_pool(e, p)(void) userpool_free(p);
 	e->source.kept = kept_free(e->source.kept);
 	(void)poolclaims_free(e->claims);
+	(void)poolasker_free(e->asker);
 	(void)pthread_mutex_destroy(&e->lock);
 	free(e);
 	return NULL;
@@ -615,6 +619,7 @@ static int resume_pool(struct source_emu *e, size_t number)
 							.uid = kept->uid,
 							.layout = &layout,
 							.claims = e->claims,
+							.asker = e->asker,
 							.kept = kept },
 			    kept_fd_of.fd, &pool);
 	if (r < 0) {
@@ -683,7 +688,8 @@ static int open_pools(struct source_emu *e)
 			       &(struct keepable){ .fd = kept_fd(e->source.kept) });
 }
 
-int source_emu_new(const struct config *config, struct keeperlink *link, struct source **ret_source)
+int source_emu_new(const struct config *config, struct keeperlink *link, const char *runtime_dir,
+		   struct source **ret_source)
 {
 	struct source_emu *e;
 	int r;
@@ -709,6 +715,8 @@ int source_emu_new(const struct config *config, struct keeperlink *link, struct 
 	e->source.n_cpus = (uint32_t)e->n_places * e->layout.n_cpus;
 
 	r = poolclaims_new(&e->claims);
+	if (r == 0)
+		r = poolasker_new(runtime_dir, &e->asker);
 	if (r == 0)
 		r = open_pools(e);
 	if (r < 0) {

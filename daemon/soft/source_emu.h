@@ -28,13 +28,13 @@ struct share;
 /*
  * Make the source, without a pool; or go on with the pools that @link, which may be NULL, has from
  * an earlier process, if their layout is what the settings ask for. The keeper gets the pools.
- * @link is borrowed as long as the source lives.
+ * @link is borrowed as long as the source lives. The collector's socket is in @runtime_dir.
  *
  * Return: 0; -EOPNOTSUPP if PT= turns off TSC packets, which the software source always writes; or
  *         negative errno.
  */
 _must_check_ int source_emu_new(const struct config *config, struct keeperlink *link,
-				struct source **ret_source);
+				const char *runtime_dir, struct source **ret_source);
 
 /*
  * Share the pool of the user @uid with a program of his that is about to be recorded, and set a

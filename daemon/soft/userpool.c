@@ -74,6 +74,7 @@ static struct userpool *make(const struct userpool_options *options)
 		.uid = options->uid,
 		.layout = *options->layout,
 		.claims = options->claims,
+		.writers = { .asker = options->asker },
 		.kept = options->kept,
 		.fd = -1,
 		.map_size = emu_pool_size(options->layout),

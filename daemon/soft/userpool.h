@@ -23,6 +23,7 @@
 #include "daemon/source/source.h"
 
 struct kept_pool;
+struct poolasker;
 struct poolclaims;
 struct poolrings;
 struct userpool;
@@ -32,6 +33,7 @@ struct userpool_options {
 	uid_t uid;
 	const struct emu_pool_layout *layout; /* copied */
 	struct poolclaims *claims;            /* borrowed */
+	struct poolasker *asker;              /* borrowed */
 	struct kept_pool *kept;               /* what of it is to be kept; borrowed */
 };
 

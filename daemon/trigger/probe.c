@@ -16,18 +16,21 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/collector/link.h"
+#include "daemon/collector/smallfile.h"
+#include "daemon/proc/mappedfile.h"
 #include "daemon/proc/sysfile.h"
 #include "daemon/source/ring.h"
 #include "daemon/source/source.h"
 #include "daemon/trigger/passages.h"
 #include "util/function.h"
 #include "util/message.h"
-#include "util/regular.h"
 #include "util/vec.h"
 
 #define TRACEPOINTS "/sys/kernel/tracing/events"
 #define UPROBE      "/sys/bus/event_source/devices/uprobe"
 #define RING_SIZE   4096u
+#define OPEN_MS     200u /* the event loop waits */
 #define FILTER_SIZE 256
 
 /* Of passages the rings have each beginning and end, and are read from time to time. */
@@ -83,14 +86,18 @@ struct side {
 
 /* --- attributes ------------------------------------------------------------------------------- */
 
-static int use_tracepoint(const char *name, struct perf_event_attr *attr, char **reterr_message)
+static int use_tracepoint(struct collectorlink *link, const char *name,
+			  struct perf_event_attr *attr, char **reterr_message)
 {
-	char path[128];
-	uint32_t id;
+	char path[128], text[SMALLFILE_MAX];
+	const char *end;
+	uint32_t id = 0;
 	int r;
 
 	(void)snprintf(path, sizeof(path), TRACEPOINTS "/%s/id", name);
-	r = sysfile_number(AT_FDCWD, path, 10, &id);
+	r = smallfile_read(link, path, text);
+	if (r == 0 && (!(end = sysfile_scan(text, 10, &id)) || *end))
+		r = -EBADMSG;
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: cannot read the tracepoint: %s", path,
 				   strerror(-r));
@@ -99,30 +106,43 @@ static int use_tracepoint(const char *name, struct perf_event_attr *attr, char *
 	return 0;
 }
 
+/* Have the file at the path found, which ptd need not see. Return: 0 and a descriptor for reading,
+ * which the caller closes. */
+static int open_path(struct collectorlink *link, const char *path, int *ret_fd)
+{
+	struct collector_request request = { .verb = COLLECTOR_OPEN_PATH,
+					     .timeout_ms = OPEN_MS,
+					     .path = path };
+	_cleanup_(fd_closep) int path_fd = -1;
+	struct collector_answer answer;
+	struct stat st;
+	int r;
+
+	r = collectorlink_ask(link, &request, NULL, NULL, &answer, &path_fd);
+	if (r < 0)
+		return r;
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	return st.st_mode & S_IROTH ? mappedfile_reopen(path_fd, ret_fd) : -EACCES;
+}
+
 /*
  * Open the file of the functions. A file that only some may read is not looked into for others.
  *
  * Return: 0 and @ret_fd, which the caller closes.
  */
-static int open_object(const struct condition *condition, int *ret_fd, char **reterr_message)
+static int open_object(struct collectorlink *link, const struct condition *condition, int *ret_fd,
+		       char **reterr_message)
 {
 	const char *path = condition->object;
-	struct stat st;
-	int fd;
+	int r;
 
 	if (!path || path[0] != '/')
 		return message_set(reterr_message, -EINVAL,
 				   "%s: which file has it? Its path follows an @",
 				   condition->function);
-	fd = regular_open(AT_FDCWD, path, 0);
-	if (fd >= 0 && fstat(fd, &st) == 0 && !(st.st_mode & S_IROTH)) {
-		(void)fd_close(fd);
-		fd = -EACCES;
-	}
-	if (fd < 0)
-		return message_set(reterr_message, fd, "%s: %s", path, strerror(-fd));
-	*ret_fd = fd;
-	return 0;
+	r = open_path(link, path, ret_fd);
+	return r < 0 ? message_set(reterr_message, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 /* Find the function @name in the file @fd, which is at @path. */
@@ -225,9 +245,9 @@ static int open_events(struct probe *probe, struct perf_event_attr *attr, bool i
 	return 0;
 }
 
-static int watch_tracepoint(struct probe *probe, struct perf_event_attr *attr,
-			    const struct condition *condition, const char *comm,
-			    char **reterr_message)
+static int watch_tracepoint(struct probe *probe, struct collectorlink *link,
+			    struct perf_event_attr *attr, const struct condition *condition,
+			    const char *comm, char **reterr_message)
 {
 	const char *name = "signal/signal_deliver";
 	int r;
@@ -236,7 +256,7 @@ static int watch_tracepoint(struct probe *probe, struct perf_event_attr *attr,
 		name = "syscalls/sys_enter_exit_group";
 	else if (condition->kind == CONDITION_OOM)
 		name = "oom/mark_victim";
-	r = use_tracepoint(name, attr, reterr_message);
+	r = use_tracepoint(link, name, attr, reterr_message);
 	return r < 0 ? r : open_events(probe, attr, false, comm, condition, reterr_message);
 }
 
@@ -289,15 +309,15 @@ static int watch_passages(struct probe *probe, struct perf_event_attr *attr,
 			      probe->passages.has_return, true, comm, reterr_message);
 }
 
-static int watch(struct probe *probe, struct perf_event_attr *attr,
+static int watch(struct probe *probe, struct collectorlink *link, struct perf_event_attr *attr,
 		 const struct condition *condition, const char *comm, char **reterr_message)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	int r;
 
 	if (!condition->function)
-		return watch_tracepoint(probe, attr, condition, comm, reterr_message);
-	r = open_object(condition, &fd, reterr_message);
+		return watch_tracepoint(probe, link, attr, condition, comm, reterr_message);
+	r = open_object(link, condition, &fd, reterr_message);
 	if (r < 0)
 		return r;
 	if (condition->kind == CONDITION_LONGER)
@@ -306,8 +326,8 @@ static int watch(struct probe *probe, struct perf_event_attr *attr,
 			      condition->kind == CONDITION_RETURN, false, comm, reterr_message);
 }
 
-int probe_new(const struct condition *condition, const char *comm, struct probe **ret_probe,
-	      char **reterr_message)
+int probe_new(const struct condition *condition, const char *comm, struct collectorlink *link,
+	      struct probe **ret_probe, char **reterr_message)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.sample_period = 1,
@@ -322,7 +342,7 @@ int probe_new(const struct condition *condition, const char *comm, struct probe 
 
 	if (!probe)
 		return -ENOMEM;
-	r = watch(probe, &attr, condition, comm, reterr_message);
+	r = watch(probe, link, &attr, condition, comm, reterr_message);
 	if (r == 0)
 		*ret_probe = TAKE(probe);
 	return r;

@@ -24,6 +24,7 @@
 
 #define PROBE_COMM_MAX 16 /* with its NUL */
 
+struct collectorlink;
 struct probe;
 
 /* The thread in which the condition held, and when, on CLOCK_MONOTONIC. */
@@ -40,11 +41,13 @@ struct probe_hit {
  * names, because a probe in the middle of an instruction changes what the program does.
  *
  * @comm: only threads of this name; NULL: all
+ * @link: to the collector, which finds the file, or reads the number of a tracepoint
  *
  * Return: 0; or negative errno and @reterr_message, which the caller frees.
  */
 _must_check_ int probe_new(const struct condition *condition, const char *comm,
-			   struct probe **ret_probe, char **reterr_message);
+			   struct collectorlink *link, struct probe **ret_probe,
+			   char **reterr_message);
 struct probe *probe_free(struct probe *probe);
 
 DEFINE_CLEANUP(struct probe *, probe_free);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/collector/link.h"
 #include "daemon/trigger/triggerfile.h"
 #include "util/message.h"
 #include "util/vec.h"
@@ -35,6 +36,7 @@ struct trigger {
 };
 
 struct triggers {
+	struct collectorlink *link;
 	sd_event *event;
 	triggers_take_fn take;
 	void *userdata;
@@ -246,8 +248,8 @@ static int watch(struct trigger *trigger, const struct condition *condition, cha
 	sd_event *event = trigger->triggers->event;
 	int r;
 
-	r = probe_new(condition, trigger->wish.comm[0] ? trigger->wish.comm : NULL, &trigger->probe,
-		      reterr_message);
+	r = probe_new(condition, trigger->wish.comm[0] ? trigger->wish.comm : NULL,
+		      trigger->triggers->link, &trigger->probe, reterr_message);
 	if (r == 0)
 		r = sd_event_add_time(event, &trigger->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000,
 				      on_time, trigger);
@@ -371,8 +373,8 @@ static int restore(struct triggers *triggers, const struct trigger_state *state)
 	return r;
 }
 
-int triggers_new(sd_event *event, const char *state_dir, triggers_take_fn take_snapshot,
-		 void *userdata, struct triggers **ret_triggers)
+int triggers_new(sd_event *event, const char *state_dir, const char *runtime_dir,
+		 triggers_take_fn take_snapshot, void *userdata, struct triggers **ret_triggers)
 {
 	_cleanup_(triggers_freep) struct triggers *triggers = calloc(1, sizeof(*triggers));
 	struct trigger_state states[TRIGGERS_MAX];
@@ -388,7 +390,9 @@ int triggers_new(sd_event *event, const char *state_dir, triggers_take_fn take_s
 		triggers->path = NULL;
 		return -ENOMEM;
 	}
-	r = triggerfile_read(triggers->path, states, &n);
+	r = collectorlink_new(runtime_dir, true, &triggers->link);
+	if (r == 0)
+		r = triggerfile_read(triggers->path, states, &n);
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = restore(triggers, &states[i]);
 	if (r == 0)
@@ -403,6 +407,7 @@ struct triggers *triggers_free(struct triggers *triggers)
 	for (size_t i = 0; i < triggers->list.n; i++)
 		(void)free_trigger(triggers->list.items[i]);
 	vec_deinit(&triggers->list);
+	(void)collectorlink_free(triggers->link);
 	free(triggers->path);
 	free(triggers);
 	return NULL;

@@ -57,12 +57,13 @@ typedef int (*triggers_take_fn)(void *userdata, const struct trigger_state *stat
 /*
  * Read the file of the state directory @state_dir, and arm what is in it. A line that makes no
  * sense is logged and left out; a trigger that cannot be armed stays, as failed. @event and
- * @userdata are borrowed.
+ * @userdata are borrowed. The collector's socket is in @runtime_dir.
  *
  * Return: 0; or negative errno.
  */
-_must_check_ int triggers_new(sd_event *event, const char *state_dir, triggers_take_fn take,
-			      void *userdata, struct triggers **ret_triggers);
+_must_check_ int triggers_new(sd_event *event, const char *state_dir, const char *runtime_dir,
+			      triggers_take_fn take, void *userdata,
+			      struct triggers **ret_triggers);
 struct triggers *triggers_free(struct triggers *triggers);
 
 DEFINE_CLEANUP(struct triggers *, triggers_free);

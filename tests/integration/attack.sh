@@ -45,10 +45,13 @@ install -d -o $NOBODY -g $NOBODY "$T/nobody"
 install -d -m 700 -o $OTHER -g $OTHER "$T/private"
 export PTD_EMU_SO=$T/bin/ptd-emu.so
 
-# The capabilities of ptd.service, in the terms of setpriv.
-caps=-all$(sed -n 's/^AmbientCapabilities=//p' systemd/ptd.service | tr A-Z a-z | tr ' ' '\n' |
-	sed 's/^cap_/,+/' | tr -d '\n')
-[[ $caps == *perfmon* ]] || fail "systemd/ptd.service names no capabilities"
+# caps UNIT: its capabilities, in the terms of setpriv.
+caps() {
+	echo "-all$(sed -n 's/^AmbientCapabilities=//p' "systemd/$1" | tr A-Z a-z | tr ' ' '\n' | sed 's/^cap_/,+/' | tr -d '\n')"
+}
+caps=$(caps ptd.service)
+collector_caps=$(caps ptd-collector.service)
+[[ $caps == *perfmon* && $collector_caps == *ptrace* ]] || fail "the units name no capabilities"
 
 as_nobody() { setpriv --reuid $NOBODY --regid $NOBODY --clear-groups "$@"; }
 as_member() { setpriv --reuid $NOBODY --regid $NOBODY --groups $PTD_ID "$@"; }
@@ -81,12 +84,17 @@ attack_start() {
 	umount "$T/state" 2>/dev/null
 	rm -rf "$T/run" "$T/state"
 	install -d -m 755 -o $PTD_ID -g $PTD_ID "$T/run" "$T/state"
+	install -d -m 700 -o $PTD_ID -g $PTD_ID "$T/run/collector"
 	if [[ -n ${ATTACK_DISK:-} ]]; then
 		mount -t tmpfs -o "uid=$PTD_ID,gid=$PTD_ID,mode=755,$ATTACK_DISK" state "$T/state" ||
 			skip "no tmpfs can be mounted"
 	fi
 	printf '%s\n' '[Recorder]' Source=$source Cpus=4 AuxSize=1M SwitchSize=1M SidebandMax=16M \
 		MaxUse=4G KeepFree=0 "$@" >"$T/ptd.conf"
+	# The collector of the last recorder ends some seconds after it.
+	setpriv --reuid $PTD_ID --regid $PTD_ID --clear-groups --no-new-privs --bounding-set "$collector_caps" \
+		--inh-caps "$collector_caps" --ambient-caps "$collector_caps" \
+		"$T/bin/ptd-collector" "$T/run/collector/socket" 2>>"$T/collector.log" &
 	# A group "ptd" that has PTD_ID, for this ptd only.
 	sed '/^ptd:/d' /etc/group >"$T/group"
 	echo "ptd:x:$PTD_ID:" >>"$T/group"

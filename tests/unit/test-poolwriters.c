@@ -12,7 +12,28 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "daemon/soft/poolasker.h"
 #include "daemon/soft/poolwriters.h"
+#include "tests/lib/tempdir.h"
+
+static struct poolasker *asker;
+static char dir[TEMPDIR_SIZE];
+
+static int set_up(void **state)
+{
+	(void)state;
+	tempdir_make("poolwriters", dir);
+	assert_int_equal(poolasker_new(dir, &asker), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	asker = poolasker_free(asker);
+	tempdir_remove(dir);
+	return 0;
+}
 
 /* A process that has the memory of @fd mapped, if it is one. */
 static uint32_t start(int fd)
@@ -53,7 +74,7 @@ static int make_pool(void)
 
 static void who_is_one(void **state)
 {
-	struct poolwriters w = { .pool_fd = make_pool() };
+	struct poolwriters w = { .asker = asker, .pool_fd = make_pool() };
 	const uint32_t writer = start(w.pool_fd), other = start(-1);
 	unsigned n_checks = 0;
 
@@ -81,7 +102,7 @@ static void who_is_one(void **state)
 /* Records may name any number of processes: only so many are looked at. */
 static void many_claims(void **state)
 {
-	struct poolwriters w = { .pool_fd = make_pool() };
+	struct poolwriters w = { .asker = asker, .pool_fd = make_pool() };
 	const uint32_t writer = start(w.pool_fd);
 	unsigned n_checks = 0;
 
@@ -101,7 +122,7 @@ static void many_claims(void **state)
 /* Those that are dead make room. */
 static void short_lived_ones(void **state)
 {
-	struct poolwriters w = { .pool_fd = make_pool() };
+	struct poolwriters w = { .asker = asker, .pool_fd = make_pool() };
 	const uint32_t writer = start(w.pool_fd);
 	unsigned n_checks = 0;
 
@@ -119,7 +140,7 @@ static void short_lived_ones(void **state)
 /* There is room for POOLWRITERS_MAX that live. */
 static void too_many_alive(void **state)
 {
-	struct poolwriters w = { .pool_fd = make_pool() };
+	struct poolwriters w = { .asker = asker, .pool_fd = make_pool() };
 	const uint32_t writer = start(w.pool_fd);
 	unsigned n_checks = 0;
 
@@ -143,5 +164,5 @@ int main(void)
 		cmocka_unit_test(too_many_alive),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -22,6 +22,7 @@
 #include "daemon/share/share.h"
 #include "daemon/soft/source_emu.h"
 #include "tests/lib/logged.h"
+#include "tests/lib/tempdir.h"
 #include "tests/unit/otheruser.h"
 #include "tests/unit/records.h"
 
@@ -29,6 +30,7 @@
 
 /* The pool, mapped as a program maps it. */
 struct fixture {
+	char dir[TEMPDIR_SIZE];
 	struct source *source;
 	struct emu_pool *pool;
 	struct emu_pool_layout layout;
@@ -43,10 +45,11 @@ static int set_up(void **state)
 	struct stat st;
 	int fd;
 
+	tempdir_make("source_emu", f->dir);
 	config_init(&config);
 	config.n_cpus = 2;
 	config.aux_size = config.switch_size = config.task_size = RING;
-	assert_int_equal(source_emu_new(&config, NULL, &f->source), 0);
+	assert_int_equal(source_emu_new(&config, NULL, f->dir, &f->source), 0);
 	fd = source_emu_share(f->source, 0, false);
 	assert_int_equal(fstat(fd, &st), 0);
 	f->size = (size_t)st.st_size;
@@ -63,6 +66,7 @@ static int tear_down(void **state)
 
 	(void)munmap(f->pool, f->size);
 	(void)f->source->ops->free(f->source);
+	tempdir_remove(f->dir);
 	free(f);
 	return 0;
 }
@@ -874,20 +878,23 @@ static void timing(void **state)
 static void what_it_does_not_do(void **state)
 {
 	struct source *source = (struct source *)0x1;
+	char dir[TEMPDIR_SIZE];
 	struct config config;
 
 	(void)state;
 	config_init(&config);
+	tempdir_make("source_emu", dir);
 	config.pt.values[PTTERM_TSC] = 0;
-	assert_int_equal(source_emu_new(&config, NULL, &source), -EOPNOTSUPP);
+	assert_int_equal(source_emu_new(&config, NULL, dir, &source), -EOPNOTSUPP);
 	assert_ptr_equal(source, (struct source *)0x1);
 
 	config_init(&config);
 	config.pt.values[PTTERM_NORETCOMP] = 1;
 	config.pt.values[PTTERM_PSB_PERIOD] = 0;
-	assert_int_equal(source_emu_new(&config, NULL, &source), 0);
+	assert_int_equal(source_emu_new(&config, NULL, dir, &source), 0);
 	assert_int_equal(source->facts.attr_config, 1 << 0 | 1 << 10 | 1 << 11 | 1 << 13);
 	(void)source->ops->free(source);
+	tempdir_remove(dir);
 }
 
 int main(void)
