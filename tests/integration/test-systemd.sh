@@ -350,12 +350,16 @@ expect 0 "2.0 MiB of PT" inside ptctl status
 echo "--- what the unit lets it do"
 expect 0 "" inside systemd-run --quiet --uid=ptd-other --unit=other sleep 600
 other=$(inside systemctl show -P MainPID other.service)
-sed -e 's|^Type=.*|Type=oneshot|' -e '/^Restart\|^WatchdogSec/d' \
-	-e "s|^ExecStart=.*|ExecStart=/usr/lib/ptd-test/sandbox $other /home/admin/program|" \
-	"$unit" >"$etc/systemd/system/sandbox.service"
-inside systemctl daemon-reload
+# sandbox UNIT: a service with the unit's settings, which says what it can do.
+sandbox() {
+	sed -e 's|^Type=.*|Type=oneshot|' -e '/^Restart\|^WatchdogSec\|^PartOf/d' \
+		-e "s|^ExecStart=.*|ExecStart=/usr/lib/ptd-test/sandbox $other /home/admin/program|" \
+		"$(dirname "$unit")/$1" >"$etc/systemd/system/sandbox.service"
+	inside systemctl daemon-reload
+	expect 0 "" inside systemctl start sandbox.service
+}
 inside touch /tmp/shared
-expect 0 "" inside systemctl start sandbox.service
+sandbox ptd.service
 [[ $(</proc/sys/kernel/perf_event_paranoid) -le 2 ]] ||
 	echo "perf_event_paranoid is above 2 on this machine: perf itself is not tried"
 [[ -e /proc/kcore ]] || echo "this machine has no /proc/kcore: it is not read"
@@ -366,17 +370,43 @@ tried() { # what it says now
 		sed -i 's/^perf-event: EACCES/perf-event: ok/' "$T/sandbox"
 	[[ -e /proc/kcore ]] || sed -i "s/^kernel-code: ENOENT/kernel-code: $1/" "$T/sandbox"
 }
-tried ENODATA
+tried EACCES
 cat >"$T/allowed" <<'END'
 perf-event: ok
 perf-setting: ok
+others-root: EACCES
+others-mapping: EACCES
+others-file: EACCES
+shared-tmp: ENOENT
+kernel-names: EACCES
+kernel-code: EACCES
+write-state: ok
+write-tmp: ok
+write-etc: EROFS
+write-cgroup: EROFS
+others-signal: EPERM
+trace-others: EPERM
+write-others: EPERM
+page-out-others: EBADF
+internet: EAFNOSUPPORT
+user-namespace: EPERM
+become-root: EPERM
+mount: EPERM
+write-code: EPERM
+END
+diff "$T/allowed" "$T/sandbox" || failed "what ptd.service lets it do has changed"
+sandbox ptd-collector.service
+tried ENOENT
+cat >"$T/collects" <<'END'
+perf-event: EPERM
+perf-setting: ENOENT
 others-root: ok
 others-mapping: ok
 others-file: ok
 shared-tmp: ok
-kernel-names: ENODATA
-kernel-code: ENODATA
-write-state: ok
+kernel-names: ENOENT
+kernel-code: ENOENT
+write-state: EACCES
 write-tmp: EROFS
 write-etc: EROFS
 write-cgroup: EROFS
@@ -390,7 +420,8 @@ become-root: EPERM
 mount: EPERM
 write-code: EPERM
 END
-diff "$T/allowed" "$T/sandbox" || failed "what ptd.service lets it do has changed"
+diff "$T/collects" "$T/sandbox" || failed "what ptd-collector.service lets it do has changed"
+sandbox ptd.service
 
 echo "--- the drop-in for Trace=, as the manual has it"
 sed -n '/^\[Service\]$/,/^\.Ed$/p' daemon/ptd.conf.5 | grep -v '^\.Ed' >"$T/drop-in"
@@ -401,11 +432,12 @@ done
 inside systemctl daemon-reload
 expect 0 "" inside systemctl restart ptd.service
 status=$(inside cat "/proc/$(show MainPID)/status")
-# And SYS_RAWIO and SYSLOG: 17, 34.
-[[ $(grep ^CapEff: <<<"$status") == *00000144000a4004 ]] || failed "$status"
+# And DAC_READ_SEARCH, SYS_RAWIO and SYSLOG: 2, 17, 34.
+[[ $(grep ^CapEff: <<<"$status") == *0000004400024004 ]] || failed "$status"
 expect 0 "" inside systemctl start sandbox.service
 tried ok
-sed 's/^\(kernel-.*\): .*/\1: ok/' "$T/allowed" | diff - "$T/sandbox" || failed "the drop-in lets it do something else"
+sed 's/^\(kernel-.*\): .*/\1: ok/; s/^\(others-mapping\): .*/\1: EPERM/; s/^\(others-file\): .*/\1: ENOENT/' "$T/allowed" |
+	diff - "$T/sandbox" || failed "the drop-in lets it do something else"
 rm "$etc/systemd/system/ptd.service.d/kernel.conf"
 inside systemctl daemon-reload
 expect 0 "" inside systemctl restart ptd.service
