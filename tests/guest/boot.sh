@@ -44,9 +44,9 @@ done
 shift $((OPTIND - 1))
 script=$1
 shift
-# The helper that ptd starts first.
+# What runs beside ptd, and what gives both the rights of their units.
 for file; do
-	[[ $(realpath -q -s "$file") != "$O/ptd" ]] || set -- "$@" "$O/ptd-collector"
+	[[ $(realpath -q -s "$file") != "$O/ptd" ]] || set -- "$@" "$O/ptd-collector" "$(command -v setpriv)"
 done
 
 W=$(mktemp -d "${TMPDIR:-/tmp}/ptd-guest-XXXXXX")
@@ -56,6 +56,11 @@ R=$W/root
 mkdir -p "$R"/{dev,proc,sys,tmp,run,root,out,etc,var,usr/bin,usr/sbin,usr/lib,usr/lib64}
 for d in bin sbin lib lib64; do
 	ln -s usr/$d "$R/$d"
+done
+
+for unit in ptd ptd-collector; do
+	sed -n 's/^AmbientCapabilities=//p' "$(dirname "$0")/../../systemd/$unit.service" | tr A-Z a-z | tr ' ' '\n' |
+		sed 's/^cap_/,+/' | tr -d '\n' >"$R/etc/$unit.caps"
 done
 
 put() { # FILE: with all that it needs

@@ -14,10 +14,6 @@ RANDOM=${SEED-$$}
 echo "SEED=${SEED-$$}"
 
 cat >"$T/what" <<'EOF'
-launch() {
-	ptd --config /root/ptd.conf --runtime-dir /run/ptd --state-dir /out/state 2>>/out/ptd.log &
-	ptd=$!
-}
 # The next keeper has the events of both CPUs, and the two files beside them.
 given_anew() {
 	[ "$(ls -l /proc/$(pidof ptd-keeper)/fd | grep -c "perf_event\|memfd")" = 8 ]

@@ -4,12 +4,19 @@
 # among the files. Logs go to /out/ptd.log, snapshots to /out.
 softpt=/sys/kernel/debug/softpt
 export PTD_SOCKET=/run/ptd/control
-mkdir -p /run/ptd /out/state
 ptd=
+chmod 755 /root
+mkdir -p /run/ptd /out/state
+mkdir -p /run/ptd/collector
+chown 991:990 /run/ptd/collector
+chmod 750 /run/ptd/collector
+printf '%s\n' root:x:0:0::/root:/bin/sh ptd:x:990:990::/:/bin/false >/etc/passwd
+# The level that ptd's sysctl file sets.
+echo 2 >/proc/sys/kernel/perf_event_paranoid
 
 fail() {
 	echo "FAIL: $*"
-	cat /out/ptd.log
+	cat /out/*.log
 	exit 1
 }
 
@@ -27,12 +34,44 @@ configure() { # LINE-OF-CONFIG...
 	printf '%s\n' '[Recorder]' Source=pt SwitchSize=64K TaskSize=256K MaxUse=1T KeepFree=0 "$@" >/root/ptd.conf
 }
 
-# start LINE-OF-CONFIG...: ptd as root
-start() {
-	configure "$@"
-	ptd --config /root/ptd.conf --runtime-dir /run/ptd --state-dir /out/state 2>>/out/ptd.log &
+# as_unit UNIT USER COMMAND...: with the capabilities that the unit has, and no others
+as_unit() {
+	local caps user=$2
+	caps=-all$(cat "/etc/$1.caps")
+	# As the drop-in for the kernel's code has them: ptd.conf(5).
+	! grep -q "^Trace=.*\(kernel\|all\)" /root/ptd.conf || [ "$1" != ptd ] || caps=$caps,+sys_rawio,+syslog,+dac_read_search
+	shift 2
+	exec /usr/bin/setpriv --reuid="$user" --regid=990 --clear-groups --no-new-privs --inh-caps="$caps" --ambient-caps="$caps" \
+		--bounding-set="$caps" "$@"
+}
+
+collect() {
+	while :; do
+		(as_unit ptd-collector 991 ptd-collector /run/ptd/collector/socket ptd 2>>/out/collector.log)
+		sleep 0.1
+	done
+}
+
+# launch: ptd and its collector, as their units do it
+launch() {
+	chown 990:990 /run/ptd
+	chown -R 990:990 /out/state
+	if [ ! -e /out/collector.log ]; then
+		collect &
+	fi
+	wait_for test -S /run/ptd/collector/socket
+	as_unit ptd 990 ptd --config /root/ptd.conf --runtime-dir /run/ptd --state-dir /out/state 2>>/out/ptd.log &
 	ptd=$!
+}
+
+go() {
+	launch
 	wait_for ptctl status
+}
+
+start() { # LINE-OF-CONFIG...
+	configure "$@"
+	go
 }
 
 told() {

@@ -9,11 +9,6 @@ need qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit
 
 cat tests/guest/recorder.sh - >"$T/script" <<'EOF'
-again() { # another ptd, with the same settings, goes on
-	ptd --config /root/ptd.conf --runtime-dir /run/ptd --state-dir /out/state 2>>/out/ptd.log &
-	ptd=$!
-	wait_for ptctl status
-}
 n_taken() { # N: a ptd has taken over so often
 	[ "$(grep -c "took over the rings" /out/ptd.log)" = $1 ]
 }
@@ -40,7 +35,7 @@ for moment in 0.6 0.3 0.1 0.4 0.2; do
 	sleep 0.$n
 	# On a fast machine they would fill the rings while the next ptd starts.
 	kill -STOP $(workers)
-	again
+	go
 	kill -CONT $(workers)
 	n=$((n + 1))
 	n_taken $n || fail "it did not take the rings over"
@@ -49,7 +44,7 @@ kill -KILL $(pidof ptd-keeper)
 wait_for pidof ptd-keeper
 wait_for given_anew
 end TERM
-again
+go
 n_taken 6 || fail "it did not take the rings over from another keeper"
 kill -0 $program || fail "the programs have ended before the last restart"
 kill $(workers)
@@ -67,7 +62,7 @@ grep -q "on 1" $softpt/cpu0/stats || fail "PT is off although it was resumed"
 # Rings of another size are made anew, and those that nobody takes over are freed.
 end KILL
 sed -i s/^AuxSize=.*/AuxSize=1M/ /root/ptd.conf
-again
+go
 n_taken 6 || fail "it took over rings of another size"
 status_has "1.0 MiB of PT" || fail "status: $(ptctl status)"
 sed -i s/^KeepRings=.*/KeepRings=1/ /root/ptd.conf
@@ -76,7 +71,7 @@ end KILL
 gone() { ! pidof ptd-keeper; }
 wait_for gone
 grep -q "on 0" $softpt/cpu0/stats || fail "PT that nobody owns is on: $(cat $softpt/cpu0/stats)"
-again
+go
 n_taken 6 || fail "it took over what was freed"
 stop
 rm -rf /out/state
