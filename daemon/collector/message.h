@@ -37,6 +37,8 @@ enum collector_verb {
 	COLLECTOR_OPEN_PATH, /* open the regular file at the path, in the collector's namespace */
 	COLLECTOR_STAT,      /* find out how large the file is whose descriptor is passed */
 	COLLECTOR_MAPPED,    /* find out whether the process has the file mapped there */
+	/* Write who has perf events open, but for the process, into the first descriptor. */
+	COLLECTOR_PERF_USERS,
 	_COLLECTOR_VERBS,
 };
 

@@ -12,6 +12,7 @@
 
 #include "daemon/collector/mappings.h"
 #include "daemon/collector/message.h"
+#include "daemon/collector/perfusers.h"
 #include "daemon/proc/birth.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/mappedfile.h"
@@ -270,6 +271,14 @@ static int write_mappings(struct work *work, const struct collector_request *req
 	return r == -EFBIG ? 0 : r;
 }
 
+static int list_perf_users(const struct collector_request *request, int fd)
+{
+	char text[PERFUSERS_SIZE];
+
+	perfusers_list((pid_t)request->pid, text, sizeof(text));
+	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
 void work_do(struct work *work, const struct collector_request *request, const int fds[static 2],
 	     struct collector_answer *ret_answer, int *ret_fd)
 {
@@ -301,6 +310,9 @@ void work_do(struct work *work, const struct collector_request *request, const i
 		break;
 	case COLLECTOR_MAPPED:
 		r = check_mapped(request);
+		break;
+	case COLLECTOR_PERF_USERS:
+		r = list_perf_users(request, fds[0]);
 		break;
 	case _COLLECTOR_VERBS:
 		break;

@@ -24,7 +24,7 @@ struct work {
  *
  * @fds: two descriptors, borrowed, or -1. COLLECTOR_HASH, COLLECTOR_COPY and COLLECTOR_STAT look at
  *       the file for which the first stands; COLLECTOR_COPY writes to the second, an empty file;
- *       COLLECTOR_MEMORY and COLLECTOR_MAPPINGS write to the first
+ *       COLLECTOR_MEMORY, COLLECTOR_MAPPINGS and COLLECTOR_PERF_USERS write to the first
  * @ret_fd: for COLLECTOR_OPEN_PATH, and COLLECTOR_FIND with COLLECTOR_OPEN, a descriptor that
  *          stands for the file (O_PATH), which is the caller's; otherwise -1
  */

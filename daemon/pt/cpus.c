@@ -353,7 +353,7 @@ static void say_busy(const struct cpus *c)
 	char list[256], users[512];
 
 	list_cpus(c, CPU_BUSY, list, sizeof(list));
-	ptusers_list(users, sizeof(users));
+	ptusers_list(c->runtime_dir, users, sizeof(users));
 	journal_log_one(
 	    LOG_WARNING, PTD_MESSAGE_CPU, "PTD_CPUS", list,
 	    "CPUs %s: somebody else is using Intel PT, probably %s: trying again now and then",

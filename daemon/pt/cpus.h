@@ -36,6 +36,7 @@ struct cpus {
 
 	struct keeperlink *link; /* that has what is open kept; borrowed; NULL: nothing is kept */
 	const char *form;        /* of what is kept, borrowed */
+	const char *runtime_dir; /* where the collector's socket is; borrowed */
 };
 
 /* No CPU is open yet. Return: 0, or negative errno; cpus_deinit() is called in either case. */

@@ -2,86 +2,45 @@
 
 #include "daemon/pt/ptusers.h"
 
-#include <ctype.h>
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#define LISTED_MAX 8u
+#include "base/printable.h"
+#include "daemon/collector/link.h"
 
-static bool is_perf_event(int dir, const char *name)
+#define TIMEOUT_MS 500u /* the event loop waits */
+
+static int ask(const char *runtime_dir, int fd)
 {
-	static const char link[] = "anon_inode:[perf_event]";
-	char target[sizeof(link) + 1];
-	const ssize_t n = readlinkat(dir, name, target, sizeof(target));
+	_cleanup_(collectorlink_freep) struct collectorlink *link = NULL;
+	const int fds[COLLECTOR_FDS_MAX] = { fd, -1 };
+	struct collector_request request = {
+		.verb = COLLECTOR_PERF_USERS,
+		.timeout_ms = TIMEOUT_MS,
+		.pid = (uint32_t)getpid(),
+		.path = "",
+	};
+	struct collector_answer answer;
+	int none = -1, r;
 
-	return n == (ssize_t)sizeof(link) - 1 && memcmp(target, link, (size_t)n) == 0;
+	r = collectorlink_new(runtime_dir, false, &link);
+	if (r == 0)
+		r = collectorlink_ask(link, &request, fds, NULL, &answer, &none);
+	(void)fd_close(none);
+	return r;
 }
 
-/* Return: whether the process has perf events; -EACCES if we may not know. */
-static int has_perf_events(const char *pid)
+void ptusers_list(const char *runtime_dir, char *ret_text, size_t size)
 {
-	struct dirent *entry;
-	char path[300];
-	int found = 0;
-	DIR *dir;
+	_cleanup_(fd_closep) int fd = memfd_create("ptusers", MFD_CLOEXEC);
+	ssize_t n;
 
-	(void)snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-	dir = opendir(path);
-	if (!dir)
-		return -errno;
-	while (!found && (entry = readdir(dir)))
-		found = is_perf_event(dirfd(dir), entry->d_name);
-	(void)closedir(dir);
-	return found;
-}
-
-static void name_of(const char *pid, char ret_name[64])
-{
-	char path[300];
-	FILE *f;
-
-	(void)snprintf(ret_name, 64, "?");
-	(void)snprintf(path, sizeof(path), "/proc/%s/comm", pid);
-	f = fopen(path, "re");
-	if (!f)
+	n = fd < 0 || ask(runtime_dir, fd) < 0 ? -1 : pread(fd, ret_text, size - 1, 0);
+	if (n <= 0) {
+		(void)snprintf(ret_text, size, "a process that may not be looked into");
 		return;
-	if (fgets(ret_name, 64, f))
-		ret_name[strcspn(ret_name, "\n")] = 0;
-	(void)fclose(f);
-}
-
-void ptusers_list(char *ret_text, size_t size)
-{
-	bool blind = false;
-	struct dirent *entry;
-	unsigned listed = 0;
-	size_t n = 0;
-	DIR *dir;
-
-	dir = opendir("/proc");
-	while (dir && (entry = readdir(dir))) {
-		char name[64];
-		int r;
-
-		if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == getpid())
-			continue;
-		r = has_perf_events(entry->d_name);
-		blind |= r == -EACCES;
-		if (r <= 0 || listed == LISTED_MAX || n >= size)
-			continue;
-		name_of(entry->d_name, name);
-		n += (size_t)snprintf(ret_text + n, size - n, "%s%s[%s]", listed++ ? ", " : "",
-				      name, entry->d_name);
 	}
-	if (dir)
-		(void)closedir(dir);
-	if (listed == 0)
-		(void)snprintf(
-		    ret_text, size,
-		    blind ? "a process that may not be looked into"
-			  : "nobody who is to be seen: a hypervisor, or LBR or BTS events");
+	ret_text[n] = '\0';
+	printable_clean(ret_text, (size_t)n);
 }

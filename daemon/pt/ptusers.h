@@ -4,15 +4,13 @@
 /*
  * PT users
  *
- * Guesses which program has Intel PT when opening it fails with EBUSY. One program at a time can
- * have it on a CPU, and the kernel does not say which.
+ * Asks the collector which program may have Intel PT (daemon/collector/perfusers.h).
  */
 
 #include <stddef.h>
 
 #include "base/base.h"
 
-/* Write the names and pids of other processes that have perf events open, as "perf[123], gdb[7]",
- * to @ret_text, which has @size bytes. If there are none, or they may not be looked at, the text
- * says so. */
-void ptusers_list(char *ret_text, size_t size);
+/* Write what it says to @ret_text, which has @size bytes. The collector's socket is in
+ * @runtime_dir. */
+void ptusers_list(const char *runtime_dir, char *ret_text, size_t size);

@@ -34,7 +34,8 @@ struct source_pt {
 	int proc_fd;
 	struct procscan *scan; /* that is going on */
 	struct foreignmaps *maps;
-	record_put_fn put; /* of the present step, borrowed */
+	const char *runtime_dir; /* borrowed */
+	record_put_fn put;       /* of the present step, borrowed */
 	void *put_userdata;
 };
 
@@ -476,6 +477,7 @@ static int start_recording(struct source_pt *p, const struct config *config,
 	int r;
 
 	r = cpus_init(&p->cpus);
+	p->cpus.runtime_dir = p->runtime_dir;
 	p->source.n_cpus = p->cpus.n;
 	p->source.records_fd = p->cpus.epoll_fd;
 	if (r == 0)
@@ -526,6 +528,7 @@ int source_pt_new(const struct config *config, struct keeperlink *link, const ch
 		return log_error_errno(-ENOMEM, "cannot start recording hardware: %m");
 	p->source.ops = &pt_ops;
 	p->proc_fd = -1;
+	p->runtime_dir = runtime_dir;
 	(void)pthread_mutex_init(&p->rings, NULL);
 	r = foreignmaps_new(runtime_dir, &p->maps);
 	if (r < 0)

@@ -28,7 +28,7 @@ bool source_pt_exists(void);
  * Open all CPUs; or go on with the rings that @link, which may be NULL, has from an earlier
  * process, if they are what the settings ask for. The keeper gets the rings.
  *
- * @runtime_dir: where the collector's socket is
+ * @runtime_dir: where the collector's socket is; borrowed as long as the source lives
  *
  * Return: 0 if at least one CPU is recorded or busy; or negative errno, and the log says why.
  */

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# ptd is killed KILLS times and its keeper as often, at random moments while the guest is recorded with true PT: some
-# of them while ptd takes the rings over. Each snapshot that is taken after thirteen kills reaches back beyond all of
+# ptd is killed KILLS times, its keeper and its collector as often, at random moments while the guest is recorded with true PT: some
+# of them while ptd takes the rings over. Each snapshot that is taken after fourteen kills reaches back beyond all of
 # them, and has what two processes did, instruction by instruction. SEED repeats the moments of a run.
 source "$(dirname "$0")/../integration/common.sh"
 set -o pipefail
@@ -37,6 +37,16 @@ kill_keeper() {
 	kill -KILL $(pidof ptd-keeper)
 	wait_quietly given_anew
 }
+kill_collector() { # with its workers
+	kill -KILL $(pidof ptd-collector)
+}
+hold_collector() { # FOR
+	local held
+	held=$(pidof ptd-collector)
+	kill -STOP $held
+	sleep $1
+	kill -CONT $held
+}
 start_told AuxSize=256M SwitchSize=4M TaskSize=1M KeepRings=60
 wait_for given_anew
 echo 1 >$softpt/log
@@ -61,22 +71,24 @@ a_while() {
 	printf '0.%03d' $((RANDOM % 500))
 }
 
-# plan: thirteen kills. Every other ptd is killed once more within half a second of its start.
+# plan: fourteen kills, and four times a collector that stands still for a while. Every other ptd is killed once more within half a second of its start.
 plan() {
 	local n
-	for n in {1..5}; do
+	for n in {1..4}; do
 		echo "sleep $(a_while)"
 		if ((n % 2)); then
 			echo "kill_ptd $(a_while); sleep $(a_while); kill_ptd $(a_while); wait_quietly ptctl status"
 		else
 			echo "kill_ptd $(a_while); wait_quietly ptctl status"
 		fi
+		echo "kill_collector; sleep 0.0$((RANDOM % 90 + 10))"
 		echo "wait_quietly given_anew; sleep $(a_while); kill_keeper"
-		ptds=$((ptds + 1 + n % 2)) keepers=$((keepers + 1))
+		echo "hold_collector 0.0$((RANDOM % 90 + 10))"
+		ptds=$((ptds + 1 + n % 2)) keepers=$((keepers + 1)) collectors=$((collectors + 1))
 	done
 }
 
-ptds=0 keepers=0 equal=0
+ptds=0 keepers=0 collectors=0
 while ((keepers < KILLS)); do
 	plan >"$T/plan"
 	cat tests/guest/recorder.sh "$T/what" "$T/plan" "$T/end" >"$T/script"
@@ -89,5 +101,5 @@ while ((keepers < KILLS)); do
 	[[ $(wc -l <"$T/out/pids") = 2 ]] || fail "two processes should have printed: $(cat "$T/out/pids")"
 	"$O/tools/exact" $pids "$T/out/whole" "$T/log/1" >"$T/exact" ||
 		{ cat "$T/plan"; grep -v ^gap "$T/exact"; fail "it is not what ran"; }
-	echo "$ptds ptds, $keepers keepers killed: $(tail -1 "$T/exact")"
+	echo "$ptds ptds, $keepers keepers, $collectors collectors killed: $(tail -1 "$T/exact")"
 done

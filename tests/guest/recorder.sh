@@ -7,9 +7,6 @@ export PTD_SOCKET=/run/ptd/control
 ptd=
 chmod 755 /root
 mkdir -p /run/ptd /out/state
-mkdir -p /run/ptd/collector
-chown 991:990 /run/ptd/collector
-chmod 750 /run/ptd/collector
 printf '%s\n' root:x:0:0::/root:/bin/sh ptd:x:990:990::/:/bin/false >/etc/passwd
 # The level that ptd's sysctl file sets.
 echo 2 >/proc/sys/kernel/perf_event_paranoid
@@ -57,6 +54,10 @@ launch() {
 	chown 990:990 /run/ptd
 	chown -R 990:990 /out/state
 	if [ ! -e /out/collector.log ]; then
+		rm -rf /run/ptd/collector
+		mkdir /run/ptd/collector
+		chown 991:990 /run/ptd/collector
+		chmod 750 /run/ptd/collector
 		collect &
 	fi
 	wait_for test -S /run/ptd/collector/socket

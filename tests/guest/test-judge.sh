@@ -27,7 +27,7 @@ tests/guest/boot.sh -t 240 -l "$T/log" -o "$T/out" "$T/script" "$O/ptd" "$O/ptct
 	{ cat "$T/err" "$T/out/ptd.log" >&2; fail "the guest's script failed"; }
 
 "$O/ptdecode" -f summary "$T/out/one" | sed -n '/^Processes/,/^$/p'
-perf --buildid-dir "$T/out/one/objects" script -i "$T/out/one" --itrace=i1i \
+perf --buildid-dir "$T/out/one/objects" script -f -i "$T/out/one" --itrace=i1i \
 	-F pid,tid,ip --ns 2>"$T/err" | "$O/tools/perf-addresses" "$T/perf" || { cat "$T/err"; fail "perf script"; }
 # Others than the program's began before the log, or went on after the snapshot.
 "$O/ptdecode" -f sideband "$T/out/one" | sed -n 's|.*MMAP2 \([0-9]*\)/.*/guest\.c$|\1|p' | sort -u >"$T/pids"

@@ -84,5 +84,5 @@ sort "$T/out/perf/kcore_dir/kallsyms" >"$T/names"
 [[ -z $(sort "$S/kcore_dir/kallsyms" | comm -23 - "$T/names") ]] || fail "names that perf has not"
 
 # perf finds the kernel in it.
-perf script -i "$S" --show-mmap-events 2>/dev/null | grep '\[kernel.kallsyms\]_text' >/dev/null || fail "perf: no kernel"
+perf script -f -i "$S" --show-mmap-events 2>/dev/null | grep '\[kernel.kallsyms\]_text' >/dev/null || fail "perf: no kernel"
 "$O/ptdecode" "$S" -f summary >"$T/summary" || fail "ptdecode"

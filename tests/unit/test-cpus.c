@@ -213,8 +213,9 @@ uint64_t meminfo_available(void)
 	return machine.available;
 }
 
-void ptusers_list(char *ret_text, size_t size)
+void ptusers_list(const char *runtime_dir, char *ret_text, size_t size)
 {
+	(void)runtime_dir;
 	(void)snprintf(ret_text, size, "perf[123]");
 }
 

@@ -190,8 +190,9 @@ uint64_t meminfo_available(void)
 	return UINT64_C(1) << 40;
 }
 
-void ptusers_list(char *ret_text, size_t size)
+void ptusers_list(const char *runtime_dir, char *ret_text, size_t size)
 {
+	(void)runtime_dir;
 	(void)snprintf(ret_text, size, "perf[123]");
 }
 

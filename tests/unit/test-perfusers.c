@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/pt/ptusers.h"
+#include "daemon/collector/perfusers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,7 +85,7 @@ static void listed(void **state)
 	with = start("has one", true);
 	without = start("has none", false);
 	own = open_event();
-	ptusers_list(text, sizeof(text));
+	perfusers_list(getpid(), text, sizeof(text));
 	(void)snprintf(part, sizeof(part), "has one[%d]", with);
 	assert_int_equal(count(text, part), 1);
 	assert_null(strstr(text, "has none"));
@@ -94,14 +94,14 @@ static void listed(void **state)
 	assert_null(strstr(text, part));
 	/* A short text is cut, and ended. */
 	memset(part, 'x', sizeof(part));
-	ptusers_list(part, 5);
+	perfusers_list(getpid(), part, 5);
 	assert_int_equal(strlen(part), 4);
 	assert_int_equal(part[5], 'x');
 
 	(void)close(own);
 	for (size_t i = 0; i < N_MANY; i++)
 		many[i] = start("many", true);
-	ptusers_list(text, sizeof(text));
+	perfusers_list(getpid(), text, sizeof(text));
 	assert_int_equal(count(text, ", "), 7);
 	assert_true(count(text, "many[") >= 1);
 	for (size_t i = 0; i < N_MANY; i++)
@@ -115,7 +115,7 @@ static void no_one(void **state)
 	char text[200] = "";
 
 	(void)state;
-	ptusers_list(text, sizeof(text));
+	perfusers_list(getpid(), text, sizeof(text));
 	/* Others may have some just now. */
 	if (strchr(text, '['))
 		skip();
