@@ -16,8 +16,9 @@ cp /bin/busybox /root/elder/sh
 sh -c '/root/elder/sh -c "while :; do read -t 0.02 line; done <>/root/nothing" & wait' &
 elder=$!
 
-start AuxSize=64K
-echo 2000 | tee $softpt/cpu0/rate >$softpt/cpu1/rate
+start_told AuxSize=64K
+# So few that the rings still have all of the command, even if it takes seconds.
+echo 4 | tee $softpt/cpu0/rate >$softpt/cpu1/rate
 # It runs now and then, so that it ran as far back as the rings go.
 mkdir /root/other
 cp /bin/busybox /root/other/sh
@@ -37,6 +38,7 @@ END
 chmod +x /root/workload
 ptctl record -o /out/command -- /root/workload
 [ $? = 7 ] || fail "the command's status"
+echo 2000 | tee $softpt/cpu0/rate >$softpt/cpu1/rate
 ptctl record -- /no/such/command
 [ $? = 127 ] || fail "no such command"
 ptctl record -- /root/ptd.conf
