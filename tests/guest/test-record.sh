@@ -30,7 +30,8 @@ cat >/root/workload <<'END'
 mkdir -p /root/short /root/jail
 cp /bin/busybox /root/short
 cp /bin/busybox /root/jail
-/root/short/busybox true	# is gone in a moment
+/root/short/busybox true	# lives for a moment; its file, until ptd had time to open it
+sleep 1
 rm -r /root/short
 chroot /root/jail /busybox sleep 1
 exit 7
