@@ -22,6 +22,9 @@
 /* Once as many parts in a row did not fit as a lane has, one part is begun for so many cuts. */
 #define CUTS_LEFT 64
 
+/* So many of a batch's new blocks are remembered as listed. */
+#define LISTED_MAX 1024
+
 uint64_t ahead_cut_size = LANE_CUT_SIZE, ahead_n_begun, ahead_n_used;
 
 /* Parts are used only while at least so much of the budget is left, which is more than one may
@@ -82,10 +85,29 @@ static struct part *part_free(struct part *part)
 
 /* --- in a thread ------------------------------------------------------------------------------ */
 
-/* Add to @list the blocks of the lane's batch that were not shown. */
+/* Add to @list the blocks of the lane's batch that were not shown, in the order in which they first
+ * run. A block may be there several times. */
 static int find_new_blocks(const struct lane *lane, struct cache_blocks *list)
 {
-	return cache_find_new(lane->config.engine_config.cache, lane->runs, lane->n_runs, list);
+	const struct ptd_block *listed[LISTED_MAX];
+
+	if (lane->new_runs.n == 0)
+		return 0;
+	memset(listed, 0, sizeof(listed));
+	for (size_t i = 0; i < lane->new_runs.n; i++) {
+		const struct ptd_block *block = lane->runs[lane->new_runs.items[i]].block;
+		const struct ptd_block **slot =
+		    &listed[(uintptr_t)block / sizeof(*block) % LISTED_MAX];
+		int r;
+
+		if (*slot == block || cache_has_shown(block))
+			continue;
+		r = vec_push(list, block);
+		if (r < 0)
+			return r;
+		*slot = block;
+	}
+	return 0;
 }
 
 /* Return: what of the part's budget was taken since the last call. */

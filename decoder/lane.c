@@ -52,6 +52,7 @@ void lane_deinit(struct lane *lane)
 	lane->engine = engine_free(lane->engine);
 	sections_deinit(&lane->sections);
 	vec_deinit(&lane->marks);
+	vec_deinit(&lane->new_runs);
 	if (!lane->is_part)
 		free(lane->runs);
 	lane->runs = NULL;
@@ -644,6 +645,8 @@ static void remove_contradicted(struct lane *lane, enum ptd_gap_reason reason)
 	for (size_t i = from; i < lane->n_runs; i++)
 		discount_run(lane, &lane->runs[i]);
 	lane->n_runs = from;
+	while (lane->new_runs.n > 0 && lane->new_runs.items[lane->new_runs.n - 1] >= from)
+		lane->new_runs.n--;
 }
 
 /* Run @run of the batch begins at another time than the one before it, or is a step's first. */
@@ -679,6 +682,22 @@ static int take_runs(struct lane *lane, size_t from, size_t to)
 	lane->n_insns_early += n_early;
 	lane->n_runs = to;
 	return 0;
+}
+
+/* Note which runs of the engine's step, which come next in the batch, are of new blocks. Return: 0
+ * or -ENOMEM. */
+static int note_new_runs(struct lane *lane)
+{
+	size_t n;
+	const uint32_t *new_runs = engine_new_runs(lane->engine, &n);
+	int r;
+
+	if (n == 0)
+		return 0;
+	r = vec_reserve(&lane->new_runs, n);
+	for (size_t i = 0; i < n && r == 0; i++)
+		lane->new_runs.items[lane->new_runs.n++] = (uint32_t)lane->n_runs + new_runs[i];
+	return r;
 }
 
 /* Put the result of one step of the engine into the batch. Return: 0, or negative errno. */
@@ -741,7 +760,7 @@ int lane_fill(struct lane *lane)
 	lane->new_slice = lane->new_slice && lane->at_joint && !lane_ready(lane);
 	lane->at_joint = false;
 	lane->n_runs = 0;
-	lane->marks.n = 0;
+	lane->marks.n = lane->new_runs.n = 0;
 
 	while (!lane->ended && !lane->at_joint) {
 		if (lane_ready(lane) && (lane->stay_opens || lane->marks.n >= LANE_MARKS_MAX ||
@@ -756,6 +775,8 @@ int lane_fill(struct lane *lane)
 		} else {
 			r = engine_next(lane->engine, lane->runs + lane->n_runs,
 					lane->n_runs_max - lane->n_runs, &step);
+			if (r == 0)
+				r = note_new_runs(lane);
 			if (r == 0)
 				r = take_step(lane, &step);
 			if (r == 0 && lane->engine && !lane->is_part)

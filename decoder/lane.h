@@ -79,6 +79,8 @@ struct lane {
 	struct ptd_run *runs; /* owned; of a part borrowed */
 	size_t n_runs, n_runs_max;
 	VEC(struct ptd_mark) marks;
+	VEC(uint32_t)
+	new_runs;       /* indices of runs of blocks that were not shown when they were made */
 	bool new_slice; /* the batch is the first of its slice */
 
 	/* Where the engine stands. */

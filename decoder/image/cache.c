@@ -40,25 +40,12 @@ struct room {
 	VEC(struct shelf) shelves; /* three an object: 16, 32, 64 bit */
 };
 
-/*
- * Nearly all runs are of blocks that were shown long ago. To look at each block would cost much:
- * runs are in the CPU's caches, but all blocks that ran are not. So the blocks that are not shown
- * are counted by the hash of their address, and a run is looked at more closely only if the count
- * of its block's hash is not 0.
- */
-#define NEW_BITS 12
-
 struct cache {
 	cache_annotate_fn annotate;
 	void *userdata;
 	struct room rooms[1 << ROOM_BITS];
-	uint32_t n_shown;            /* blocks; the next id */
-	uint32_t n_new;              /* blocks that are not shown */
-	uint32_t new[1 << NEW_BITS]; /* the same, by hash */
+	uint32_t n_shown; /* blocks; the next id */
 };
-
-/* So many blocks are remembered as listed. */
-#define LISTED_MAX 256
 
 int cache_new(cache_annotate_fn annotate, void *userdata, struct cache **ret_cache)
 {
@@ -155,11 +142,6 @@ static int decode_block(const struct object *object, uint64_t offset, uint8_t mo
 	return 0;
 }
 
-static size_t hash_of(const struct ptd_block *block)
-{
-	return (size_t)((uintptr_t)block * UINT64_C(0x9e3779b97f4a7c15) >> (64 - NEW_BITS));
-}
-
 int cache_show(struct cache *cache, const struct ptd_block *block)
 {
 	struct ptd_block *own = (struct ptd_block *)(uintptr_t)block;
@@ -173,38 +155,6 @@ int cache_show(struct cache *cache, const struct ptd_block *block)
 	if (r < 0)
 		return r;
 	__atomic_store_n(&own->id, cache->n_shown++, __ATOMIC_RELAXED);
-	(void)__atomic_sub_fetch(&cache->new[hash_of(block)], 1, __ATOMIC_RELAXED);
-	(void)__atomic_sub_fetch(&cache->n_new, 1, __ATOMIC_RELAXED);
-	return 0;
-}
-
-/* Count a block that was made. Who gets it from the cache afterwards sees that it is counted. */
-static void count_block(struct cache *cache, const struct ptd_block *block)
-{
-	(void)__atomic_add_fetch(&cache->new[hash_of(block)], 1, __ATOMIC_RELAXED);
-	(void)__atomic_add_fetch(&cache->n_new, 1, __ATOMIC_RELAXED);
-}
-
-int cache_find_new(const struct cache *cache, const struct ptd_run *runs, size_t n_runs,
-		   struct cache_blocks *list)
-{
-	const struct ptd_block *listed[LISTED_MAX] = {};
-
-	if (__atomic_load_n(&cache->n_new, __ATOMIC_RELAXED) == 0)
-		return 0;
-	for (size_t i = 0; i < n_runs; i++) {
-		const struct ptd_block *block = runs[i].block;
-		const size_t hash = hash_of(block);
-		int r;
-
-		if (__atomic_load_n(&cache->new[hash], __ATOMIC_RELAXED) == 0 ||
-		    listed[hash % LISTED_MAX] == block || cache_has_shown(block))
-			continue;
-		r = vec_push(list, block);
-		if (r < 0)
-			return r;
-		listed[hash % LISTED_MAX] = block;
-	}
 	return 0;
 }
 
@@ -233,9 +183,8 @@ static int keep_block(struct room *room, const struct ptd_block *block, struct p
 
 /* Add @made, which was decoded, to the cache, unless another thread has done so meanwhile. The
  * mutex of @room is locked. */
-static int add_block(struct cache *cache, struct room *room, const struct object *object,
-		     uint64_t offset, const struct ptd_block *made,
-		     const struct ptd_block **ret_block)
+static int add_block(struct room *room, const struct object *object, uint64_t offset,
+		     const struct ptd_block *made, const struct ptd_block **ret_block)
 {
 	struct ptd_block *block;
 	struct shelf *shelf;
@@ -250,15 +199,14 @@ static int add_block(struct cache *cache, struct room *room, const struct object
 		r = map_put(&shelf->blocks, offset, (uintptr_t)block);
 	if (r < 0)
 		return r;
-	count_block(cache, block);
 	*ret_block = block;
 	return 0;
 }
 
 /* Make the block at @offset. Its bytes may have to be read, so that no mutex is locked until then.
  */
-static int make_block(struct cache *cache, struct room *room, const struct object *object,
-		      uint64_t offset, uint8_t mode, const struct ptd_block **ret_block)
+static int make_block(struct room *room, const struct object *object, uint64_t offset, uint8_t mode,
+		      const struct ptd_block **ret_block)
 {
 	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX];
 	struct ptd_block block;
@@ -276,7 +224,7 @@ static int make_block(struct cache *cache, struct room *room, const struct objec
 	if (r < 0)
 		return r;
 	(void)pthread_mutex_lock(&room->mutex);
-	r = add_block(cache, room, object, offset, &block, ret_block);
+	r = add_block(room, object, offset, &block, ret_block);
 	(void)pthread_mutex_unlock(&room->mutex);
 	return r;
 }
@@ -291,7 +239,7 @@ int cache_get(struct cache *cache, const struct object *object, uint64_t offset,
 	(void)pthread_mutex_lock(&room->mutex);
 	r = find_block(room, object, offset, mode, &shelf, ret_block);
 	(void)pthread_mutex_unlock(&room->mutex);
-	return r < 0 || *ret_block ? r : make_block(cache, room, object, offset, mode, ret_block);
+	return r < 0 || *ret_block ? r : make_block(room, object, offset, mode, ret_block);
 }
 
 static uint64_t hash_stitched(uint64_t offset, const uint8_t *bytes, size_t size)
@@ -302,8 +250,8 @@ static uint64_t hash_stitched(uint64_t offset, const uint8_t *bytes, size_t size
 }
 
 /* cache_get_stitched() with the mutex of @room locked. */
-static int get_stitched(struct cache *cache, struct room *room, const struct object *object,
-			uint64_t offset, uint8_t mode, const uint8_t *bytes, size_t size,
+static int get_stitched(struct room *room, const struct object *object, uint64_t offset,
+			uint8_t mode, const uint8_t *bytes, size_t size,
 			const struct ptd_block **ret_block)
 {
 	const uint64_t key = hash_stitched(offset, bytes, size);
@@ -341,7 +289,6 @@ static int get_stitched(struct cache *cache, struct room *room, const struct obj
 		r = map_put(&shelf->stitched, key, (uintptr_t)s);
 	if (r < 0)
 		return r;
-	count_block(cache, &s->block);
 	*ret_block = &s->block;
 	return 0;
 }
@@ -354,7 +301,7 @@ int cache_get_stitched(struct cache *cache, const struct object *object, uint64_
 	int r;
 
 	(void)pthread_mutex_lock(&room->mutex);
-	r = get_stitched(cache, room, object, offset, mode, bytes, size, ret_block);
+	r = get_stitched(room, object, offset, mode, bytes, size, ret_block);
 	(void)pthread_mutex_unlock(&room->mutex);
 	return r;
 }

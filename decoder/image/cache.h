@@ -68,15 +68,6 @@ struct cache_blocks {
 	size_t n_capacity;
 };
 
-/*
- * Add to @list the blocks of @runs that were not shown, in the order in which they first run. A
- * block may be there several times. Any thread may call this for runs that it made.
- *
- * Return: 0 or -ENOMEM.
- */
-_must_check_ int cache_find_new(const struct cache *cache, const struct ptd_run *runs,
-				size_t n_runs, struct cache_blocks *list);
-
 /* Have the CPU fetch a block, and the instructions of one that was fetched before, that are shown
  * soon: another thread has made them. */
 static inline void cache_prefetch(const struct ptd_block *block)

@@ -731,7 +731,7 @@ static int make_seg(struct view *view, struct segtable *segs, uint64_t ip, uint8
 	int r;
 
 	m.view = view;
-	m.seg = (struct seg){ .ip = ip, .mode = mode };
+	m.seg = (struct seg){ .ip = ip, .mode = mode, .is_new = true };
 	m.n_pages = 0;
 	r = make_way(&m, ip);
 	if (r == 0)

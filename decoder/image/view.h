@@ -17,8 +17,9 @@
  * generation of a space share its view; one that stands elsewhere has another.
  *
  * Engines of several threads may share views, too. What one thread makes or links, the others find.
- * So links are read and set by seg_link() and seg_set_link(), and all else in a segment stays as it
- * is while an engine stands in the view: mappings are applied to views in which none stands.
+ * So links are read and set by seg_link() and seg_set_link(), a segment is new until
+ * seg_set_shown(), and all else in it stays as it is while an engine stands in the view: mappings
+ * are applied to views in which none stands.
  */
 
 #include <stdbool.h>
@@ -70,6 +71,7 @@ struct seg {
 	uint8_t mode;
 	uint8_t n_runs, n_calls;
 	uint8_t reason; /* enum ptd_gap_reason */
+	bool is_new;    /* see seg_is_new() */
 	uint32_t n_insns;
 	uint64_t ip;
 	uint64_t to_ip[2]; /* not of a return or an indirect branch */
@@ -89,6 +91,18 @@ static inline struct seg *seg_link(struct seg *const *link)
 static inline void seg_set_link(struct seg **link, struct seg *to)
 {
 	__atomic_store_n(link, to, __ATOMIC_RELEASE);
+}
+
+/* Return: whether blocks of the segment may not have been shown. Any thread may ask. */
+static inline bool seg_is_new(const struct seg *seg)
+{
+	return __atomic_load_n(&seg->is_new, __ATOMIC_RELAXED);
+}
+
+/* All blocks of the segment have been shown. */
+static inline void seg_set_shown(struct seg *seg)
+{
+	__atomic_store_n(&seg->is_new, false, __ATOMIC_RELAXED);
 }
 
 static inline const struct ptd_insn *run_last(const struct ptd_run *run)

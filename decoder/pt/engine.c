@@ -73,6 +73,7 @@ struct engine *engine_free(struct engine *engine)
 	if (!engine)
 		return NULL;
 	view_put(engine->view);
+	vec_deinit(&engine->new_runs);
 	if (engine->ops->deinit)
 		engine->ops->deinit(engine);
 	walk_deinit(&engine->walk);
@@ -109,6 +110,12 @@ void engine_pass(struct engine *e, size_t n_before, struct engine_step *ret_step
 	ret_step->passed = true;
 	ret_step->n_before = n_before;
 	engine_stop(e, ENGINE_ASK, 0, ret_step);
+}
+
+void engine_note_new(struct engine *e, size_t i)
+{
+	if (vec_push(&e->new_runs, (uint32_t)i) < 0)
+		e->error = -ENOMEM;
 }
 
 static bool report_mark(const struct engine *e, enum ptd_mark_kind kind,
@@ -341,10 +348,17 @@ int engine_next(struct engine *e, struct ptd_run *runs, size_t n_runs_max,
 
 	assert(n_runs_max >= ENGINE_STEP_RUNS_MAX);
 	*ret_step = (struct engine_step){};
+	e->new_runs.n = 0;
 	make_step(e, &out, ret_step);
 	ret_step->n_runs = out.n;
 	/* What seems to be the end of the PT may be where it cannot be read. */
 	return e->error ?: walk_read_error(&e->walk);
+}
+
+const uint32_t *engine_new_runs(const struct engine *e, size_t *ret_n)
+{
+	*ret_n = e->new_runs.n;
+	return e->new_runs.items;
 }
 
 uint64_t engine_decoded(const struct engine *e)

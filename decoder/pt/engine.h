@@ -165,6 +165,14 @@ void engine_set_limit(struct engine *engine, uint64_t t);
 _must_check_ int engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
 			     struct engine_step *ret_step);
 
+/*
+ * Find runs that the last engine_next() filled in and whose blocks had not been shown then
+ * (cache.h): the first run of each such block, and maybe more of them.
+ *
+ * Return: their indices, in order, which are valid until the next engine_next(); and @ret_n.
+ */
+const uint32_t *engine_new_runs(const struct engine *engine, size_t *ret_n);
+
 /* Return: bytes that were decoded so far, not counting those of gaps. */
 uint64_t engine_decoded(const struct engine *engine);
 

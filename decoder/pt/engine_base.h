@@ -17,6 +17,7 @@
 #include "decoder/pt/engine.h"
 #include "decoder/pt/walk.h"
 #include "decoder/pt/when.h"
+#include "util/vec.h"
 
 /*
  * Code that executes more instructions than this without using up a packet is given up. (Code that
@@ -67,10 +68,11 @@ struct engine_ops {
 struct engine {
 	const struct engine_ops *ops;
 	struct engine_config config;
-	uint32_t errata;   /* of the CPU */
-	int error;         /* negative errno: there is no memory, or the span cannot be read */
-	struct view *view; /* NULL: nothing is mapped */
-	uint8_t mode;      /* of the code: 16, 32 or 64 */
+	uint32_t errata;        /* of the CPU */
+	int error;              /* negative errno: there is no memory, or the span cannot be read */
+	struct view *view;      /* NULL: nothing is mapped */
+	VEC(uint32_t) new_runs; /* as engine_new_runs() */
+	uint8_t mode;           /* of the code: 16, 32 or 64 */
 
 	bool started, ended;
 	bool ask;       /* the next step is ENGINE_ASK */
@@ -115,6 +117,9 @@ static inline void engine_stop(const struct engine *engine, enum engine_stop sto
 
 /* Stop because what packets behind the offset to pause at report begins with run @n_before. */
 void engine_pass(struct engine *engine, size_t n_before, struct engine_step *ret_step);
+
+/* Run number @i of the step is of a block that was not shown. */
+void engine_note_new(struct engine *engine, size_t i);
 
 /*
  * Report an event whose place in the code was reached: one of any kind but WALK_ENABLED, WALK_JOIN

@@ -227,6 +227,21 @@ static inline struct ptd_run *copy_runs(struct ptd_run *to, const struct seg *se
 	return to + n;
 }
 
+/* @s, which is new, is given out from run number @first of the step on. */
+static void note_new_runs(struct flow *f, struct seg *s, size_t first)
+{
+	bool is_new = false;
+
+	for (size_t i = 0; i < s->n_runs; i++) {
+		if (cache_has_shown(s->runs[i].block))
+			continue;
+		engine_note_new(&f->base, first + i);
+		is_new = true;
+	}
+	if (!is_new)
+		seg_set_shown(s);
+}
+
 /* What run_hot() keeps in registers. */
 struct hot {
 	struct tnt tnt;
@@ -332,6 +347,8 @@ static void run_hot(struct flow *f)
 		}
 		if (!next)
 			return;
+		if (__builtin_expect(seg_is_new(s), 0))
+			note_new_runs(f, s, (size_t)(o - out->runs));
 		o = copy_runs(o, s, h.t);
 		n_insns += s->n_insns;
 		s = next;
@@ -411,6 +428,8 @@ static void give_out_from(struct flow *f, const struct seg *s, size_t first, siz
 
 		if (skipped >= left)
 			continue;
+		if (!cache_has_shown(s->runs[i].block))
+			engine_note_new(&f->base, out->n);
 		*run = s->runs[i];
 		run->t = f->base.t;
 		run->first += (uint16_t)skipped;
@@ -598,19 +617,23 @@ static bool take_segment(struct flow *f, enum walk_next next)
 static void stand_behind_branch(struct flow *f, const struct seg *s)
 {
 	struct ptd_run run = s->runs[s->n_runs - 1];
-	struct seg seg = *s;
+	const bool is_call = s->n_calls > 0 && run_last(&run)->iclass == PTD_INSN_CALL_INDIRECT;
 
 	run.first += run.n - 1;
 	run.n = 1;
-	seg.ip = f->ip = seg_ip(s, s->n_insns - 1u);
-	seg.n_calls = s->n_calls > 0 && run_last(&run)->iclass == PTD_INSN_CALL_INDIRECT;
-	if (seg.n_calls > 0)
+	f->ip = seg_ip(s, s->n_insns - 1u);
+	if (is_call)
 		f->done.call = s->calls[s->n_calls - 1];
-	seg.runs = &f->done.run;
-	seg.calls = &f->done.call;
-	seg.n_runs = seg.n_insns = 1;
 	f->done.run = run;
-	f->done.seg = seg;
+	f->done.seg = (struct seg){ .kind = s->kind,
+				    .mode = s->mode,
+				    .n_runs = 1,
+				    .n_calls = is_call,
+				    .n_insns = 1,
+				    .ip = f->ip,
+				    .to_ip = { s->to_ip[0], s->to_ip[1] },
+				    .runs = &f->done.run,
+				    .calls = &f->done.call };
 	f->is_done = true;
 }
 
