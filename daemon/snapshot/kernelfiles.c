@@ -14,14 +14,14 @@
 #include "record/codec.h"
 #include "record/perfrec.h"
 
-#define CHECK_MS 10000u
+/* Of each request. No user can delay the kernel's files; a machine that does much else can. */
+#define PATIENCE_MS COLLECTOR_TIMEOUT_MAX
+
 #define START_NS UINT64_C(5000000000) /* in which a collector that is being started is there */
 #define AGAIN_NS 50000000             /* between two attempts */
 
 /* A kernel has some 20 MiB of code, and 10 MiB of names. */
-#define NAMES_MS    20000u
 #define NAMES_MAX   (UINT64_C(64) << 20)
-#define CODE_MS     COLLECTOR_TIMEOUT_MAX
 #define CODE_MAX    (UINT64_C(512) << 20)
 #define CODE_MORE   (UINT64_C(32) << 20) /* bytes of the file beside the code: headers, and holes */
 #define RECORDS_MAX (UINT64_C(4) << 20)
@@ -57,7 +57,7 @@ int kernelfiles_check(const char *runtime_dir, const char **reterr_why)
 	_cleanup_(collectorlink_freep) struct collectorlink *link = NULL;
 	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + START_NS;
 	struct collector_request request = { .verb = COLLECTOR_KERNEL_CODE,
-					     .timeout_ms = CHECK_MS,
+					     .timeout_ms = PATIENCE_MS,
 					     .path = "" };
 	struct collector_answer answer;
 	int none = -1, r;
@@ -118,7 +118,7 @@ static int write_names(struct collectorlink *link, const struct kernelfiles_requ
 {
 	_cleanup_(fd_closep) int names_fd = -1, modules_fd = -1;
 	struct collector_request what = { .verb = COLLECTOR_KERNEL_NAMES,
-					  .timeout_ms = NAMES_MS,
+					  .timeout_ms = PATIENCE_MS,
 					  .size_max = NAMES_MAX };
 	int r;
 
@@ -216,7 +216,7 @@ static int write_code(struct collectorlink *link, const struct kernelfiles_reque
 {
 	_cleanup_(fd_closep) int code_fd = -1, records_fd = -1;
 	struct collector_request what = { .verb = COLLECTOR_KERNEL_CODE,
-					  .timeout_ms = CODE_MS,
+					  .timeout_ms = PATIENCE_MS,
 					  .size_max = CODE_MAX };
 	int r;
 
