@@ -25,7 +25,7 @@
 #include "daemon/proc/journal.h"
 #include "daemon/retention.h"
 #include "daemon/snapshot/jobs.h"
-#include "daemon/snapshot/kernelcode.h"
+#include "daemon/snapshot/kernelfiles.h"
 #include "daemon/snapshotjob.h"
 #include "daemon/soft/source_emu.h"
 #include "daemon/source/kept.h"
@@ -503,23 +503,22 @@ static int start_ticking(struct manager *m)
 }
 
 /* PT of the kernel is useless without the kernel's code, so this is checked at the start. */
-static int check_kernel_code(const struct source *source)
+static int check_kernel_code(const struct manager *m)
 {
-	_cleanup_(fd_closep) int proc_fd = -1;
-	const char *why = NULL;
+	const char *why;
 	int r;
 
-	if (!source->facts.kernel)
+	if (!m->source->facts.kernel)
 		return 0;
-	proc_fd = dirs_open(AT_FDCWD, "/proc");
-	r = proc_fd < 0 ? proc_fd : kernelcode_check(proc_fd, &why);
-	if (r < 0)
-		log_error_errno(
-		    r,
-		    "Trace= asks for kernel code, which cannot be read: %s. As a service "
-		    "ptd needs the drop-in that ptd.conf(5) has under Trace=",
-		    why ? why : strerror(-r));
-	return r;
+	r = kernelfiles_check(m->runtime_dir, &why);
+	if (r == KERNELFILES_NONE)
+		return log_error_errno(
+		    -ENODATA,
+		    "Trace= asks for kernel code, which cannot be read: %s. As a "
+		    "service ptd-collector needs the drop-in that ptd.conf(5) "
+		    "has under Trace=",
+		    why);
+	return r < 0 ? log_error_errno(r, "%s/collector: cannot be used: %m", m->runtime_dir) : 0;
 }
 
 int manager_new(const struct manager_options *options, struct manager **ret_manager)
@@ -538,7 +537,7 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 		return log_error_errno(r, "%s/keeper: cannot be used: %m", options->runtime_dir);
 	r = source_new(&m->config, m->keeper, m->runtime_dir, &m->source);
 	if (r == 0)
-		r = check_kernel_code(m->source);
+		r = check_kernel_code(m);
 	if (r < 0)
 		return r;
 	r = open_spool(m, options);

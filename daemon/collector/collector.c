@@ -21,6 +21,7 @@
 #define MS         UINT64_C(1000000)     /* in ns */
 #define IDLE_NS    UINT64_C(10000000000) /* a worker without requests ends after that */
 #define NO_USER    ((uid_t)-1)           /* of processes that have ended, or are not known */
+#define KERNEL     ((uid_t)-2)           /* of the kernel's own files, which no user can delay */
 #define POLL_ENDED UINT64_C(100000000)   /* ns between two looks for workers that have ended */
 #define FDS_MAX    (1 + COLLECTOR_CLIENTS_MAX + COLLECTOR_WORKERS_MAX)
 
@@ -97,9 +98,10 @@ _Noreturn static void run_worker(int fd)
 	struct collector_request request;
 	struct collector_answer answer;
 	int fds[COLLECTOR_FDS_MAX], found, r;
-	struct work work = {};
+	struct work work;
 	size_t size;
 
+	work_init(&work);
 	for (;;) {
 		if (poll(&wanted, 1, -1) < 0)
 			continue;
@@ -242,14 +244,17 @@ static void answer_error(struct collector *c, uint64_t serial, uint64_t id, int 
 	answer_client(c, serial, &answer, -1);
 }
 
-static uid_t user_of(uint32_t pid)
+/* Return: of which user's workers one is to do it. */
+static uid_t user_of(const struct collector_request *request)
 {
 	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
 	uid_t user;
 
-	if (pid == 0)
+	if (request->verb == COLLECTOR_KERNEL_NAMES || request->verb == COLLECTOR_KERNEL_CODE)
+		return KERNEL;
+	if (request->pid == 0)
 		return NO_USER;
-	by = claimant_find(NULL, pid);
+	by = claimant_find(NULL, request->pid);
 	return claimant_real_user(&by, &user) ? user : NO_USER;
 }
 
@@ -276,7 +281,7 @@ static int pass_request(struct collector *c, uint64_t serial,
 	struct worker *w = NULL;
 	int r;
 
-	r = get_worker(c, user_of(request->pid), reads, &w);
+	r = get_worker(c, user_of(request), reads, &w);
 	if (r == 0)
 		r = collector_send(w->fd, bytes, size, fds, COLLECTOR_FDS_MAX);
 	if (r < 0)

@@ -36,6 +36,8 @@ struct wire_answer {
 	struct wire_id build_id;
 	char sha256[SHA256_HEX_SIZE];
 	uint8_t rest[3];
+	uint32_t lack, unused; /* the latter keeps the next in its place */
+	uint64_t bytes_unreadable, n_left_out;
 };
 
 static_assert(sizeof(struct wire_request) + COLLECTOR_PATH_MAX <= COLLECTOR_MESSAGE_MAX,
@@ -144,6 +146,9 @@ size_t collector_write_answer(const struct collector_answer *answer,
 		.ctime_ns = answer->ctime_ns,
 		.uid = answer->uid,
 		.build_id = wire_from_id(&answer->build_id),
+		.lack = answer->lack,
+		.bytes_unreadable = answer->bytes_unreadable,
+		.n_left_out = answer->n_left_out,
 	};
 
 	memcpy(wire.sha256, answer->sha256, sizeof(wire.sha256));
@@ -167,7 +172,8 @@ int collector_read_answer(const uint8_t *bytes, size_t size, struct collector_an
 		return -EBADMSG;
 	memcpy(&wire, bytes, sizeof(wire));
 	if (wire.version != COLLECTOR_VERSION || wire.error > 0 || wire.error < -ERRNO_MAX ||
-	    !memchr(wire.sha256, 0, sizeof(wire.sha256)) || !is_hash(wire.sha256))
+	    !memchr(wire.sha256, 0, sizeof(wire.sha256)) || !is_hash(wire.sha256) ||
+	    wire.lack >= _KERNELLACKS)
 		return -EBADMSG;
 	answer = (struct collector_answer){ .id = wire.id, .error = wire.error };
 	if (wire.error == 0) {
@@ -178,6 +184,9 @@ int collector_read_answer(const uint8_t *bytes, size_t size, struct collector_an
 		answer.mtime_ns = wire.mtime_ns;
 		answer.ctime_ns = wire.ctime_ns;
 		answer.disk_bytes = wire.disk_bytes;
+		answer.lack = (enum kernellack)wire.lack;
+		answer.bytes_unreadable = wire.bytes_unreadable;
+		answer.n_left_out = wire.n_left_out;
 		memcpy(answer.sha256, wire.sha256, sizeof(answer.sha256));
 		if (id_from_wire(&wire.build_id, &answer.build_id) < 0)
 			return -EBADMSG;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/proc/kernellack.h"
 #include "record/tsc.h"
 #include "util/buildid.h"
 #include "util/sha256.h"
@@ -39,6 +40,12 @@ enum collector_verb {
 	COLLECTOR_MAPPED,    /* find out whether the process has the file mapped there */
 	/* Write who has perf events open, but for the process, into the first descriptor. */
 	COLLECTOR_PERF_USERS,
+	/* Copy the names of the kernel's functions into the first descriptor, and the list of its
+	 * modules into the second, which are empty files. */
+	COLLECTOR_KERNEL_NAMES,
+	/* Copy the kernel's code into the first descriptor, and write MMAP records that say where
+	 * it is into the second. Without descriptors: find out whether that can be done. */
+	COLLECTOR_KERNEL_CODE,
 	_COLLECTOR_VERBS,
 };
 
@@ -77,7 +84,8 @@ struct collector_request {
 	uint64_t dev, ino; /* 0: not known */
 
 	/* COLLECTOR_HASH, COLLECTOR_COPY: bytes that the file may have. COLLECTOR_MEMORY,
-	 * COLLECTOR_MAPPINGS: bytes that are written at most. */
+	 * COLLECTOR_MAPPINGS: bytes that are written at most. COLLECTOR_KERNEL_NAMES,
+	 * COLLECTOR_KERNEL_CODE: bytes of text, or of memory, that are copied at most. */
 	uint64_t size_max;
 
 	struct tsc_conv clock; /* COLLECTOR_MAPPINGS: of the records */
@@ -90,7 +98,9 @@ struct collector_answer {
 	uint64_t id;
 	int32_t error; /* 0, or negative errno: then the rest is 0 */
 
-	uint64_t size; /* of the file; COLLECTOR_MEMORY: bytes that were copied */
+	/* Of the file; COLLECTOR_MEMORY, COLLECTOR_KERNEL_NAMES, COLLECTOR_KERNEL_CODE: bytes that
+	 * were copied. */
+	uint64_t size;
 
 	/* COLLECTOR_FIND, COLLECTOR_HASH, COLLECTOR_OPEN_PATH, COLLECTOR_STAT: which file it is. */
 	uint32_t uid; /* its owner */
@@ -101,6 +111,10 @@ struct collector_answer {
 	uint64_t disk_bytes; /* that the file takes on the disk */
 	struct buildid build_id;
 	char sha256[SHA256_HEX_SIZE]; /* "" if there is none */
+
+	/* COLLECTOR_KERNEL_NAMES, COLLECTOR_KERNEL_CODE */
+	enum kernellack lack; /* why the descriptors have nothing of use; 0: they have */
+	uint64_t bytes_unreadable, n_left_out; /* as struct kernelcode has them */
 };
 
 /* Return: the size of the message at @ret_bytes. The request is valid. */

@@ -10,15 +10,30 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "daemon/collector/kernelcode.h"
 #include "daemon/collector/mappings.h"
 #include "daemon/collector/message.h"
 #include "daemon/collector/perfusers.h"
 #include "daemon/proc/birth.h"
 #include "daemon/proc/claimant.h"
+#include "daemon/proc/kernelmap.h"
 #include "daemon/proc/mappedfile.h"
 #include "daemon/proc/memcopy.h"
 #include "util/copyfile.h"
+#include "util/dirs.h"
 #include "util/effort.h"
+
+void work_init(struct work *work)
+{
+	*work = (struct work){ .proc_fd = dirs_open(AT_FDCWD, "/proc") };
+}
+
+void work_deinit(struct work *work)
+{
+	kernelmap_deinit(&work->kernel_map);
+	work->mappings = mappings_free(work->mappings);
+	work->proc_fd = fd_close(work->proc_fd);
+}
 
 static int64_t in_ns(const struct timespec *t)
 {
@@ -279,6 +294,72 @@ static int list_perf_users(const struct collector_request *request, int fd)
 	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
+static void describe_kernel(const struct kernelcode *code, enum kernellack lack,
+			    struct collector_answer *ret_answer)
+{
+	*ret_answer = (struct collector_answer){ .lack = lack,
+						 .size = code->bytes,
+						 .bytes_unreadable = code->bytes_unreadable,
+						 .n_left_out = code->n_left_out };
+}
+
+/* The code is asked for next: what is copied then is what the names are of. */
+static int copy_kernel_names(struct work *work, const struct collector_request *request,
+			     const int fds[static 2], struct collector_answer *ret_answer)
+{
+	enum kernellack lack = KERNELLACK_NONE;
+	struct kernelcode code = {};
+	int r;
+
+	if (fds[0] < 0 || fds[1] < 0)
+		return -EINVAL;
+	kernelmap_deinit(&work->kernel_map);
+	r = kernelcode_copy_names(work->proc_fd, fds[0], fds[1], request->size_max,
+				  &work->kernel_map, &code, &lack);
+	if (r == 0)
+		describe_kernel(&code, lack, ret_answer);
+	return r;
+}
+
+static int take_kernel_map(struct work *work, struct kernelmap *ret_map, enum kernellack *ret_lack)
+{
+	if (work->kernel_map.text == 0)
+		return kernelmap_init(ret_map, work->proc_fd, NULL, ret_lack);
+	*ret_map = work->kernel_map;
+	work->kernel_map = (struct kernelmap){};
+	return 0;
+}
+
+static int copy_kernel_code(struct work *work, const struct collector_request *request,
+			    const int fds[static 2], struct collector_answer *ret_answer)
+{
+	_cleanup_(kernelmap_deinit) struct kernelmap map = {};
+	enum kernellack lack = KERNELLACK_NONE;
+	struct kernelcode code = {};
+	int r;
+
+	if (fds[0] < 0 || fds[1] < 0)
+		return -EINVAL;
+	r = take_kernel_map(work, &map, &lack);
+	if (r == 0 && !lack)
+		r = kernelcode_copy(work->proc_fd, &map, fds[0], fds[1], request->size_max, &code,
+				    &lack);
+	if (r == 0)
+		describe_kernel(&code, lack, ret_answer);
+	return r;
+}
+
+static int check_kernel_code(const struct work *work, struct collector_answer *ret_answer)
+{
+	const struct kernelcode none = {};
+	enum kernellack lack = KERNELLACK_NONE;
+	const int r = kernelcode_check(work->proc_fd, &lack);
+
+	if (r == 0)
+		describe_kernel(&none, lack, ret_answer);
+	return r;
+}
+
 void work_do(struct work *work, const struct collector_request *request, const int fds[static 2],
 	     struct collector_answer *ret_answer, int *ret_fd)
 {
@@ -313,6 +394,13 @@ void work_do(struct work *work, const struct collector_request *request, const i
 		break;
 	case COLLECTOR_PERF_USERS:
 		r = list_perf_users(request, fds[0]);
+		break;
+	case COLLECTOR_KERNEL_NAMES:
+		r = copy_kernel_names(work, request, fds, &answer);
+		break;
+	case COLLECTOR_KERNEL_CODE:
+		r = fds[0] < 0 && fds[1] < 0 ? check_kernel_code(work, &answer)
+					     : copy_kernel_code(work, request, fds, &answer);
 		break;
 	case _COLLECTOR_VERBS:
 		break;

@@ -16,14 +16,6 @@
 #define NEAR        (16 * PAGE) /* two pieces at this distance or less are joined */
 #define LOOSE_SIZE  (16 * PAGE) /* largest code outside of modules: a BPF program, a trampoline */
 
-#define WHY_EMPTY                                                                              \
-	"/proc/kallsyms is empty: under systemd, ProtectKernelTunables=yes does that; set it " \
-	"to no"
-#define WHY_ZERO                                                                    \
-	"/proc/kallsyms shows no addresses: CAP_SYSLOG is missing (under systemd, " \
-	"ProtectKernelLogs=yes takes it away), or sysctl kernel.kptr_restrict is 2"
-#define WHY_ODD "/proc/kallsyms does not say where the kernel's code is"
-
 struct counts {
 	size_t n_symbols, n_addresses; /* that are not 0 */
 };
@@ -76,8 +68,32 @@ static int read_symbol(struct kernelmap *map, struct counts *counts, const char 
 	return r < 0 ? r : 1;
 }
 
-/* Read all names; write those of functions to @to, which may be NULL. */
-static int read_kallsyms(int proc_fd, struct kernelmap *map, FILE *to, const char **reterr_why)
+static int put_line(struct kernelmap_texts *texts, FILE *to, const char *line)
+{
+	const size_t size = strlen(line);
+
+	if (size > texts->size_max)
+		return -EFBIG;
+	texts->size_max -= size;
+	(void)fputs(line, to); /* an error shows at its end */
+	return 0;
+}
+
+static enum kernellack find_lack(const struct kernelmap *map, const struct counts *counts)
+{
+	if (counts->n_symbols == 0)
+		return KERNELLACK_EMPTY_NAMES;
+	if (counts->n_addresses == 0)
+		return KERNELLACK_NO_ADDRESS;
+	if (map->text == 0 || map->etext <= map->text ||
+	    map->etext - map->text > KERNELMAP_CODE_MAX)
+		return KERNELLACK_ODD_NAMES;
+	return KERNELLACK_NONE;
+}
+
+/* Read all names, and copy those of functions. */
+static int read_kallsyms(int proc_fd, struct kernelmap *map, struct kernelmap_texts *texts,
+			 enum kernellack *ret_lack)
 {
 	_cleanup_(textfile_closep) FILE *from = NULL;
 	_cleanup_(freep) char *line = NULL;
@@ -86,22 +102,19 @@ static int read_kallsyms(int proc_fd, struct kernelmap *map, FILE *to, const cha
 	int r;
 
 	r = textfile_open(proc_fd, "kallsyms", &from);
+	if (r == -ENOENT) {
+		*ret_lack = KERNELLACK_NO_NAMES;
+		return 0;
+	}
 	while (r >= 0 && getline(&line, &size, from) > 0) {
 		r = read_symbol(map, &counts, line);
-		if (r > 0 && to)
-			(void)fputs(line, to); /* an error shows at its end */
+		if (r > 0 && texts)
+			r = put_line(texts, texts->names, line);
 	}
 	if (r < 0)
 		return r;
-	*reterr_why = counts.n_symbols == 0 ? WHY_EMPTY : counts.n_addresses == 0 ? WHY_ZERO : NULL;
-	if (*reterr_why)
-		return counts.n_symbols == 0 ? -ENODATA : -EPERM;
-	if (map->text == 0 || map->etext <= map->text ||
-	    map->etext - map->text > KERNELMAP_CODE_MAX) {
-		*reterr_why = WHY_ODD;
-		return -ENODATA;
-	}
-	return add_code_piece(map, map->text, map->etext, false);
+	*ret_lack = find_lack(map, &counts);
+	return *ret_lack ? 0 : add_code_piece(map, map->text, map->etext, false);
 }
 
 static int compare_modules(const void *a, const void *b)
@@ -129,7 +142,7 @@ static int add_modules(struct kernelmap *map)
 	return r;
 }
 
-static int read_modules(int proc_fd, struct kernelmap *map, FILE *to)
+static int read_modules(int proc_fd, struct kernelmap *map, struct kernelmap_texts *texts)
 {
 	_cleanup_(textfile_closep) FILE *from = NULL;
 	_cleanup_(freep) char *line = NULL;
@@ -142,9 +155,10 @@ static int read_modules(int proc_fd, struct kernelmap *map, FILE *to)
 	while (r == 0 && getline(&line, &size, from) > 0) {
 		struct kernelmap_module m = { .name = "[" };
 
-		if (to)
-			(void)fputs(line, to);
-		if (sscanf(line, "%60s %" SCNu64 " %*s %*s %*s %" SCNx64, m.name + 1, &m.size,
+		if (texts)
+			r = put_line(texts, texts->modules, line);
+		if (r < 0 ||
+		    sscanf(line, "%60s %" SCNu64 " %*s %*s %*s %" SCNx64, m.name + 1, &m.size,
 			   &m.start) != 3 ||
 		    m.start == 0 || m.size == 0 || m.size > KERNELMAP_CODE_MAX)
 			continue;
@@ -198,21 +212,22 @@ static void leave_out_loose(struct kernelmap *map)
 	map->pieces.n = n;
 }
 
-int kernelmap_init(struct kernelmap *map, int proc_fd, FILE *names, FILE *modules,
-		   const char **reterr_why)
+int kernelmap_init(struct kernelmap *map, int proc_fd, struct kernelmap_texts *texts,
+		   enum kernellack *ret_lack)
 {
+	enum kernellack lack = KERNELLACK_NONE;
 	int r;
 
 	*map = (struct kernelmap){};
-	*reterr_why = NULL;
-	r = read_kallsyms(proc_fd, map, names, reterr_why);
-	if (r == 0)
-		r = read_modules(proc_fd, map, modules);
-	if (r < 0) {
+	r = read_kallsyms(proc_fd, map, texts, &lack);
+	if (r == 0 && !lack)
+		r = read_modules(proc_fd, map, texts);
+	if (r < 0 || lack)
 		kernelmap_deinit(map);
+	if (r < 0)
 		return r;
-	}
 	settle_pieces(map);
 	leave_out_loose(map);
+	*ret_lack = lack;
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "daemon/proc/kernellack.h"
 #include "util/vec.h"
 
 #define KERNELMAP_PAGE      UINT64_C(4096)
@@ -37,16 +38,22 @@ struct kernelmap {
 	size_t n_left_out; /* modules, or pieces of other code, for which there was no room */
 };
 
+/* Copies of what is read. Write errors show in the streams. */
+struct kernelmap_texts {
+	FILE *names;       /* the lines of /proc/kallsyms that name functions; borrowed */
+	FILE *modules;     /* the lines of /proc/modules; borrowed */
+	uint64_t size_max; /* bytes that are written at most */
+};
+
 /*
  * Read the map.
  *
  * @proc_fd: the folder /proc; borrowed
- * @names: gets the lines of /proc/kallsyms that name functions; may be NULL
- * @modules: gets the lines of /proc/modules; may be NULL. Write errors show in the streams.
+ * @texts: where to copy it to; NULL: nowhere
  *
- * Return: 0; -EPERM or -ENODATA, and @reterr_why, a constant, says what is missing and how to mend
- *         it; or another negative errno, with NULL.
+ * Return: 0, also if the map cannot be had: then it is empty, and @ret_lack says why; -EFBIG if
+ *         more than @texts->size_max bytes would be written; or another negative errno.
  */
-_must_check_ int kernelmap_init(struct kernelmap *map, int proc_fd, FILE *names, FILE *modules,
-				const char **reterr_why);
+_must_check_ int kernelmap_init(struct kernelmap *map, int proc_fd, struct kernelmap_texts *texts,
+				enum kernellack *ret_lack);
 void kernelmap_deinit(struct kernelmap *map);

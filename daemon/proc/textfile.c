@@ -6,10 +6,9 @@
 #include <fcntl.h>
 #include <stdbool.h>
 
-static int open_stream(int dir_fd, const char *name, int flags, const char *mode, FILE **ret_file)
+/* @fd: the stream's from now on. */
+static int open_stream(int fd, const char *mode, FILE **ret_file)
 {
-	const int fd = openat(dir_fd, name, flags | O_CLOEXEC, 0640);
-
 	if (fd < 0)
 		return -errno;
 	*ret_file = fdopen(fd, mode);
@@ -22,12 +21,12 @@ static int open_stream(int dir_fd, const char *name, int flags, const char *mode
 
 int textfile_open(int dir_fd, const char *name, FILE **ret_file)
 {
-	return open_stream(dir_fd, name, O_RDONLY, "r", ret_file);
+	return open_stream(openat(dir_fd, name, O_RDONLY | O_CLOEXEC), "r", ret_file);
 }
 
-int textfile_create(int dir_fd, const char *name, FILE **ret_file)
+int textfile_write(int fd, FILE **ret_file)
 {
-	return open_stream(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL, "w", ret_file);
+	return open_stream(fcntl(fd, F_DUPFD_CLOEXEC, 0), "w", ret_file);
 }
 
 int textfile_finish(FILE **file, uint64_t *bytes)

@@ -4,7 +4,7 @@
 /*
  * Text file
  *
- * Opens and makes files of lines, as streams, in a folder.
+ * Opens files of lines, as streams.
  */
 
 #include <stdint.h>
@@ -16,13 +16,13 @@
  * errno. */
 _must_check_ int textfile_open(int dir_fd, const char *name, FILE **ret_file);
 
-/* Make the file, which must not exist, for writing. Return: as textfile_open(). */
-_must_check_ int textfile_create(int dir_fd, const char *name, FILE **ret_file);
+/* Write to the file that is open at @fd, which is borrowed. Return: as textfile_open(). */
+_must_check_ int textfile_write(int fd, FILE **ret_file);
 
 /*
- * Close a file that was made, and set @file to NULL.
+ * Close a file that was written, and set @file to NULL.
  *
- * @bytes: the size of the file is added to it
+ * @bytes: where the file now ends is added to it
  *
  * Return: 0; or -EIO if not everything was written.
  */

@@ -17,7 +17,7 @@
 #include "daemon/proc/caller.h"
 #include "daemon/snapshot/bundle.h"
 #include "daemon/snapshot/cpucopy.h"
-#include "daemon/snapshot/kernelcode.h"
+#include "daemon/snapshot/kernelfiles.h"
 #include "daemon/snapshot/livecode.h"
 #include "daemon/snapshot/perffile.h"
 #include "daemon/snapshot/ringcopy.h"
@@ -548,9 +548,9 @@ static int sum_kernel(struct writer *w)
 /* What cannot be had is said, and left out: what else is in the snapshot is worth as much. */
 static int add_kernel(struct writer *w)
 {
-	_cleanup_(fd_closep) int dir_fd = -1, proc_fd = -1;
-	const char *why = NULL;
-	struct kernelcode code;
+	_cleanup_(fd_closep) int dir_fd = -1;
+	struct kernelfiles files;
+	const char *why;
 	int r;
 
 	if (!w->request->source->facts.kernel)
@@ -559,16 +559,15 @@ static int add_kernel(struct writer *w)
 	if (mkdirat(w->dir_fd, PTD_SNAPSHOT_KCORE_DIR, 0750) < 0)
 		return -errno;
 	dir_fd = dirs_open(w->dir_fd, PTD_SNAPSHOT_KCORE_DIR);
-	proc_fd = dirs_open(AT_FDCWD, "/proc");
-	if (dir_fd < 0 || proc_fd < 0)
-		return dir_fd < 0 ? dir_fd : proc_fd;
-	r = kernelcode_write(&(struct kernelcode_request){ .proc_fd = proc_fd,
-							   .dir_fd = dir_fd,
-							   .cancel = w->request->cancel,
-							   .put = put_record,
-							   .userdata = w },
-			     &code, &why);
-	if (why) {
+	if (dir_fd < 0)
+		return dir_fd;
+	r = kernelfiles_write(&(struct kernelfiles_request){ .runtime_dir = w->request->runtime_dir,
+							     .dir_fd = dir_fd,
+							     .cancel = w->request->cancel,
+							     .put = put_record,
+							     .userdata = w },
+			      &files, &why);
+	if (r == KERNELFILES_NONE) {
 		fprintf(w->notes_stream, "kernel_code=refused: %s\n", why);
 		return dirs_remove(w->dir_fd, PTD_SNAPSHOT_KCORE_DIR);
 	}
@@ -576,13 +575,13 @@ static int add_kernel(struct writer *w)
 		r = sum_kernel(w);
 	if (r < 0)
 		return r;
-	fprintf(w->notes_stream, "kernel_code=%" PRIu64 "\n", code.bytes);
-	if (code.bytes_unreadable > 0)
+	fprintf(w->notes_stream, "kernel_code=%" PRIu64 "\n", files.bytes);
+	if (files.bytes_unreadable > 0)
 		fprintf(w->notes_stream, "kernel_code_unreadable=%" PRIu64 "\n",
-			code.bytes_unreadable);
-	if (code.n_left_out > 0)
-		fprintf(w->notes_stream, "kernel_code_left_out=%zu\n", code.n_left_out);
-	w->result.bytes += code.bytes;
+			files.bytes_unreadable);
+	if (files.n_left_out > 0)
+		fprintf(w->notes_stream, "kernel_code_left_out=%" PRIu64 "\n", files.n_left_out);
+	w->result.bytes += files.bytes;
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 # among the files. Logs go to /out/ptd.log, snapshots to /out.
 softpt=/sys/kernel/debug/softpt
 export PTD_SOCKET=/run/ptd/control
-ptd=
+ptd= rights=
 chmod 755 /root
 mkdir -p /run/ptd /out/state
 printf '%s\n' root:x:0:0::/root:/bin/sh ptd:x:990:990::/:/bin/false >/etc/passwd
@@ -31,12 +31,16 @@ configure() { # LINE-OF-CONFIG...
 	printf '%s\n' '[Recorder]' Source=pt SwitchSize=64K TaskSize=256K MaxUse=1T KeepFree=0 "$@" >/root/ptd.conf
 }
 
+records_kernel() {
+	grep -q "^Trace=.*\(kernel\|all\)" /root/ptd.conf
+}
+
 # as_unit UNIT USER COMMAND...: with the capabilities that the unit has, and no others
 as_unit() {
 	local caps user=$2
 	caps=-all$(cat "/etc/$1.caps")
 	# As the drop-in for the kernel's code has them: ptd.conf(5).
-	! grep -q "^Trace=.*\(kernel\|all\)" /root/ptd.conf || [ "$1" != ptd ] || caps=$caps,+sys_rawio,+syslog,+dac_read_search
+	[ "$1" != ptd-collector ] || ! records_kernel || caps=$caps,+sys_rawio,+syslog
 	shift 2
 	exec /usr/bin/setpriv --reuid="$user" --regid=990 --clear-groups --no-new-privs --inh-caps="$caps" --ambient-caps="$caps" \
 		--bounding-set="$caps" "$@"
@@ -59,7 +63,11 @@ launch() {
 		chown 991:990 /run/ptd/collector
 		chmod 750 /run/ptd/collector
 		collect &
+	elif [ "$rights" != "$(records_kernel; echo $?)" ]; then
+		kill $(pidof ptd-collector)
+		sleep 0.5
 	fi
+	rights=$(records_kernel; echo $?)
 	wait_for test -S /run/ptd/collector/socket
 	as_unit ptd 990 ptd --config /root/ptd.conf --runtime-dir /run/ptd --state-dir /out/state 2>>/out/ptd.log &
 	ptd=$!

@@ -9,9 +9,9 @@ need qemu-system-x86_64 busybox cpio python3 perf
 tests/guest/kernel.sh "$O" || exit
 
 cat tests/guest/recorder.sh - >"$T/script" <<'EOF'
-echo -1 >/proc/sys/kernel/perf_event_paranoid
 test-kernelcode || fail "test-kernelcode"
 test-procscan || fail "test-procscan"
+test-collector >/out/test-collector.log 2>&1 || fail "test-collector"
 
 start Trace=all AuxSize=64K
 snapshot kernel
@@ -34,7 +34,7 @@ perf record -q --kcore -o /out/perf -a -e intel_pt// true || fail "perf record -
 # An empty kallsyms, and one without addresses.
 refuses() { # WHY
 	: >/out/ptd.log
-	ptd --config /root/ptd.conf --runtime-dir /run/ptd --state-dir /out/state 2>>/out/ptd.log &&
+	(as_unit ptd 990 ptd --config /root/ptd.conf --runtime-dir /run/ptd --state-dir /out/state 2>>/out/ptd.log) &&
 		fail "ptd starts without kernel code"
 	log_has "$1" || fail "no word of $1"
 }
@@ -47,7 +47,7 @@ echo 2 >/proc/sys/kernel/kptr_restrict
 refuses CAP_SYSLOG
 exit 0
 EOF
-tests/guest/boot.sh -o "$T/out" "$T/script" "$O/ptd" "$O/ptctl" "$O/test-kernelcode" "$O/test-procscan" \
+tests/guest/boot.sh -o "$T/out" "$T/script" "$O/ptd" "$O/ptctl" "$O/test-kernelcode" "$O/test-procscan" "$O/test-collector" \
 	/usr/bin/perf | tee "$T/log" || fail "the guest's script: exit status $?"
 grep -q "OK ] this_kernel" "$T/log" || fail "nothing of the real kernel was looked at"
 S=$T/out/kernel

@@ -77,7 +77,16 @@ echo 0 >/proc/sys/kernel/perf_event_paranoid
 configure AuxSize=64K Trace=all
 refused "paranoid 0, the kernel's code" "CAP_PERFMON is missing" as ""
 paranoid 2
-# Its code and symbols are read from /proc/kcore and /proc/kallsyms.
+# Its code and symbols are read from /proc/kcore and /proc/kallsyms, by a collector that ptd starts and that has
+# its rights, and ends soon after it.
+no_collector() {
+	! pidof ptd-collector
+}
+wait_for no_collector
+refused "paranoid 2, no names" "CAP_SYSLOG is missing" as $service,+sys_rawio,+dac_read_search
+wait_for no_collector
+refused "paranoid 2, no memory of the kernel" "CAP_SYS_RAWIO is missing" as $service,+syslog,+dac_read_search
+wait_for no_collector
 allowed "paranoid 2, service, the kernel's code" as $service,+syslog,+sys_rawio,+dac_read_search
 
 # Somebody else has it: by a flag of the module's, at the start and later; then perf.

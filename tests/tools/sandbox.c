@@ -156,6 +156,19 @@ static int kernel_code(void)
 	return read(fd, magic, sizeof(magic)) == sizeof(magic) ? 0 : -ENODATA;
 }
 
+/* Empty: ENODATA. */
+static int kernel_log(void)
+{
+	_cleanup_(fd_closep) int fd = open("/proc/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	char byte;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, &byte, 1);
+	return n == 0 ? -ENODATA : n < 0 && errno != EAGAIN ? -errno : 0;
+}
+
 static int write_state(void)
 {
 	return try_open("/var/lib/ptd/probe", O_WRONLY | O_CREAT);
@@ -239,16 +252,27 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*attempt)(void);
 	} rows[] = {
-		{ "perf-event", perf_event },       { "perf-setting", perf_setting },
-		{ "others-root", others_root },     { "others-mapping", others_mapping },
-		{ "others-file", others_file },     { "shared-tmp", shared_tmp },
-		{ "kernel-names", kernel_names },   { "kernel-code", kernel_code },
-		{ "write-state", write_state },     { "write-tmp", write_tmp },
-		{ "write-etc", write_etc },         { "write-cgroup", write_cgroup },
-		{ "others-signal", others_signal }, { "trace-others", trace_others },
-		{ "write-others", write_others },   { "page-out-others", page_out_others },
-		{ "internet", internet },           { "user-namespace", user_namespace },
-		{ "become-root", become_root },     { "mount", mount_something },
+		{ "perf-event", perf_event },
+		{ "perf-setting", perf_setting },
+		{ "others-root", others_root },
+		{ "others-mapping", others_mapping },
+		{ "others-file", others_file },
+		{ "shared-tmp", shared_tmp },
+		{ "kernel-names", kernel_names },
+		{ "kernel-code", kernel_code },
+		{ "kernel-log", kernel_log },
+		{ "write-state", write_state },
+		{ "write-tmp", write_tmp },
+		{ "write-etc", write_etc },
+		{ "write-cgroup", write_cgroup },
+		{ "others-signal", others_signal },
+		{ "trace-others", trace_others },
+		{ "write-others", write_others },
+		{ "page-out-others", page_out_others },
+		{ "internet", internet },
+		{ "user-namespace", user_namespace },
+		{ "become-root", become_root },
+		{ "mount", mount_something },
 		{ "write-code", write_code },
 	};
 

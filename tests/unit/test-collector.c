@@ -64,6 +64,9 @@ static const struct collector_answer found = {
 	.disk_bytes = 4096,
 	.build_id = { { 9 }, 1 },
 	.sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+	.lack = KERNELLACK_ODD_CODE,
+	.bytes_unreadable = 8,
+	.n_left_out = 9,
 };
 
 static void requests_are_read_as_written(void **state)
@@ -151,6 +154,7 @@ static void answers(void **state)
 		{ "a long build-id", 68, BUILDID_MAX + 1 },
 		{ "a hash that is a path", 92, 0x2f2e2e2f },
 		{ "half a hash", 120, 0 },
+		{ "an unknown lack", 160, _KERNELLACKS },
 	};
 	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
 	struct collector_answer read = { .id = 42 };
@@ -170,12 +174,16 @@ static void answers(void **state)
 	assert_int_equal(collector_read_answer(bytes, size, &read), 0);
 	assert_memory_equal(read.sha256, found.sha256, sizeof(found.sha256));
 	assert_int_equal(read.mtime_ns, -4);
+	assert_int_equal(read.lack, KERNELLACK_ODD_CODE);
+	assert_int_equal(read.bytes_unreadable, 8);
+	assert_int_equal(read.n_left_out, 9);
 
 	/* Of an error nothing else is believed. */
 	spoil(bytes, &(struct spoiled){ .at = 4, .value = (uint32_t)-ESTALE });
 	assert_int_equal(collector_read_answer(bytes, size, &read), 0);
 	assert_int_equal(read.error, -ESTALE);
 	assert_int_equal(read.size, 0);
+	assert_int_equal(read.lack, KERNELLACK_NONE);
 	assert_string_equal(read.sha256, "");
 }
 
@@ -478,6 +486,35 @@ static void mappings_of_a_process(void **state)
 	(void)close(fds[0]);
 }
 
+/* What can be had of this kernel's files depends on who runs this. */
+static void files_of_the_kernel(void **state)
+{
+	struct fixture *f = *state;
+	const int fds[COLLECTOR_FDS_MAX] = { memfd_create("names", MFD_CLOEXEC),
+					     memfd_create("modules", MFD_CLOEXEC) };
+	struct collector_request request = { .verb = COLLECTOR_KERNEL_NAMES,
+					     .timeout_ms = 20000,
+					     .size_max = 64 << 20,
+					     .path = "" };
+	struct collector_answer answer;
+	int none;
+
+	assert_int_equal(ask(f, &request, fds, &answer, &none), 0);
+	print_message("  %s\n", answer.lack ? kernellack_text(answer.lack) : "names");
+	if (!answer.lack)
+		assert_int_equal(lseek(fds[0], 0, SEEK_END) + lseek(fds[1], 0, SEEK_END),
+				 answer.size);
+	request.size_max = 100;
+	if (!answer.lack)
+		assert_int_equal(ask(f, &request, fds, &answer, &none), -EFBIG);
+	request.verb = COLLECTOR_KERNEL_CODE;
+	assert_int_equal(ask(f, &request, NULL, &answer, &none), 0);
+	print_message("  %s\n", answer.lack ? kernellack_text(answer.lack) : "code");
+	assert_int_equal(none, -1);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+}
+
 /* A worker that hangs costs its user one request, and others nothing. */
 static void a_user_whose_files_hang(void **state)
 {
@@ -593,6 +630,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_birth, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(executable_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(mappings_of_a_process, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(files_of_the_kernel, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_user_whose_files_hang, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_collector_that_hangs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_collector_that_ends, set_up, tear_down),

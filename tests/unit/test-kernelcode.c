@@ -16,10 +16,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "daemon/collector/kernelcode.h"
 #include "daemon/proc/kernelmap.h"
-#include "daemon/snapshot/kernelcode.h"
+#include "daemon/snapshot/kernelfiles.h"
 #include "decoder/kernel/kcore.h"
 #include "decoder/symbol/resolver.h"
 #include "record/record.h"
@@ -57,8 +59,7 @@ struct fixture {
 		} items[512];
 		size_t n;
 	} told;
-	int refuse; /* what put() returns */
-	atomic_bool cancel;
+	uint64_t size_max; /* of the names, and of the code */
 };
 
 static int put(void *userdata, const void *bytes, size_t size)
@@ -82,18 +83,61 @@ static int put(void *userdata, const void *bytes, size_t size)
 	f->told.items[f->told.n].len = mmap.len;
 	f->told.items[f->told.n].pgoff = mmap.pgoff;
 	(void)strncpy(f->told.items[f->told.n++].name, mmap.name, 63);
-	return f->refuse;
+	return 0;
+}
+
+/* What the two requests to the collector do. */
+static int copy_both(struct fixture *f, int proc_fd, const int fds[static 4],
+		     struct kernelcode *ret_code, enum kernellack *ret_lack)
+{
+	_cleanup_(kernelmap_deinit) struct kernelmap map = {};
+	enum kernellack lack = KERNELLACK_NONE;
+	struct kernelcode names = {}, code = {};
+	int r;
+
+	r = kernelcode_copy_names(proc_fd, fds[0], fds[1], f->size_max, &map, &names, &lack);
+	if (r == 0 && !lack)
+		r = kernelcode_copy(proc_fd, &map, fds[2], fds[3], f->size_max, &code, &lack);
+	if (r < 0)
+		return r;
+	*ret_lack = lack;
+	if (!lack) {
+		assert_true(names.bytes > 0);
+		*ret_code = code;
+		ret_code->n_left_out += names.n_left_out;
+	}
+	return 0;
+}
+
+static int read_records(struct fixture *f, int fd)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(1 << 20);
+	const ssize_t n = bytes ? pread(fd, bytes, 1 << 20, 0) : -1;
+
+	return n < 0 ? -EAGAIN : kernelfiles_put_records(bytes, (size_t)n, put, f);
 }
 
 static int copy_code(struct fixture *f, int proc_fd, struct kernelcode *ret_code,
-		     const char **reterr_why)
+		     enum kernellack *ret_lack)
 {
-	return kernelcode_write(&(struct kernelcode_request){ .proc_fd = proc_fd,
-							      .dir_fd = f->out_fd,
-							      .cancel = &f->cancel,
-							      .put = put,
-							      .userdata = f },
-				ret_code, reterr_why);
+	static const char *const names[] = { "kallsyms", "modules", "kcore" };
+	int fds[4] = { -1, -1, -1, memfd_create("records", MFD_CLOEXEC) };
+	int r = fds[3] < 0 ? -errno : 0;
+	struct kernelcode code = *ret_code;
+
+	for (unsigned i = 0; r == 0 && i < ARRAY_LEN(names); i++) {
+		fds[i] = openat(f->out_fd, names[i], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		r = fds[i] < 0 ? -errno : 0;
+	}
+	if (r == 0)
+		r = copy_both(f, proc_fd, fds, &code, ret_lack);
+	if (r == 0)
+		r = read_records(f, fds[3]);
+	if (r == 0)
+		*ret_code = code;
+	for (unsigned i = 0; i < ARRAY_LEN(fds); i++)
+		(void)fd_close(fds[i]);
+	return r;
 }
 
 static void remove_file(const struct fixture *f, const char *name)
@@ -154,6 +198,7 @@ static int set_up(void **state)
 	tempdir_put(f->dir, "proc/kallsyms", kallsyms, strlen(kallsyms));
 	tempdir_put(f->dir, "proc/modules", modules, strlen(modules));
 	write_kcore(f);
+	f->size_max = 1 << 30;
 	*state = f;
 	return 0;
 }
@@ -172,10 +217,11 @@ static int tear_down(void **state)
 static void pieces(void **state)
 {
 	struct fixture *f = *state;
+	enum kernellack lack = KERNELLACK_ODD_CODE;
 	struct kernelmap map;
-	const char *why;
 
-	assert_int_equal(kernelmap_init(&map, f->proc_fd, NULL, NULL, &why), 0);
+	assert_int_equal(kernelmap_init(&map, f->proc_fd, NULL, &lack), 0);
+	assert_int_equal(lack, KERNELLACK_NONE);
 	assert_int_equal(map.text, KERNEL);
 	assert_int_equal(map.etext, KERNEL + 0x1800);
 	assert_int_equal(map.pieces.n, 3);
@@ -204,9 +250,8 @@ static void no_room(void **state)
 		{ 10, 5000, 40 * PAGE, 4096, 5000 - 4095 + 10 },
 	};
 	struct fixture *f = *state;
-	struct kernelcode code;
+	enum kernellack lack;
 	struct kernelmap map;
-	const char *why;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(freep) char *names = NULL, *list = NULL;
@@ -227,7 +272,7 @@ static void no_room(void **state)
 		(void)fclose(to);
 		tempdir_put(f->dir, "proc/modules", list, list_size);
 
-		assert_int_equal(kernelmap_init(&map, f->proc_fd, NULL, NULL, &why), 0);
+		assert_int_equal(kernelmap_init(&map, f->proc_fd, NULL, &lack), 0);
 		assert_int_equal(map.pieces.n, rows[i].n_pieces);
 		assert_int_equal(map.n_left_out, rows[i].n_left_out);
 		for (size_t k = 0; k <= map.modules.n; k++) {
@@ -240,9 +285,8 @@ static void no_room(void **state)
 		}
 		kernelmap_deinit(&map);
 	}
-	assert_int_equal(kernelcode_check(f->proc_fd, &why), 0);
-	f->refuse = -ENOSPC; /* there are too many to remember */
-	assert_int_equal(copy_code(f, f->proc_fd, &code, &why), -ENOSPC);
+	assert_int_equal(kernelcode_check(f->proc_fd, &lack), 0);
+	assert_int_equal(lack, KERNELLACK_NONE);
 }
 
 /* All that the decoder finds is what was in memory. */
@@ -293,15 +337,16 @@ static void check_written(const struct fixture *f, bool is_real)
 static void what_is_written(void **state)
 {
 	struct fixture *f = *state;
+	enum kernellack lack = KERNELLACK_ODD_CODE;
 	char text[1024] = "";
-	const char *why;
-	struct kernelcode code;
+	struct kernelcode code = {};
 	FILE *file;
 
-	assert_int_equal(kernelcode_check(f->proc_fd, &why), 0);
-	assert_int_equal(copy_code(f, f->proc_fd, &code, &why), 0);
-	assert_null(why);
-	assert_true(code.bytes > 0);
+	assert_int_equal(kernelcode_check(f->proc_fd, &lack), 0);
+	assert_int_equal(lack, KERNELLACK_NONE);
+	assert_int_equal(copy_code(f, f->proc_fd, &code, &lack), 0);
+	assert_int_equal(lack, KERNELLACK_NONE);
+	assert_int_equal(code.bytes, PAGE + 4 * PAGE + 17 * PAGE);
 	assert_int_equal(code.n_left_out, 0);
 	/* The second page of the kernel has no bytes: it is no code of zeros. */
 	assert_int_equal(code.bytes_unreadable, PAGE);
@@ -335,26 +380,26 @@ static void what_is_missing(void **state)
 	static const char backwards[] = "ffffffff81000000 T _text\nffffffff80000000 T _etext\n";
 	static const struct {
 		const char *name, *text; /* NULL: there is none */
-		int error;
+		enum kernellack lack;
 		const char *why;
 	} rows[] = {
-		{ "kallsyms", "", -ENODATA, "ProtectKernelTunables=" },
-		{ "kallsyms", no_addresses, -EPERM,
+		{ "kallsyms", NULL, KERNELLACK_NO_NAMES, "ProcSubset=pid" },
+		{ "kallsyms", "", KERNELLACK_EMPTY_NAMES, "ProtectKernelTunables=" },
+		{ "kallsyms", no_addresses, KERNELLACK_NO_ADDRESS,
 		  "CAP_SYSLOG is missing (under systemd, ProtectKernelLogs=" },
-		{ "kallsyms", no_text, -ENODATA, "does not say where" },
-		{ "kallsyms", backwards, -ENODATA, "does not say where" },
-		{ "kallsyms", NULL, -ENOENT, NULL },
-		{ "kcore", NULL, -EPERM,
+		{ "kallsyms", no_text, KERNELLACK_ODD_NAMES, "does not say where" },
+		{ "kallsyms", backwards, KERNELLACK_ODD_NAMES, "does not say where" },
+		{ "kcore", NULL, KERNELLACK_NO_CODE,
 		  "CAP_SYS_RAWIO is missing (under systemd, PrivateDevices=" },
-		{ "kcore", "", -EPERM, "CAP_SYS_RAWIO" },
+		{ "kcore", "", KERNELLACK_NO_CODE, "CAP_SYS_RAWIO" },
 		{ "kcore", "no ELF file, but long enough to be the header of one, this text is",
-		  -ENODATA, "no ELF file" },
+		  KERNELLACK_ODD_CODE, "no ELF file" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct fixture *f;
 		struct kernelcode code = { .bytes = 7 };
-		const char *why;
+		enum kernellack lack = KERNELLACK_NONE;
 		char name[32];
 
 		(void)tear_down(state);
@@ -366,54 +411,77 @@ static void what_is_missing(void **state)
 			tempdir_put(f->dir, name, rows[i].text, strlen(rows[i].text));
 		else
 			remove_file(f, name);
-		assert_int_equal(kernelcode_check(f->proc_fd, &why), rows[i].error);
-		assert_int_equal(why != NULL, rows[i].why != NULL);
-		if (why)
-			assert_non_null(strstr(why, rows[i].why));
-		assert_int_equal(copy_code(f, f->proc_fd, &code, &why), rows[i].error);
-		assert_int_equal(why != NULL, rows[i].why != NULL);
+		assert_int_equal(kernelcode_check(f->proc_fd, &lack), 0);
+		assert_int_equal(lack, rows[i].lack);
+		assert_non_null(strstr(kernellack_text(lack), rows[i].why));
+		lack = KERNELLACK_NONE;
+		assert_int_equal(copy_code(f, f->proc_fd, &code, &lack), 0);
+		assert_int_equal(lack, rows[i].lack);
 		assert_int_equal(code.bytes, 7);
 		assert_int_equal(f->told.n, 0);
 	}
+	assert_null(kernellack_text(KERNELLACK_NONE));
 }
 
 /* What is no want of rights is not called one. */
 static void another_error(void **state)
 {
 	struct fixture *f = *state;
-	struct kernelcode code;
-	const char *why = NULL;
+	enum kernellack lack = KERNELLACK_NONE;
+	struct kernelcode code = {};
 
 	remove_file(f, "proc/kcore");
 	assert_int_equal(symlinkat("kcore", f->proc_fd, "kcore"), 0);
-	assert_int_equal(kernelcode_check(f->proc_fd, &why), -ELOOP);
-	assert_null(why);
-	assert_int_equal(copy_code(f, f->proc_fd, &code, &why), -ELOOP);
-	assert_null(why);
+	assert_int_equal(kernelcode_check(f->proc_fd, &lack), -ELOOP);
+	assert_int_equal(copy_code(f, f->proc_fd, &code, &lack), -ELOOP);
+	assert_int_equal(lack, KERNELLACK_NONE);
 }
 
-static void cancelled(void **state)
+/* Too many names are an error; of too much code, as much is copied as may be. */
+static void limits(void **state)
 {
+	static const struct {
+		const char *name;
+		uint64_t size_max;
+		int error;
+		uint64_t bytes;
+		size_t n_left_out;
+	} rows[] = {
+		{ "no name", 10, -EFBIG, 0, 0 },
+		{ "names, but no modules", 200, -EFBIG, 0, 0 },
+		/* Of the kernel, the modules and the BPF program: 1, 4 and 17 pages. */
+		{ "the kernel", PAGE, 0, PAGE, 2 },
+		{ "the modules' first page", 2 * PAGE, 0, 2 * PAGE, 2 },
+		{ "the modules", 5 * PAGE, 0, 5 * PAGE, 1 },
+		{ "all but a page", 21 * PAGE, 0, 21 * PAGE, 1 },
+		{ "all", 22 * PAGE, 0, 22 * PAGE, 0 },
+	};
 	struct fixture *f = *state;
-	struct kernelcode code = { .bytes = 7 };
-	const char *why;
 
-	f->cancel = true;
-	assert_int_equal(copy_code(f, f->proc_fd, &code, &why), -ECANCELED);
-	assert_null(why);
-	assert_int_equal(code.bytes, 7);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		enum kernellack lack = KERNELLACK_NONE;
+		struct kernelcode code = {};
+
+		print_message("  %s\n", rows[i].name);
+		f->told.n = 0;
+		f->size_max = rows[i].size_max;
+		assert_int_equal(copy_code(f, f->proc_fd, &code, &lack), rows[i].error);
+		assert_int_equal(code.bytes, rows[i].bytes);
+		assert_int_equal(code.n_left_out, rows[i].n_left_out);
+		assert_int_equal(f->told.n, rows[i].error ? 0 : 3);
+	}
+	check_written(f, false);
 }
 
 static void a_kernel_without_modules(void **state)
 {
 	struct fixture *f = *state;
-	struct kernelcode code;
-	const char *why;
+	enum kernellack lack;
+	struct kernelcode code = {};
 
 	remove_file(f, "proc/modules");
-	f->refuse = -ENOSPC;
-	assert_int_equal(copy_code(f, f->proc_fd, &code, &why), -ENOSPC);
-	assert_null(why);
+	assert_int_equal(copy_code(f, f->proc_fd, &code, &lack), 0);
+	assert_int_equal(lack, KERNELLACK_NONE);
 	assert_int_equal(f->told.n, 1);
 }
 
@@ -421,17 +489,17 @@ static void this_kernel(void **state)
 {
 	struct fixture *f = *state;
 	const int proc_fd = dirs_open(AT_FDCWD, "/proc");
-	struct kernelcode code;
-	const char *why;
-	int r;
+	enum kernellack lack;
+	struct kernelcode code = {};
 
-	r = kernelcode_check(proc_fd, &why);
-	if (r < 0) {
-		print_message("%s\n", why ? why : strerror(-r));
+	assert_int_equal(kernelcode_check(proc_fd, &lack), 0);
+	if (lack) {
+		print_message("%s\n", kernellack_text(lack));
 		(void)close(proc_fd);
 		skip();
 	}
-	assert_int_equal(copy_code(f, proc_fd, &code, &why), 0);
+	assert_int_equal(copy_code(f, proc_fd, &code, &lack), 0);
+	assert_int_equal(lack, KERNELLACK_NONE);
 	print_message("  %lu bytes\n", (unsigned long)code.bytes);
 	check_written(f, true);
 	(void)close(proc_fd);
@@ -442,17 +510,16 @@ static void odd_headers(void **state)
 	static const struct {
 		size_t offset; /* of a byte of kcore's header */
 		uint8_t value;
-		const char *why;
 	} rows[] = {
-		{ EI_MAG0, 'E', "no ELF file" },
-		{ EI_CLASS, ELFCLASS32, "no ELF file" },
-		{ offsetof(Elf64_Ehdr, e_phentsize), 32, "no ELF file" },
-		{ offsetof(Elf64_Ehdr, e_phoff) + 4, 1, "no ELF file" }, /* behind its end */
+		{ EI_MAG0, 'E' },
+		{ EI_CLASS, ELFCLASS32 },
+		{ offsetof(Elf64_Ehdr, e_phentsize), 32 },
+		{ offsetof(Elf64_Ehdr, e_phoff) + 4, 1 }, /* behind its end */
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct fixture *f;
-		const char *why;
+		enum kernellack lack;
 		char path[128];
 		int fd;
 
@@ -464,9 +531,8 @@ static void odd_headers(void **state)
 		fd = open(path, O_WRONLY | O_CLOEXEC);
 		assert_int_equal(pwrite(fd, &rows[i].value, 1, (off_t)rows[i].offset), 1);
 		(void)close(fd);
-		assert_int_equal(kernelcode_check(f->proc_fd, &why), -ENODATA);
-		assert_non_null(why);
-		assert_non_null(strstr(why, rows[i].why));
+		assert_int_equal(kernelcode_check(f->proc_fd, &lack), 0);
+		assert_int_equal(lack, KERNELLACK_ODD_CODE);
 	}
 }
 
@@ -474,17 +540,17 @@ static int write_anew(void *userdata)
 {
 	struct fixture *f = userdata;
 	struct kernelcode code = { .bytes = 7 };
-	const char *why;
+	enum kernellack lack = KERNELLACK_NONE;
 	char command[128];
 	int r;
 
 	(void)snprintf(command, sizeof(command), "rm -f %s/kcore_dir/*", f->dir);
 	assert_int_equal(system(command), 0);
 	f->told.n = 0;
-	r = copy_code(f, f->proc_fd, &code, &why);
+	r = copy_code(f, f->proc_fd, &code, &lack);
 	if (r < 0)
 		assert_int_equal(code.bytes, 7);
-	return r;
+	return r < 0 ? r : lack ? -ENODATA : 0;
 }
 
 static void is_written(void *userdata)
@@ -510,7 +576,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_missing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_error, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(cancelled, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(limits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_kernel_without_modules, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(this_kernel, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(odd_headers, set_up, tear_down),
