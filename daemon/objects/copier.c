@@ -665,8 +665,8 @@ static uint64_t stands_since(struct lane *l)
 	return l->done_at;
 }
 
-/* Return: whether each lane that works for the one who asks for the object stands still. The lock is
- * held. */
+/* Return: whether each lane that works for the one who asks for the object stands still. The lock
+ * is held. */
 static bool is_stalled(struct copier *c, const struct object *object)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);

@@ -149,8 +149,8 @@ _must_check_ int objectstore_wait(struct objectstore *store, const struct object
  * thread before a snapshot waits. */
 void objectstore_measure(struct objectstore *store);
 
-/* Return: why a snapshot may not wait for the object, as copier_why_not_near() says. To be called in
- *         any thread. */
+/* Return: why a snapshot may not wait for the object, as copier_why_not_near() says. To be called
+ *         in any thread. */
 const char *objectstore_why_not_near(struct objectstore *store, const struct object *object);
 
 /* Return: a borrowed descriptor that is readable when objectstore_next_failed() has something to

@@ -3,11 +3,11 @@
 /*
  * attack-stuckfs DIRECTORY FILE USER OWNER VERB...: a file server that serves USER only.
  *
- * It mounts a file system at the directory, in which any name is a file with the content of FILE, which
- * says that it belongs to OWNER. Requests of other users, of the kinds that the verbs name (look, stat,
- * open, read), are taken and never answered, so that whoever waits for them cannot even be killed;
- * all other requests are answered at once. Prints "ready" when it is mounted. At SIGTERM it leaves,
- * and whoever waits gets an error.
+ * It mounts a file system at the directory, in which any name is a file with the content of FILE,
+ * which says that it belongs to OWNER. Requests of other users, of the kinds that the verbs name
+ * (look, stat, open, read), are taken and never answered, so that whoever waits for them cannot
+ * even be killed; all other requests are answered at once. Prints "ready" when it is mounted. At
+ * SIGTERM it leaves, and whoever waits gets an error.
  */
 
 #include <err.h>
