@@ -80,6 +80,8 @@ struct lane {
 	int hashed_fd;               /* where the collector says how much it has read */
 	bool waits;                  /* for the collector, which waits for a disk or a server */
 	int copy_fd;                 /* to which the copy is being written; or -1 */
+	uid_t reserved_by;           /* the owner of what is being copied */
+	uint64_t reserved;           /* bytes that are in his share until the copy has a name */
 	uint64_t done;               /* bytes that were read and copied at the last look */
 	uint64_t done_at;            /* since when there have been no more */
 };
@@ -318,20 +320,35 @@ struct content {
 	uint64_t taken; /* bytes that the copy takes on the disk */
 };
 
-/* Get the limits, if a copy of the original may be made. Return: 0 or -EDQUOT. */
-static int ask_for_room(struct copier *c, const struct collector_answer *original,
+/* The lock is held. */
+static void give_back_room(struct lane *l)
+{
+	share_give(&l->copier->share, l->reserved_by, l->reserved);
+	l->reserved = 0;
+}
+
+/* Get the limits, and room in the owner's share, if a copy of the original may be made. Return: 0 or
+ * -EDQUOT. */
+static int ask_for_room(struct lane *l, const struct collector_answer *original,
 			struct spool_limits *ret_limits)
 {
+	struct copier *c = l->copier;
 	const uint64_t bytes = original->disk_bytes;
 	uint64_t max;
 	bool allowed;
 
 	(void)pthread_mutex_lock(&c->lock);
+	give_back_room(l); /* of an attempt that failed */
 	*ret_limits = c->limits;
 	max = c->limits.max_use / COPIER_PART;
 	allowed = share_allows(&c->share, max, original->uid, bytes);
-	if (!allowed)
+	if (allowed) {
+		share_take(&c->share, original->uid, bytes);
+		l->reserved_by = original->uid;
+		l->reserved = bytes;
+	} else {
 		share_refuse(&c->share, max, original->uid, bytes);
+	}
 	(void)pthread_mutex_unlock(&c->lock);
 	return allowed ? 0 : -EDQUOT;
 }
@@ -355,7 +372,7 @@ static int copy_in(struct lane *l, const struct object *object, int fd, struct c
 	memcpy(content.hash, answer.sha256, sizeof(content.hash));
 	if (content.hash[0] == '\0' || !storedir_has(c->store_fd, content.hash)) {
 		copying = (struct copying){ l, object, fd, answer.size };
-		r = ask_for_room(c, &answer, &limits);
+		r = ask_for_room(l, &answer, &limits);
 		if (r == 0)
 			r = storedir_make(c->store_fd, l->slot, &limits, answer.disk_bytes,
 					  copy_bytes, &copying, &copy, content.hash,
@@ -415,6 +432,7 @@ static void take_in(struct lane *l, struct object *object, int fd)
 		if (r == 0 && i > 0)
 			r = copy_in(l, object, original, &content);
 		(void)pthread_mutex_lock(&c->lock);
+		give_back_room(l);
 		if (r == 0)
 			r = name_copy(l, &content);
 		if (r != -EAGAIN || i == TRIES)
@@ -752,6 +770,8 @@ int copier_sweep(struct copier *copier, const struct copier_names *names)
 	(void)pthread_mutex_lock(&copier->lock);
 	share_restart(&copier->share);
 	r = storedir_sweep(copier->store_fd, is_needed, count_alone, &sweep);
+	for (unsigned i = 0; i < LANES; i++)
+		share_take(&copier->share, copier->lanes[i].reserved_by, copier->lanes[i].reserved);
 	(void)pthread_mutex_unlock(&copier->lock);
 	return r;
 }
