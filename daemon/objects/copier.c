@@ -41,7 +41,7 @@
 #define PATIENCE_BYTES_MAX STOREDIR_FILE_MAX
 
 /* A snapshot does not wait for a file of which nothing was read for so long. */
-#define STALL_NS UINT64_C(600000000)
+#define STALL_NS UINT64_C(800000000)
 
 /* If reading a file took longer than its patience, or a snapshot has given it up, snapshots do not
  * wait for other files of the same asker for a while. */
@@ -194,6 +194,16 @@ static struct object *pop_waiting(struct copier *c)
 
 /* --- the threads ----------------------------------------------------------------------------- */
 
+/* @waits: whether the lane waits for the collector, from now on */
+static void set_waits(struct lane *l, bool waits, int copy_fd)
+{
+	(void)pthread_mutex_lock(&l->copier->lock);
+	l->waits = waits;
+	l->copy_fd = copy_fd;
+	l->done_at = clock_ns(CLOCK_MONOTONIC);
+	(void)pthread_mutex_unlock(&l->copier->lock);
+}
+
 /* Return: whether to ask once more, until then, after the collector said @r: if there is none, one
  * may be starting. */
 static bool ask_again(struct lane *l, int r, uint64_t until)
@@ -205,18 +215,10 @@ static bool ask_again(struct lane *l, int r, uint64_t until)
 	l->gave_up = l->gave_up || clock_ns(CLOCK_MONOTONIC) >= until;
 	if (l->gave_up || cancel_asked(&l->copier->stop))
 		return false;
+	/* No file is the cause. */
+	set_waits(l, false, -1);
 	(void)nanosleep(&(struct timespec){ .tv_nsec = COLLECTOR_POLL_NS }, NULL);
 	return true;
-}
-
-/* @waits: whether the lane waits for the collector, from now on */
-static void set_waits(struct lane *l, bool waits, int copy_fd)
-{
-	(void)pthread_mutex_lock(&l->copier->lock);
-	l->waits = waits;
-	l->copy_fd = copy_fd;
-	l->done_at = clock_ns(CLOCK_MONOTONIC);
-	(void)pthread_mutex_unlock(&l->copier->lock);
 }
 
 static int ask_collector(struct lane *l, struct collector_request *request, const int *fds,
@@ -225,10 +227,10 @@ static int ask_collector(struct lane *l, struct collector_request *request, cons
 	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + COLLECTOR_NS;
 	int fd = -1, r;
 
-	set_waits(l, true, request->verb == COLLECTOR_COPY ? fds[1] : -1);
-	do
+	do {
+		set_waits(l, true, request->verb == COLLECTOR_COPY ? fds[1] : -1);
 		r = collectorlink_ask(l->link, request, fds, &l->copier->stop, ret_answer, &fd);
-	while (ask_again(l, r, until));
+	} while (ask_again(l, r, until));
 	set_waits(l, false, -1);
 	/* None was asked for. */
 	if (r == 0)
@@ -242,11 +244,11 @@ static int find_verified(struct lane *l, struct object *object, int *ret_fd)
 	struct original original;
 	int r;
 
-	set_waits(l, true, -1);
-	do
+	do {
+		set_waits(l, true, -1);
 		r = original_find(l->link, ORIGINAL_VERIFY, &l->copier->claims, &object->mapped,
 				  &l->copier->stop, ret_fd, &original);
-	while (ask_again(l, r, until));
+	} while (ask_again(l, r, until));
 	set_waits(l, false, -1);
 	return r;
 }
