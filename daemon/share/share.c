@@ -73,8 +73,7 @@ static struct share_user *open_account(struct share *share, uid_t uid)
 	return idle;
 }
 
-/* Return: what each user is sure of, if @uid is one of them. */
-static uint64_t part_of(const struct share *share, uint64_t max, uid_t uid)
+uint64_t share_part(const struct share *share, uint64_t max, uid_t uid)
 {
 	size_t n = 1;
 
@@ -89,7 +88,7 @@ static uint64_t part_of(const struct share *share, uint64_t max, uid_t uid)
 
 bool share_is_in_part(const struct share *share, uint64_t max, uid_t uid, uint64_t amount)
 {
-	const uint64_t own = taken_by(share, uid), part = part_of(share, max, uid);
+	const uint64_t own = taken_by(share, uid), part = share_part(share, max, uid);
 
 	return amount <= part && own <= part - amount;
 }
@@ -146,7 +145,7 @@ void share_count_taken_back(struct share *share, uid_t uid)
 
 bool share_exceeds(const struct share *share, uint64_t max, uid_t uid)
 {
-	return uid != ROOT && taken_by(share, uid) > part_of(share, max, uid);
+	return uid != ROOT && taken_by(share, uid) > share_part(share, max, uid);
 }
 
 bool share_giver(const struct share *share, uint64_t max, uid_t *ret_uid)
@@ -163,7 +162,7 @@ bool share_giver(const struct share *share, uint64_t max, uid_t *ret_uid)
 		if (u->uid != ROOT && (!most || u->taken > most->taken))
 			most = u;
 	}
-	if (!most || most->taken <= part_of(share, max, most->uid))
+	if (!most || most->taken <= share_part(share, max, most->uid))
 		return false;
 	*ret_uid = most->uid;
 	return true;

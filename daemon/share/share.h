@@ -51,6 +51,9 @@ struct share {
 /* Return: whether the user may take @amount if all may take @max together. */
 bool share_allows(const struct share *share, uint64_t max, uid_t uid, uint64_t amount);
 
+/* Return: how much of @max is the user's part. */
+uint64_t share_part(const struct share *share, uint64_t max, uid_t uid);
+
 /* Return: whether the user has no more than his part of @max when he takes @amount more. */
 bool share_is_in_part(const struct share *share, uint64_t max, uid_t uid, uint64_t amount);
 

@@ -263,6 +263,19 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 	return 0;
 }
 
+/* Records are only drained that a pool is believed about. */
+static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)
+{
+	const struct source_emu *e = emu(source);
+	uint32_t number;
+
+	if (!poolclaims_find(e->claims, pid, &number) || number >= e->n_places ||
+	    !e->places[number].pool)
+		return -ESRCH;
+	*ret_uid = userpool_uid(e->places[number].pool);
+	return 0;
+}
+
 /* Return: whether the user's process @pid has the pool of @uid mapped. */
 static bool has_pool_of(struct source_emu *e, uid_t uid, uint32_t pid)
 {
@@ -592,6 +605,7 @@ static const struct source_ops emu_ops = {
 	.drain = drain,
 	.give_room = give_room,
 	.tasks = tasks,
+	.owner = owner,
 	.aux_room = aux_room,
 	.hold = hold,
 	.release = release,

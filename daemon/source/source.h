@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "daemon/proc/claimant.h"
@@ -179,6 +180,14 @@ struct source_ops {
 	 */
 	int (*tasks)(struct source *source, const struct tasks *known, uint64_t budget_ns,
 		     record_put_fn put, void *userdata);
+
+	/*
+	 * Find the user whose account the records of a process count in: who started it, or whose
+	 * pool it is recorded in. NULL: they count as root's.
+	 *
+	 * Return: 0; or negative errno: the source does not know, or was asked too often.
+	 */
+	int (*owner)(struct source *source, uint32_t pid, uid_t *ret_uid);
 
 	/* --- rings --- */
 

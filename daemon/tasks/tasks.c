@@ -592,12 +592,17 @@ static int write_map(const struct process *p, const struct origin *origin,
 	return put(userdata, record, record_write_mmap2(&mmap, &trailer, record, sizeof(record)));
 }
 
-size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, void *userdata)
+size_t tasks_write_some(const struct tasks *tasks, uint64_t time,
+			bool (*wants)(void *userdata, uint32_t pid), record_put_fn put,
+			void *userdata)
 {
 	size_t n_failed = 0;
 
 	for (size_t i = 0; i < tasks->processes.n; i++) {
 		const struct process *p = tasks->processes.items[i];
+
+		if (wants && !wants(userdata, p->pid))
+			continue;
 
 		for (size_t k = 0; k < p->threads.n; k++)
 			n_failed += write_comm(p, &p->threads.items[k], time, put, userdata) < 0;
@@ -610,6 +615,11 @@ size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, 
 			n_failed += write_map(p, p->jitdump, NULL, time, put, userdata) < 0;
 	}
 	return n_failed;
+}
+
+size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, void *userdata)
+{
+	return tasks_write_some(tasks, time, NULL, put, userdata);
 }
 
 uint64_t tasks_time(const struct tasks *tasks)

@@ -94,6 +94,11 @@ uint64_t tasks_time(const struct tasks *tasks);
  */
 size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, void *userdata);
 
+/* The same for the processes for which @wants returns true. */
+size_t tasks_write_some(const struct tasks *tasks, uint64_t time,
+			bool (*wants)(void *userdata, uint32_t pid), record_put_fn put,
+			void *userdata);
+
 /* Call @list for each mapping of a file that a living process has, with a record that mapped it. A
  * mapping may be listed by more than one record. */
 void tasks_list_mapped(const struct tasks *tasks,
