@@ -50,6 +50,9 @@ struct intake {
 	uint32_t storm_pid; /* of the process that was last logged as repeating itself; 0: none */
 	/* When that process, or another one, may be logged next. */
 	uint64_t storm_again_ns, storm_other_ns;
+	/* Whose task records were forgotten, as the log last said, and when it may say so again. */
+	uid_t dropped_uid;
+	uint64_t dropped_again_ns, dropped_other_ns;
 	bool said_no_code; /* the same for code that ran */
 
 	uint64_t fair_again_ns; /* when copies may be taken back again */
@@ -241,6 +244,25 @@ static void say_storm(struct intake *intake)
 		    storm.pid, storm.comm, TASKS_STORM);
 }
 
+static void say_dropped(struct intake *intake)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct sideband_dropped dropped;
+
+	if (!sideband_next_dropped(intake->sideband, &dropped) ||
+	    now < (dropped.uid == intake->dropped_uid ? intake->dropped_again_ns
+						      : intake->dropped_other_ns))
+		return;
+	intake->dropped_uid = dropped.uid;
+	intake->dropped_again_ns = now + STORM_AGAIN_NS;
+	intake->dropped_other_ns = now + STORM_OTHER_NS;
+	journal_log(LOG_WARNING, PTD_MESSAGE_LOST, NULL, 0,
+		    "user %u has more than his share of SidebandMax=: %" PRIu64
+		    " of his task records were forgotten by now, the oldest first; what his "
+		    "programs ran before cannot be decoded",
+		    (unsigned)dropped.uid, dropped.n_records);
+}
+
 /* Return: the user of whose code most was refused. */
 static uid_t refused_user(const struct intake *intake)
 {
@@ -302,6 +324,7 @@ void intake_drain(struct intake *intake)
 		r = sideband_add(intake->sideband, bytes, size);
 	}
 	say_storm(intake);
+	say_dropped(intake);
 	if (intake->code)
 		drain_code(intake);
 	sideband_publish(intake->sideband);

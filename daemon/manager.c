@@ -119,6 +119,9 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 	case RECORDER_RECORDS:
 		source_emu_get_share(m->source, SOURCE_EMU_RECORDS, ret_share);
 		return;
+	case RECORDER_SIDEBAND:
+		*ret_share = *sideband_share(intake_sideband(m->intake));
+		return;
 	case _RECORDER_SHARED_MAX:
 		break;
 	}

@@ -46,6 +46,7 @@ enum recorder_shared {
 	RECORDER_REQUESTS, /* snapshots that wait */
 	RECORDER_RINGS,    /* bytes of the software source's rings */
 	RECORDER_RECORDS,  /* records of the software source about programs of others */
+	RECORDER_SIDEBAND, /* bytes of task records */
 	_RECORDER_SHARED_MAX,
 };
 

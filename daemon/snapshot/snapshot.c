@@ -512,6 +512,14 @@ static void put_manifest(FILE *f, void *userdata)
 	(void)fflush(w->notes_stream);
 	(void)fwrite(w->notes, 1, w->notes_size, f);
 	fprintf(f, PTD_MANIFEST_SIDEBAND_SINCE "=%" PRIu64 "\n", w->known.tasks->since_ns);
+	for (size_t i = 0; i < w->known.tasks->n_cuts; i++) {
+		const struct sideband_cut *cut = &w->known.tasks->cuts[i];
+
+		fprintf(f,
+			PTD_MANIFEST_SIDEBAND_SINCE ".%u=%" PRIu64 "\nsideband_dropped.%u=%" PRIu64
+						    "\n",
+			(unsigned)cut->uid, cut->since_ns, (unsigned)cut->uid, cut->n_dropped);
+	}
 	fprintf(f, "cpus=%" PRIu32 "\n", w->result.n_cpus);
 	for (uint32_t i = 0; i < q->source->n_cpus; i++)
 		cpucopy_write_manifest(&w->cpus[i], i, f);

@@ -145,8 +145,9 @@ struct fixture {
 	struct snapshot_request request;
 	struct snapshot_known known;
 	struct snapshot_result result;
-	bool forgets;       /* the object store gives up what it has */
-	const char *failed; /* what snapshot_write() names if it fails */
+	struct sideband_cut cut; /* uid 0: nobody's records begin later */
+	bool forgets;            /* the object store gives up what it has */
+	const char *failed;      /* what snapshot_write() names if it fails */
 };
 
 /* It is asked for when the rings are there. */
@@ -294,6 +295,8 @@ static int take(struct fixture *f)
 	assert_int_equal(sideband_add(f->sideband, f->tasks.bytes, f->tasks.size), 0);
 	assert_int_equal(sideband_view_init(f->sideband, &tasks), 0);
 	assert_int_equal(objectstore_list(f->store, &objects, &f->known.n_objects), 0);
+	if (f->cut.uid > 0)
+		tasks.cuts[tasks.n_cuts++] = f->cut;
 	f->known.tasks = &tasks;
 	f->known.objects = objects;
 	r = snapshot_write(&f->request, f->out_fd, &f->result, &f->failed);
@@ -341,7 +344,21 @@ static void an_earlier_recorder(void **state)
 	f->known.code_lost_bytes = 77;
 	assert_int_equal(take(f), 0);
 	text = manifest(f);
+	assert_has_not(text, "sideband_dropped");
 	assert_has(text, "\ntaken_over_ns=4500\ncode_lost_bytes=77\n");
+}
+
+/* A user had more records than his share. */
+static void whose_records_begin_later(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+
+	f->cut = (struct sideband_cut){ .uid = 1001, .since_ns = 4321, .n_dropped = 99 };
+	assert_int_equal(take(f), 0);
+	text = manifest(f);
+	assert_has(text, "\nsideband_since_ns=0\nsideband_since_ns.1001=4321\n"
+			 "sideband_dropped.1001=99\n");
 }
 
 static void nothing_recorded(void **state)
@@ -1295,6 +1312,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_earlier_recorder, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(whose_records_begin_later, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nothing_recorded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(suspended_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(records_are_read_by_perf, set_up, tear_down),
