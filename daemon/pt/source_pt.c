@@ -513,6 +513,7 @@ static int start_recording(struct source_pt *p, const struct config *config,
 	p->cpus.runtime_dir = p->runtime_dir;
 	p->source.n_cpus = p->cpus.n;
 	p->source.records_fd = p->cpus.epoll_fd;
+	p->source.records_room = p->cpus.setup.task_size;
 	if (r == 0)
 		r = ptclock_log_new(&p->source.clock);
 	if (r == 0)

@@ -257,6 +257,10 @@ struct source {
 	 * drained now and then while it is active. */
 	int records_fd;
 
+	/* Bytes of task records for which there is room between two drains, whichever CPU they are
+	 * of; 0: not known. */
+	uint64_t records_room;
+
 	/* Samples of the clocks, which any thread may copy while the rings are held; later they may
 	 * be forgotten. NULL: all clocks are the records' clock. */
 	struct ptclock_log *clock;

@@ -216,16 +216,37 @@ static struct stream *choose_stream(struct sideband *s, const struct record *rec
 
 static void roll_stream(struct sideband *s, struct stream *st);
 
-/* Return: how many bytes the stream may have now. */
-static uint64_t limit_of(const struct sideband *s, const struct stream *st)
+/* Bytes that all users may have together. */
+static uint64_t users_max(const struct sideband *s)
 {
-	const uint64_t max = s->bytes_max, users_max = max - max / SHARE_RESERVE;
-	const uint64_t others = s->share.taken - stream_bytes(st);
+	return s->bytes_max - s->bytes_max / SHARE_RESERVE;
+}
+
+/* Return: how much users have that they need not give to root. */
+static uint64_t users_parts(struct sideband *s)
+{
+	uint64_t sum = 0;
+
+	each_stream(s, st)
+	{
+		const uint64_t bytes = stream_bytes(st);
+		const uint64_t part = share_part(&s->share, users_max(s), st->uid);
+
+		if (st->uid != ROOT)
+			sum += bytes < part ? bytes : part;
+	}
+	return sum;
+}
+
+/* Return: how many bytes the stream may have now. */
+static uint64_t limit_of(struct sideband *s, const struct stream *st)
+{
 	const uint64_t least = EPOCH_CHUNKS_MIN * 2 * STREAM_CHUNK_SIZE;
-	const uint64_t all = st->uid == ROOT ? max : users_max;
-	const uint64_t left = all > others ? all - others : 0;
-	const uint64_t part =
-	    st->uid == ROOT ? max / SHARE_RESERVE : share_part(&s->share, users_max, st->uid);
+	const bool root = st->uid == ROOT;
+	const uint64_t max = root ? s->bytes_max : users_max(s);
+	const uint64_t others = root ? users_parts(s) : s->share.taken - stream_bytes(st);
+	const uint64_t part = root ? 0 : share_part(&s->share, max, st->uid);
+	const uint64_t left = max > others ? max - others : 0;
 
 	return left > part && left > least ? left : part > least ? part : least;
 }
