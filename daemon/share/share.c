@@ -22,7 +22,7 @@ static size_t account_of(const struct share *share, uid_t uid)
 	return i < share->n_users ? i : find_user(share, SHARE_OTHERS);
 }
 
-static uint64_t taken_by(const struct share *share, uid_t uid)
+uint64_t share_taken(const struct share *share, uid_t uid)
 {
 	const size_t i = account_of(share, uid);
 
@@ -88,7 +88,7 @@ uint64_t share_part(const struct share *share, uint64_t max, uid_t uid)
 
 bool share_is_in_part(const struct share *share, uint64_t max, uid_t uid, uint64_t amount)
 {
-	const uint64_t own = taken_by(share, uid), part = share_part(share, max, uid);
+	const uint64_t own = share_taken(share, uid), part = share_part(share, max, uid);
 
 	return amount <= part && own <= part - amount;
 }
@@ -145,7 +145,7 @@ void share_count_taken_back(struct share *share, uid_t uid)
 
 bool share_exceeds(const struct share *share, uint64_t max, uid_t uid)
 {
-	return uid != ROOT && taken_by(share, uid) > share_part(share, max, uid);
+	return uid != ROOT && share_taken(share, uid) > share_part(share, max, uid);
 }
 
 bool share_giver(const struct share *share, uint64_t max, uid_t *ret_uid)

@@ -51,6 +51,9 @@ struct share {
 /* Return: whether the user may take @amount if all may take @max together. */
 bool share_allows(const struct share *share, uint64_t max, uid_t uid, uint64_t amount);
 
+/* Return: how much the user has taken. */
+uint64_t share_taken(const struct share *share, uid_t uid);
+
 /* Return: how much of @max is the user's part. */
 uint64_t share_part(const struct share *share, uint64_t max, uid_t uid);
 

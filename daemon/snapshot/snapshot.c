@@ -484,7 +484,9 @@ static void put_manifest(FILE *f, void *userdata)
 	fprintf(f, "host=%s\nkernel=%s\nmachine=%s\n", host.nodename, host.release, host.machine);
 	fprintf(f, "recorder=ptd %s\nsource=%s\ncpuid=%s\n", PTD_VERSION, facts->name,
 		facts->cpuid);
-	fprintf(f, "taken_by_uid=%" PRIuMAX "\ntaken_by_pid=%" PRIdMAX "\ntaken_by_comm=%s\n",
+	fprintf(f,
+		PTD_MANIFEST_TAKEN_BY_UID "=%" PRIuMAX "\ntaken_by_pid=%" PRIdMAX
+					  "\ntaken_by_comm=%s\n",
 		(uintmax_t)q->caller->uid, (intmax_t)q->caller->pid, q->caller->comm);
 	fprintf(f, "pt_config=0x%" PRIx64 "\n", facts->attr_config);
 	fprintf(f, "bytes=%" PRIu64 "\npt_bytes=%" PRIu64 "\n", w->result.bytes,
