@@ -300,20 +300,18 @@ static int append(struct sideband *s, struct stream *st, bool is_head, const voi
 }
 
 /* What a user's stream begins with leaves half of the epoch to what is new: without that, a user
- * with very many mappings could have them written all the time. */
+ * with very many mappings could have them written all the time. But that much it has, whatever was
+ * added before it was found. */
 static int append_head(struct sideband *s, struct stream *st, const void *bytes, size_t size)
 {
-	int r;
+	const size_t n = st->now.head.list.n;
 
-	if (st->uid != ROOT && !stream_fits(st, true, size) && st->now.head.list.n > 0 &&
-	    (st->now.head.list.n + 1) * STREAM_CHUNK_SIZE > limit_of(s, st) / 4)
+	if (st->uid == ROOT || stream_fits(st, true, size))
+		return append(s, st, true, bytes, size, st->now.body.list.n == 0);
+	if (n > 0 && (n + 1) * STREAM_CHUNK_SIZE > limit_of(s, st) / 4)
 		return -ENOSPC;
-	r = append(s, st, true, bytes, size, st->now.body.list.n == 0);
-	/* It is root who has too much then: what is known of a user is not forgotten for that. */
-	if (r == -ENOSPC && st->uid != ROOT &&
-	    epoch_bytes(&st->now) + STREAM_CHUNK_SIZE <= limit_of(s, st) / 2)
-		r = append_anyway(s, st, true, bytes, size);
-	return r;
+	(void)!make_room(s, st, 1);
+	return append_anyway(s, st, true, bytes, size);
 }
 
 /* --- epochs ----------------------------------------------------------------------------------- */
@@ -573,10 +571,16 @@ static void count_lost(struct sideband *s, const struct record *record)
 }
 
 /* Take note of what the record says, in both tables. */
-static int note_record(struct sideband *s, const struct record *record, bool is_kept)
+static int note_record(struct sideband *s, const struct record *record, uid_t uid, bool is_kept)
 {
-	int r = tasks_add(s->tasks, record), r_next = s->next ? tasks_add(s->next, record) : 0;
+	int r, r_next = 0;
 
+	tasks_set_user(s->tasks, uid);
+	r = tasks_add(s->tasks, record);
+	if (s->next) {
+		tasks_set_user(s->next, uid);
+		r_next = tasks_add(s->next, record);
+	}
 	if (!is_kept || r < 0)
 		tasks_reset_repeats(s->tasks);
 	if (s->next && (!is_kept || r_next < 0))
@@ -585,12 +589,13 @@ static int note_record(struct sideband *s, const struct record *record, bool is_
 }
 
 /* Add the record to the stream of its process. */
-static int append_record(struct sideband *s, const struct record *record)
+static int append_record(struct sideband *s, const struct record *record, uid_t *ret_uid)
 {
 	uint32_t pid;
 	struct stream *st = choose_stream(s, record, &pid);
 	int r;
 
+	*ret_uid = st->uid;
 	r = leave_others(s, st, pid, record->trailer.time);
 	if (r == 0)
 		r = append_body(s, st, record->bytes, record->header.size);
@@ -601,8 +606,24 @@ static int append_record(struct sideband *s, const struct record *record)
 	return r;
 }
 
+/* Count what cannot be remembered of a user's processes, or had to be forgotten, because he has too
+ * many: it will be unknown when the next epoch begins. Return: what is left of the error @known. */
+static int count_unknown(struct sideband *s, uid_t uid, int known)
+{
+	uid_t given_by;
+
+	if (known == -ENOSPC && uid != ROOT) {
+		count_dropped(s, user_stream(s, uid), 1);
+		known = 0;
+	}
+	while (tasks_next_given(s->tasks, &given_by))
+		count_dropped(s, user_stream(s, given_by), 1);
+	return known;
+}
+
 static int add_record(struct sideband *s, const struct record *record)
 {
+	uid_t uid = ROOT;
 	int r, known;
 
 	if (tasks_repeats(present_tasks(s), record)) {
@@ -613,7 +634,7 @@ static int add_record(struct sideband *s, const struct record *record)
 	}
 	r = mark_lost(s, record->trailer.time);
 	if (r == 0)
-		r = append_record(s, record);
+		r = append_record(s, record, &uid);
 	if (r < 0) {
 		s->lost++;
 		s->lost_unmarked++;
@@ -622,13 +643,13 @@ static int add_record(struct sideband *s, const struct record *record)
 	if (record->trailer.time > s->time)
 		s->time = record->trailer.time;
 	count_lost(s, record);
-	known = note_record(s, record, r == 0);
+	known = count_unknown(s, uid, note_record(s, record, uid, r == 0));
 	/* A new epoch begins with the record that counts the loss; but not while another epoch is
 	 * just beginning. */
 	if (s->torn && !s->asking) {
 		begin_epoch(s, true);
 		if (r == 0)
-			r = append_record(s, record);
+			r = append_record(s, record, &uid);
 	}
 	return r ? r : known;
 }
@@ -673,7 +694,8 @@ int sideband_add_found(void *sideband, const void *bytes, size_t size)
 	r = put_known(s, st, pid, bytes, size);
 	if (record.trailer.time > s->found)
 		s->found = record.trailer.time;
-	known = tasks_add_found(present_tasks(s), &record);
+	tasks_set_user(present_tasks(s), st->uid);
+	known = count_unknown(s, st->uid, tasks_add_found(present_tasks(s), &record));
 	return r ? r : known;
 }
 
@@ -752,9 +774,9 @@ static int note_kept(void *userdata, struct stream *stream, enum stream_row row,
 	const struct noting *noting = userdata;
 	const bool is_head = row == STREAM_BEFORE_HEAD || row == STREAM_NOW_HEAD;
 
-	(void)stream;
 	if (is_mark(record))
 		return 0;
+	tasks_set_user(noting->tasks, stream->uid);
 	return is_head ? tasks_add_found(noting->tasks, record) : tasks_add(noting->tasks, record);
 }
 

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "record/codec.h"
@@ -42,16 +43,25 @@ struct tasks *tasks_free(struct tasks *tasks);
 
 DEFINE_CLEANUP(struct tasks *, tasks_free);
 
+/* Processes that begin, or execute a program, by the records that are added from now on are the
+ * user's. Each user has a share of what can be remembered (daemon/share/share.h). */
+void tasks_set_user(struct tasks *tasks, uid_t uid);
+
 /*
  * Take note of what a record says.
  *
- * Return: 0; -ENOSPC if there are too many tasks or mappings to remember them all; or -ENOMEM.
+ * Return: 0; -ENOSPC if there are too many tasks or mappings to remember them all, or too many of
+ *         their user; or -ENOMEM.
  */
 _must_check_ int tasks_add(struct tasks *tasks, const struct record *record);
 
 /* The same for a record that was written because somebody looked at the task, so that it is no
  * proof of a mapping at that moment. */
 _must_check_ int tasks_add_found(struct tasks *tasks, const struct record *record);
+
+/* Return: whether a process of a user was forgotten, because he had more than his part and others
+ * needed room, and was not returned yet. */
+bool tasks_next_given(struct tasks *tasks, uid_t *ret_uid);
 
 /*
  * Return: whether the record of a mapping says only what records that were added say already. That

@@ -671,6 +671,94 @@ static void many_maps(void **state)
 	records_deinit(&r);
 }
 
+static int keep(void *userdata, const void *bytes, size_t size)
+{
+	records_add(userdata, bytes, size);
+	return 0;
+}
+
+static bool is_five(void *userdata, uint32_t pid)
+{
+	(void)userdata;
+	return pid == 5;
+}
+
+/* What was mapped is not believed when what replaces it cannot be remembered. */
+static void no_room_for_what_replaces_it(void **state)
+{
+	struct records r = {};
+	struct tasks *tasks = with_many_maps(&r, 7);
+	struct mmap m = first;
+	struct records written = {};
+	uint32_t pid = 8;
+
+	(void)state;
+	m.pid = m.tid = 5;
+	add_mmap(&r, &m, 2);
+	assert_int_equal(add_all(tasks, &r), 0);
+	for (; pid < 6 + MAPS_MAX / N_MAPS; pid++)
+		assert_int_equal(fork_off(tasks, &r, pid, 7), 0);
+	m.pid = m.tid = 6;
+	for (unsigned i = 0; add_mmap(&r, &m, 3), add_all(tasks, &r) == 0; i++)
+		m.addr += 0x4000;
+	m.pid = m.tid = 5;
+	m.addr = first.addr;
+	m.name = "/bin/other";
+	add_mmap(&r, &m, 4);
+	assert_int_equal(add_all(tasks, &r), -ENOSPC);
+	assert_int_equal(tasks_write_some(tasks, 9, is_five, keep, &written), 0);
+	assert_int_equal(written.size, 0);
+	records_deinit(&written);
+	(void)tasks_free(tasks);
+	records_deinit(&r);
+}
+
+/* However many processes one user has, others have theirs. */
+static void processes_of_users(void **state)
+{
+	struct records r = {};
+	struct tasks *tasks;
+	uint32_t pid = 1;
+	uid_t given_by;
+
+	(void)state;
+	assert_int_equal(tasks_new(NULL, &tasks), 0);
+	tasks_set_user(tasks, 1000);
+	for (;; pid++) {
+		records_comm(&r, pid, "x", 1);
+		if (add_all(tasks, &r) < 0)
+			break;
+	}
+	assert_in_range(pid, PROCESSES_MAX / 2, PROCESSES_MAX - PROCESSES_MAX / 8 + 1);
+	assert_false(tasks_next_given(tasks, &given_by));
+	/* Another one's first take what is left, then he gives. */
+	tasks_set_user(tasks, 1001);
+	for (unsigned i = 0; i < PROCESSES_MAX / 4; i++) {
+		records_comm(&r, 100000 + i, "x", 2);
+		assert_int_equal(add_all(tasks, &r), 0);
+	}
+	assert_true(tasks_next_given(tasks, &given_by));
+	assert_int_equal(given_by, 1000);
+	assert_false(tasks_next_given(tasks, &given_by));
+	records_comm(&r, 200000, "x", 2);
+	assert_int_equal(add_all(tasks, &r), -ENOSPC);
+	/* Root has what it needs, and a process counts for whom its program is. */
+	tasks_set_user(tasks, 0);
+	for (unsigned i = 0; i < 100; i++) {
+		records_comm(&r, 300000 + i, "x", 3);
+		assert_int_equal(add_all(tasks, &r), 0);
+	}
+	add_exec(&r, 100000, 4);
+	assert_int_equal(add_all(tasks, &r), 0);
+	tasks_set_user(tasks, 1001);
+	records_comm(&r, 200000, "x", 5);
+	assert_int_equal(add_all(tasks, &r), 0);
+	records_comm(&r, 200001, "x", 5);
+	assert_int_equal(add_all(tasks, &r), -ENOSPC);
+	(void)tasks_free(tasks);
+	records_deinit(&r);
+}
+
 static void many_processes(void **state)
 {
 	struct records r = {};
@@ -792,12 +880,6 @@ struct adding {
 	struct tasks *tasks;
 	struct records written;
 };
-
-static int keep(void *userdata, const void *bytes, size_t size)
-{
-	records_add(userdata, bytes, size);
-	return 0;
-}
 
 static int add_each(void *userdata)
 {
@@ -932,6 +1014,8 @@ int main(void)
 		cmocka_unit_test(anonymous_memory),
 		cmocka_unit_test(a_storm),
 		cmocka_unit_test(many_maps),
+		cmocka_unit_test(no_room_for_what_replaces_it),
+		cmocka_unit_test(processes_of_users),
 		cmocka_unit_test(many_processes),
 		cmocka_unit_test(many_threads),
 		cmocka_unit_test(the_dead),
