@@ -776,6 +776,7 @@ int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges, siz
 			if (p->maps.items[k].origin->memory || p->maps.items[k].origin->vdso)
 				ranges[n++] = (struct tasks_range){
 					.pid = p->pid,
+					.uid = p->uid,
 					.start = p->maps.items[k].start,
 					.size = p->maps.items[k].end - p->maps.items[k].start,
 					.vdso = p->maps.items[k].origin->vdso,

@@ -26,6 +26,7 @@ struct tasks;
 /* Executable memory of a process that is of no file. */
 struct tasks_range {
 	uint32_t pid;
+	uid_t uid; /* whose process it is, as tasks_set_user() said */
 	uint64_t start;
 	uint64_t size; /* bytes */
 	bool vdso;     /* the kernel put its own code there, as far as the records say */

@@ -708,6 +708,62 @@ static void anothers_vdso(void **state)
 	free(text);
 }
 
+/* Processes of two users. */
+static pid_t users_pids[2];
+
+static int owner_of_two(struct source *source, uint32_t pid, uid_t *ret_uid)
+{
+	(void)source;
+	*ret_uid = pid == (uint32_t)users_pids[0] ? 1001 : 1002;
+	return 0;
+}
+
+static const struct source_ops source_of_two = { .tasks = sources_tell_known,
+						 .owner = owner_of_two };
+
+/* One user's compiler has made more code than MemMax= allows: the other's is all there. */
+static void memory_of_two_users(void **state)
+{
+	static const size_t sizes[] = { 256 << 10, 64 << 10 };
+	struct source source = { .ops = &source_of_two };
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+	char line[96];
+
+	f->sideband = sideband_free(f->sideband);
+	assert_int_equal(sideband_new(8 << 20, NULL, &source, &f->sideband), 0);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		char *memory = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE | PROT_EXEC,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		struct record_mmap2 mmap2 = { .addr = (uintptr_t)memory,
+					      .len = sizes[i],
+					      .prot = PROT_READ | PROT_EXEC,
+					      .name = "//anon" };
+
+		assert_true(memory != MAP_FAILED);
+		memset(memory, 0x90, sizes[i]);
+		users_pids[i] = fork();
+		if (users_pids[i] == 0) {
+			(void)pause();
+			_exit(0);
+		}
+		(void)munmap(memory, sizes[i]);
+		mmap2.pid = mmap2.tid = (uint32_t)users_pids[i];
+		put_mmap2(&mmap2, 1 + i, &f->tasks);
+		records_switch(&f->fake.switches[0], mmap2.pid, false, 3 + i, 0);
+	}
+	f->request.mem_max = 160 << 10;
+	assert_int_equal(take(f), 0);
+	text = manifest(f);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		(void)snprintf(line, sizeof(line), "\nmem.%d=%s\n", (int)users_pids[i],
+			       i == 0 ? "98304: more than MemMax= may be missing" : "65536");
+		(void)kill(users_pids[i], SIGKILL);
+		(void)waitpid(users_pids[i], NULL, 0);
+		assert_has(text, line);
+	}
+}
+
 /* A record may claim any amount of memory, also what it would take hours to look at. */
 static void claimed_memory(void **state)
 {
@@ -1328,6 +1384,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scopes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(anothers_vdso, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(memory_of_two_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(claimed_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(forged_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_of_a_process_that_is_gone, set_up,
