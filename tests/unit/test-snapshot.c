@@ -721,33 +721,33 @@ static int owner_of_two(struct source *source, uint32_t pid, uid_t *ret_uid)
 static const struct source_ops source_of_two = { .tasks = sources_tell_known,
 						 .owner = owner_of_two };
 
-/* One user's compiler has made more code than MemMax= allows: the other's is all there. */
-static void memory_of_two_users(void **state)
+/* They have so many KiB of code, of which so much is to be taken. */
+static void take_of_two(struct fixture *f, const size_t kib[static 2],
+			const char *const expected[static 2])
 {
-	static const size_t sizes[] = { 256 << 10, 64 << 10 };
 	struct source source = { .ops = &source_of_two };
-	struct fixture *f = *state;
 	_cleanup_(freep) char *text = NULL;
 	char line[96];
 
 	f->sideband = sideband_free(f->sideband);
 	assert_int_equal(sideband_new(8 << 20, NULL, &source, &f->sideband), 0);
-	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-		char *memory = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE | PROT_EXEC,
+	for (size_t i = 0; i < ARRAY_LEN(users_pids); i++) {
+		const size_t size = kib[i] << 10;
+		char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE | PROT_EXEC,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		struct record_mmap2 mmap2 = { .addr = (uintptr_t)memory,
-					      .len = sizes[i],
+					      .len = size,
 					      .prot = PROT_READ | PROT_EXEC,
 					      .name = "//anon" };
 
 		assert_true(memory != MAP_FAILED);
-		memset(memory, 0x90, sizes[i]);
+		memset(memory, 0x90, size);
 		users_pids[i] = fork();
 		if (users_pids[i] == 0) {
 			(void)pause();
 			_exit(0);
 		}
-		(void)munmap(memory, sizes[i]);
+		(void)munmap(memory, size);
 		mmap2.pid = mmap2.tid = (uint32_t)users_pids[i];
 		put_mmap2(&mmap2, 1 + i, &f->tasks);
 		records_switch(&f->fake.switches[0], mmap2.pid, false, 3 + i, 0);
@@ -755,13 +755,28 @@ static void memory_of_two_users(void **state)
 	f->request.mem_max = 160 << 10;
 	assert_int_equal(take(f), 0);
 	text = manifest(f);
-	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(users_pids); i++) {
 		(void)snprintf(line, sizeof(line), "\nmem.%d=%s\n", (int)users_pids[i],
-			       i == 0 ? "98304: more than MemMax= may be missing" : "65536");
+			       expected[i]);
 		(void)kill(users_pids[i], SIGKILL);
 		(void)waitpid(users_pids[i], NULL, 0);
 		assert_has(text, line);
 	}
+}
+
+/* One user's compiler has made more code than MemMax= allows: the other's is all there. */
+static void memory_of_two_users(void **state)
+{
+	take_of_two(*state, (const size_t[]){ 256, 64 },
+		    (const char *const[]){ "98304: more than MemMax= may be missing", "65536" });
+}
+
+/* Both have more than their part. */
+static void memory_of_two_users_with_much(void **state)
+{
+	take_of_two(*state, (const size_t[]){ 256, 96 },
+		    (const char *const[]){ "81920: more than MemMax= may be missing",
+					   "81920: more than MemMax= may be missing" });
 }
 
 /* A record may claim any amount of memory, also what it would take hours to look at. */
@@ -1385,6 +1400,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(scopes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(anothers_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_of_two_users, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(memory_of_two_users_with_much, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(claimed_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(forged_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_of_a_process_that_is_gone, set_up,
