@@ -744,8 +744,9 @@ static void take_of_two(struct fixture *f, const size_t kib[static 2],
 		memset(memory, 0x90, size);
 		users_pids[i] = fork();
 		if (users_pids[i] == 0) {
-			(void)pause();
-			_exit(0);
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				(void)pause();
 		}
 		(void)munmap(memory, size);
 		mmap2.pid = mmap2.tid = (uint32_t)users_pids[i];
@@ -756,10 +757,10 @@ static void take_of_two(struct fixture *f, const size_t kib[static 2],
 	assert_int_equal(take(f), 0);
 	text = manifest(f);
 	for (size_t i = 0; i < ARRAY_LEN(users_pids); i++) {
-		(void)snprintf(line, sizeof(line), "\nmem.%d=%s\n", (int)users_pids[i],
-			       expected[i]);
 		(void)kill(users_pids[i], SIGKILL);
 		(void)waitpid(users_pids[i], NULL, 0);
+		(void)snprintf(line, sizeof(line), "\nmem.%d=%s\n", (int)users_pids[i],
+			       expected[i]);
 		assert_has(text, line);
 	}
 }
