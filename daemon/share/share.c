@@ -143,6 +143,12 @@ void share_count_taken_back(struct share *share, uid_t uid)
 	open_account(share, uid)->n_refused++;
 }
 
+void share_count_refused(struct share *share, uid_t uid, uint64_t n)
+{
+	if (n > 0)
+		open_account(share, uid)->n_refused += n;
+}
+
 bool share_exceeds(const struct share *share, uint64_t max, uid_t uid)
 {
 	return uid != ROOT && share_taken(share, uid) > share_part(share, max, uid);

@@ -76,6 +76,9 @@ void share_refuse(struct share *share, uint64_t max, uid_t uid, uint64_t amount)
 /* Count that something was taken back from the user, who has more than his part. */
 void share_count_taken_back(struct share *share, uid_t uid);
 
+/* Count that something was refused to the user @n times. */
+void share_count_refused(struct share *share, uid_t uid, uint64_t n);
+
 /* Return: whether the user has more than his part of @max. */
 bool share_exceeds(const struct share *share, uint64_t max, uid_t uid);
 
