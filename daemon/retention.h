@@ -8,8 +8,8 @@
  * order is:
  *   - copies of the object store that nothing needs;
  *   - copies to which no snapshot links, of programs that have ended;
- *   - the oldest snapshots of a user who has more of the disk than his share (daemon/share), the one
- *     with the most first, as long as he has more;
+ *   - the oldest snapshots of a user who has more of the disk than his share (daemon/share), the
+ *     one with the most first, as long as he has more;
  *   - the oldest snapshots of root; and if there are none, of any user.
  * With a snapshot go the copies that no other snapshot has. The newest snapshot is never removed,
  * nor is one that a user asked to keep. No snapshot of others is removed to make room for one of a

@@ -421,8 +421,8 @@ static int by_size(const void *a, const void *b)
 	return x->uid < y->uid ? -1 : x->uid > y->uid;
 }
 
-/* Find out which users want how much, who wants least first. Return: how many there are, in an array
- * with room for each range. */
+/* Find out which users want how much, who wants least first. Return: how many there are, in an
+ * array with room for each range. */
 static size_t find_demands(const struct livecode *l, struct demand *ret_demands)
 {
 	const struct sideband_view *tasks = l->known->tasks;

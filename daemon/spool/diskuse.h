@@ -31,8 +31,8 @@ struct diskuse *diskuse_free(struct diskuse *diskuse);
 DEFINE_CLEANUP(struct diskuse *, diskuse_free);
 
 /*
- * Count the snapshot of user @uid in the directory @dir_fd. Snapshots are numbered from 0 in the order in which
- * they are added.
+ * Count the snapshot of user @uid in the directory @dir_fd. Snapshots are numbered from 0 in the
+ * order in which they are added.
  *
  * Return: 0, or negative errno.
  */

@@ -167,7 +167,7 @@ static struct stream *holding_stream(struct sideband *s, uint32_t pid)
 	return NULL;
 }
 
-/* Ask the source whose the process is. Return: the user's stream; NULL: the source does not know. */
+/* Ask the source whose the process is. Return: the user's stream; NULL: it does not know. */
 static struct stream *find_stream(struct sideband *s, uint32_t pid)
 {
 	uid_t uid;
