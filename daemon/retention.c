@@ -156,9 +156,11 @@ static size_t choose(const struct stock *stock, const struct limit *limit, bool 
 {
 	size_t oldest = stock->n, of_root = stock->n, of_most = stock->n;
 	struct share share;
-	uint64_t most = 0;
+	uint64_t most = 0, max;
 
+	/* What is nobody's is no room for anybody. */
 	diskuse_share(stock->use, &share);
+	max = subtract(limit->max, subtract(diskuse_taken(stock->use).bytes, share.taken));
 	if (limit->needed > 0)
 		share_take(&share, limit->uid, limit->needed);
 	for (size_t i = 0; i + 1 < stock->n; i++) {
@@ -170,7 +172,7 @@ static size_t choose(const struct stock *stock, const struct limit *limit, bool 
 		oldest = oldest < stock->n ? oldest : i;
 		if (uid == 0 && of_root == stock->n)
 			of_root = i;
-		if (taken > most && share_exceeds(&share, limit->max, uid)) {
+		if (taken > most && share_exceeds(&share, max, uid)) {
 			most = taken;
 			of_most = i;
 		}
@@ -178,7 +180,7 @@ static size_t choose(const struct stock *stock, const struct limit *limit, bool 
 	*ret_has_more = of_most < stock->n;
 	if (*ret_has_more)
 		return of_most;
-	if (limit->needed > 0 && share_exceeds(&share, limit->max, limit->uid))
+	if (limit->needed > 0 && share_exceeds(&share, max, limit->uid))
 		return stock->n;
 	return of_root < stock->n ? of_root : oldest;
 }

@@ -370,6 +370,32 @@ static void shares(void **state)
 	}
 }
 
+/* Of 14 MiB all snapshots have 8 in common: of the 4 that 12 leave, a part is 1. */
+static void what_is_nobodys(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t *bytes;
+
+	if (!f->mounted)
+		skip();
+	bytes = calloc(8, MIB);
+	assert_non_null(bytes);
+	put_snapshots_of(f, "010");
+	tempdir_put(f->dir, "snapshots/A-1/common", bytes, 8 * MIB);
+	free(bytes);
+	for (unsigned i = 0; i < 2; i++) {
+		char from[128], to[128];
+
+		(void)snprintf(from, sizeof(from), "%s/snapshots/A-1/common", f->dir);
+		(void)snprintf(to, sizeof(to), "%s/snapshots/%s/common", f->dir, i ? "C-3" : "B-2");
+		assert_int_equal(link(from, to), 0);
+	}
+	f->evict = 0;
+	f->retention.limits = (struct spool_limits){ .max_use = 12 * MIB + MIB / 2 };
+	assert_int_equal(retention_enforce(&f->retention, evict, f), 0);
+	assert_string_equal(take_all(f), "AC");
+}
+
 /* Room is made for a user's snapshot at the cost of others only as long as he has no more than his
  * share: of 16 MiB, 14 are snapshots'. */
 static void room_for_whom(void **state)
@@ -512,6 +538,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(room_for_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_are_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(shares, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_nobodys, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room_for_whom, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_swept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(age, set_up, tear_down),
