@@ -52,6 +52,7 @@ struct source_emu {
 	struct poolclaims *claims;
 	struct poolasker *asker;
 	struct share share; /* bytes of pools */
+	struct share lies;  /* refused: records in pools that were freed about others */
 	size_t n_places;
 	bool said_code_lost, said_exhausted;
 
@@ -263,6 +264,19 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 	return 0;
 }
 
+/* Records are only drained that a pool is believed about. */
+static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)
+{
+	const struct source_emu *e = emu(source);
+	uint32_t number;
+
+	if (!poolclaims_find(e->claims, pid, &number) || number >= e->n_places ||
+	    !e->places[number].pool)
+		return -ESRCH;
+	*ret_uid = userpool_uid(e->places[number].pool);
+	return 0;
+}
+
 /* Return: whether the user's process @pid has the pool of @uid mapped. */
 static bool has_pool_of(struct source_emu *e, uid_t uid, uint32_t pid)
 {
@@ -447,6 +461,7 @@ static void free_pool(struct source_emu *e, size_t number)
 	write_name(number, name);
 	keeperlink_drop(e->link, name);
 	share_give(&e->share, userpool_uid(pool), userpool_size(pool));
+	share_count_refused(&e->lies, userpool_uid(pool), userpool_n_refused(pool));
 	poolclaims_forget(e->claims, (uint32_t)number);
 	(void)pthread_mutex_lock(&e->lock);
 	e->places[number] = (struct place){};
@@ -564,8 +579,13 @@ void source_emu_get_share(const struct source *source, enum source_emu_account a
 		*ret_share = e->share;
 		return;
 	}
-	each_pool(e, p) ret_share->users[ret_share->n_users++] =
-	    (struct share_user){ .uid = userpool_uid(p), .n_refused = userpool_n_refused(p) };
+	*ret_share = e->lies;
+	each_pool(e, p)
+	{
+		/* Opens the account. */
+		share_take(ret_share, userpool_uid(p), 0);
+		share_count_refused(ret_share, userpool_uid(p), userpool_n_refused(p));
+	}
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -592,6 +612,7 @@ static const struct source_ops emu_ops = {
 	.drain = drain,
 	.give_room = give_room,
 	.tasks = tasks,
+	.owner = owner,
 	.aux_room = aux_room,
 	.hold = hold,
 	.release = release,

@@ -794,6 +794,17 @@ static void lies(void **state)
 	records_deinit(&all);
 	otheruser_stop(his);
 	otheruser_stop(others);
+
+	/* That is still counted when others need the place of the pool. */
+	clock_ns = UINT64_C(900000000000000000);
+	logged_begin();
+	for (uint32_t i = 0; i < 15; i++)
+		assert_true(source_emu_share(f->source, 3000 + i, false) >= 0);
+	assert_non_null(strstr(logged_end(), "freed the rings of user 1000"));
+	clock_ns = 0;
+	source_emu_get_share(f->source, SOURCE_EMU_RECORDS, &share);
+	assert_int_equal(share.users[0].uid, 1000);
+	assert_int_equal(share.users[0].n_refused, 3);
 }
 
 /* Active is what says so and lives: the killed do not count themselves out. */
