@@ -69,23 +69,3 @@ whole "${first% }"
 rm "$T/state/public/filler"
 "$O/ptctl" snapshot >/dev/null 2>&1 || fail "no snapshot once there is room again"
 echo ok
-
-echo "--- requests without end"
-# A member of the group asks for one snapshot after the other; those of root and of another member stay.
-ATTACK_DISK=size=2g
-attack_start pt
-taken=$(($(du -sk "$state" | cut -f1) / 1024))
-max=$((taken + 48))
-[[ $taken -lt 1500 ]] || skip "what runs on this machine now is too large for the disk"
-attack_start pt MaxUse=${max}M KeepFree=0
-setpriv --reuid $OTHER --regid $OTHER --groups $PTD_ID "$O/ptctl" snapshot >"$T/out" 2>&1 || fail "$(cat "$T/out")"
-first=$(there)
-first=${first% }
-attack 14 as_member sh -c 'while :; do "$1" snapshot; done' sh "$T/bin/ptctl"
-for id in $first "${snapshot##*/}"; do
-	[[ -d $state/$id ]] || fail "there were $first and ${snapshot##*/}, now there are $(there): $(grep removed "$T/ptd.log")"
-	whole "$id"
-done
-n=$(grep -c "removed snapshot.*user $NOBODY has more than his share" "$T/ptd.log")
-echo "$n snapshots of the member were removed"
-[[ $n -ge 1 ]] || fail "MaxUse= was not reached: $(du -sm "$state") of $max"
