@@ -182,6 +182,8 @@ static size_t choose(const struct stock *stock, const struct limit *limit, bool 
 		return of_most;
 	if (limit->needed > 0 && share_exceeds(&share, max, limit->uid))
 		return stock->n;
+	if (stock->n > 0 && share_exceeds(&share, max, stock->entries[stock->n - 1].uid))
+		return stock->n;
 	return of_root < stock->n ? of_root : oldest;
 }
 

@@ -12,7 +12,8 @@
  *     one with the most first, as long as he has more;
  *   - the oldest snapshots of root; and if there are none, of any user.
  * With a snapshot go the copies that no other snapshot has. The newest snapshot is never removed,
- * nor is one that a user asked to keep. No snapshot of others is removed to make room for one of a
+ * nor is one that a user asked to keep. If the newest one is more than its user's share, it exceeds
+ * the limits until another one is taken. No snapshot of others is removed to make room for one of a
  * user who would have more than his share with it.
  *
  * Snapshots may also be removed because they are old, whatever the disk has; then the newest one is

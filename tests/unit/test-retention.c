@@ -342,6 +342,9 @@ static void shares(void **state)
 		{ "120003", 9, "ABEF", NULL, 0, 0 },
 		/* The more users, the smaller the parts. */
 		{ "123456", 9, "CDEF", NULL, 1, 1 },
+		/* The newest is more than its user's part: nothing of others goes for it. */
+		{ "0001", 7, "ABCD", NULL, 0, 0 },
+		{ "0011", 7, "ABD", NULL, 1, 1 },
 		/* What is kept, and the newest, stays, and counts for its user. */
 		{ "011111", 9, "ACEF", "C-3", 1, 2 },
 		{ "111112", 3, "F", NULL, 1, 5 },
