@@ -313,6 +313,16 @@ static uint32_t task_of(const struct record *record)
 	return record_read_pid(record->header.type, record->body, &pid) < 0 ? 0 : pid;
 }
 
+/* The file says nothing of who wrote the record. */
+static void write_task(struct writer *w, const struct record *record)
+{
+	uint8_t bytes[RECORD_SIZE_MAX];
+
+	memcpy(bytes, record->bytes, record->header.size);
+	record_set_writer(bytes, record->header.size, RECORD_TRUE);
+	perffile_write(w->file, bytes, record->header.size);
+}
+
 /* Write the records of tasks that ran, and of their parents. No others are needed. */
 static void write_tasks(struct writer *w)
 {
@@ -326,7 +336,7 @@ static void write_tasks(struct writer *w)
 			if (pid != 0 && !map_get(&w->pids, pid))
 				continue;
 			stretch_times(w, record.trailer.time);
-			perffile_write(w->file, record.bytes, record.header.size);
+			write_task(w, &record);
 		}
 	}
 }

@@ -98,6 +98,19 @@ static void write_tasks(struct fixture *f, const struct records *r)
 }
 
 /* What is written is what is drained. */
+/* The source notes who wrote the records. */
+static void assert_records(uint8_t *bytes, const struct records *r, uid_t writer)
+{
+	struct records drained = { bytes, r->size };
+	struct cursor c = cursor_from(bytes, r->size);
+	struct record record;
+
+	while (record_next(&c, &record) == 0)
+		assert_int_equal(record.writer, RECORD_OF_USER(writer));
+	records_set_writer(&drained, 0, RECORD_TRUE);
+	assert_memory_equal(bytes, r->bytes, r->size);
+}
+
 static void assert_drained(struct fixture *f, const struct records *r)
 {
 	uint8_t *bytes;
@@ -107,7 +120,7 @@ static void assert_drained(struct fixture *f, const struct records *r)
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 	f->source->ops->give_room(f->source);
 	assert_int_equal(size, r->size);
-	assert_memory_equal(bytes, r->bytes, size);
+	assert_records(bytes, r, geteuid());
 	free(bytes);
 }
 
@@ -494,7 +507,7 @@ static void draining(void **state)
 		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 		f->source->ops->give_room(f->source);
 		assert_int_equal(size, r.size);
-		assert_memory_equal(bytes, r.bytes, size);
+		assert_records(bytes, &r, geteuid());
 		assert_int_equal(f->pool->task_tail, f->pool->task_head);
 	}
 	free(bytes);
@@ -773,7 +786,7 @@ static void lies(void **state)
 	write_tasks(f, &all);
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 	assert_int_equal(size, good.size);
-	assert_memory_equal(bytes, good.bytes, size);
+	assert_records(bytes, &good, 1000);
 	free(bytes);
 	write_code(f, his, 0x1000, 1);
 	write_code(f, others, 0x1000, 1);
