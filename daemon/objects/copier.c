@@ -245,7 +245,7 @@ static int check_build_id(int fd, const struct buildid *claimed, struct buildid 
 
 /* What was found out about an original. */
 struct content {
-	uid_t owner;
+	struct original file; /* as it was before it was read */
 	struct buildid build_id;
 	char hash[SHA256_HEX_SIZE];
 	bool copied; /* there is a copy without a name; if not, the store has the content already */
@@ -284,7 +284,7 @@ static int copy_in(struct copier *c, const struct object *object, int fd,
 	r = read_original(c, object, fd, &answer);
 	if (r < 0)
 		return r;
-	content.owner = answer.uid;
+	content.file = original_of(&answer);
 	content.build_id = answer.build_id;
 	memcpy(content.hash, answer.sha256, sizeof(content.hash));
 	if (content.hash[0] == '\0' || !storedir_has(c->store_fd, content.hash)) {
@@ -320,7 +320,7 @@ static int name_copy(struct copier *c, const struct content *content)
 		return -EAGAIN;
 	r = storedir_name(c->store_fd, content->hash);
 	if (r == 0)
-		share_take(&c->share, content->owner, content->taken);
+		share_take(&c->share, content->file.uid, content->taken);
 	return r;
 }
 
@@ -355,7 +355,8 @@ static void take_in(struct copier *c, struct object *object, int fd)
 	}
 	if (r == 0) {
 		object->build_id = content.build_id;
-		object->owner = content.owner;
+		object->owner = content.file.uid;
+		object->copied = content.file;
 		memcpy(object->sha256, content.hash, sizeof(content.hash));
 	}
 	if (r == -ETIMEDOUT)
