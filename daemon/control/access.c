@@ -13,7 +13,10 @@ static const struct {
 	enum access access;
 } methods[] = {
 	{ "GetStatus", ACCESS_OWN }, /* it says less to those who have no more */
-	{ "OpenSource", ACCESS_ALL },    { "Pause", ACCESS_ALL },
+	{ "OpenSource", ACCESS_OWN }, /* each user's programs write to a pool of his own */
+	{ "TakeOwn", ACCESS_OWN },
+	{ "WaitOwn", ACCESS_OWN },
+	{ "Pause", ACCESS_ALL },
 	{ "Resume", ACCESS_ALL },        { "TakeSnapshot", ACCESS_ALL },
 	{ "WaitSnapshot", ACCESS_ALL },  { "ListSnapshots", ACCESS_ALL },
 	{ "OpenSnapshot", ACCESS_ALL },  { "RemoveSnapshot", ACCESS_ALL },
@@ -45,6 +48,6 @@ int access_check(sd_bus_message *m, enum access access, sd_bus_error *error)
 	return sd_bus_error_setf(
 	    error, PTD_ERROR_ACCESS_DENIED,
 	    "only root, the recorder's user and members of the group " PTD_CONTROL_GROUP
-	    " may call %s",
+	    " may call %s; what your own programs ran, `ptctl snapshot --own -f FORMAT` decodes",
 	    method ? method : "this");
 }

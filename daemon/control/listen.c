@@ -22,9 +22,8 @@ static int bind_at(const struct sockaddr_un *address, int *ret_fd)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return -errno;
-	/* The user of a client decides whether it is answered; the mode of the socket only keeps
-	 * other users away. */
-	if (chmod(address->sun_path, 0660) < 0 || listen(fd, SOMAXCONN) < 0)
+	/* The user of a client decides what it may call. */
+	if (chmod(address->sun_path, 0666) < 0 || listen(fd, SOMAXCONN) < 0)
 		return -errno;
 	*ret_fd = fd;
 	fd = -1;
@@ -62,7 +61,7 @@ int listen_control(const char *runtime_dir, int *ret_fd, char **ret_path)
 	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s/" SOCKET_NAME,
 			     runtime_dir) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
-	if (mkdir(runtime_dir, 0755) < 0 && errno != EEXIST)
+	if (mkdir(runtime_dir, 0755) < 0 ? errno != EEXIST : chmod(runtime_dir, 0755) < 0)
 		return -errno;
 	path = strdup(address.sun_path);
 	if (!path)

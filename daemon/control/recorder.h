@@ -17,7 +17,9 @@
 #include "daemon/source/source.h"
 
 struct caller;
+struct decoder_wish;
 struct jobs;
+struct own_result;
 struct scope;
 struct spool;
 struct triggers;
@@ -82,6 +84,21 @@ struct recorder_ops {
 	 */
 	int (*take_snapshot)(void *userdata, const struct scope *scope, const struct caller *caller,
 			     const char **ret_id);
+
+	/*
+	 * Take a snapshot of what programs of @caller's user ran, and have it decoded. @ret_id is
+	 * borrowed and valid until the next call, and @ret_output, what the output is read from, is
+	 * the interface's.
+	 *
+	 * Return: 0; -EOPNOTSUPP if the source does not tell users apart; -EBUSY if the user has
+	 * one already, or too many users have; or another negative errno.
+	 */
+	int (*take_own)(void *userdata, const struct scope *scope, const struct decoder_wish *wish,
+			const struct caller *caller, const char **ret_id, int *ret_output);
+
+	/* Return: what became of it, valid until the next call; NULL if the user has none that is
+	 * called @id. */
+	const struct own_result *(*find_own)(void *userdata, const char *id, uid_t uid);
 
 	/* Remove the snapshot @id. Return: 0; -ENOENT; -EPERM if it is kept; or another negative
 	 * errno. */

@@ -125,7 +125,8 @@ static int make_directories(struct helper *helper)
 	*slash = 0;
 	slash = strrchr(path, '/');
 	*slash = 0;
-	if (path[0] && mkdir(path, 0755) < 0 && errno != EEXIST)
+	/* Every user may come to the control socket, which is in it, whatever the umask is. */
+	if (path[0] && (mkdir(path, 0755) < 0 ? errno != EEXIST : chmod(path, 0755) < 0))
 		return -errno;
 	*slash = '/';
 	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;

@@ -57,17 +57,27 @@ unsigned jobs_pending(const struct jobs *jobs)
 	return n;
 }
 
+static void forget_job(struct jobs *j, const struct job *job)
+{
+	size_t i = 0;
+
+	while (j->list.items[i] != job)
+		i++;
+	free(j->list.items[i]);
+	j->list.n--;
+	memmove(j->list.items + i, j->list.items + i + 1, (j->list.n - i) * sizeof(struct job *));
+}
+
 static void finish_job(struct jobs *j, struct job *job)
 {
 	job->done = true;
 	j->ops->finish(job, j->userdata);
 
 	/* Forget the oldest result when there are too many. */
-	if (j->list.n - jobs_pending(j) > JOBS_FINISHED_MAX) {
-		free(j->list.items[0]);
-		j->list.n--;
-		memmove(j->list.items, j->list.items + 1, j->list.n * sizeof(struct job *));
-	}
+	if (job->scope.is_own)
+		forget_job(j, job);
+	else if (j->list.n - jobs_pending(j) > JOBS_FINISHED_MAX)
+		forget_job(j, j->list.items[0]);
 }
 
 /* Find the first job from @i on that is, or is not, a user's own, and that is another user's than

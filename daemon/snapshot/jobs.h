@@ -12,7 +12,7 @@
  *
  * A user's own snapshots (scope.is_own), which anybody may ask for, come after all others: they take
  * no places, whoever asks for them limits their number, and one that runs is cancelled when another
- * snapshot is asked for.
+ * snapshot is asked for. Their results are not remembered.
  *
  * The event loop calls all functions but jobs_gather().
  */
