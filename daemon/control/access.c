@@ -48,6 +48,9 @@ int access_check(sd_bus_message *m, enum access access, sd_bus_error *error)
 	return sd_bus_error_setf(
 	    error, PTD_ERROR_ACCESS_DENIED,
 	    "only root, the recorder's user and members of the group " PTD_CONTROL_GROUP
-	    " may call %s; what your own programs ran, `ptctl snapshot --own -f FORMAT` decodes",
-	    method ? method : "this");
+	    " may call %s%s",
+	    method ? method : "this",
+	    method && strcmp(method, "TakeSnapshot") == 0
+		? ": others can have `ptctl snapshot --own -f FORMAT`"
+		: "");
 }
