@@ -98,7 +98,7 @@ for user in "${USERS[@]}"; do
 done
 finish_all
 for user in "${USERS[@]}"; do
-	grep -q "symbol_$user" "$T/$user/recorded" || fail "user $user: $(cat "$T/$user/recorded" "$T/$user/err")"
+	grep -q "symbol_$user" "$T/$user/recorded" || fail "user $user: $(cat "$T/$user/recorded" "$T/$user/err" "$T/ptd.log" "$T/collector.log")"
 	grep -q "^Gaps: 0" "$T/$user/recorded" || fail "user $user: $(cat "$T/$user/recorded")"
 	[[ $(stat -c %a "$T/$user/recorded") == 600 ]] || fail "others may read it"
 	canaries "$user" "$T/$user"/{recorded,out,err}
@@ -133,7 +133,7 @@ done
 
 echo "--- he lies: that he ran what another user has, and that another process is his"
 victim=$("$O/tools/emulog" "$T/$VICTIM/log" | cut -d. -f1 | tail -n 1)
-as_user $LIAR "$T/bin/attack-pool" forge "$victim" 0x700000 "$T/$VICTIM/file-$VICTIM" >"$T/$LIAR/out" 2>&1 &
+setpriv --reuid $LIAR --regid $LIAR --clear-groups "$T/bin/attack-pool" forge "$victim" 0x700000 "$T/$VICTIM/file-$VICTIM" >"$T/$LIAR/out" 2>&1 &
 forger=$!
 sleep 2
 kill -0 $forger || fail "the forger has ended: $(cat "$T/$LIAR/out")"
@@ -151,6 +151,33 @@ grep -q forged "$T/$LIAR/sideband" || fail "the forgery was not seen: $(tail "$T
 own $VICTIM -f addresses --pid "$victim" -o "$T/$VICTIM/all" 2>"$T/err" || fail "$(cat "$T/err")"
 [[ $(($(stat -c %s "$T/$VICTIM/all") / 8)) == $("$O/tools/emulog" "$T/$VICTIM/log" | awk -F'[. ]' -v p="$victim" '$1 == p { n += $3 } END { print n }') ]] ||
 	fail "the victim lost instructions"
+kill $forger
+forger=
+
+echo "--- he says that he runs the other's program"
+offset=0x$(nm "$T/$VICTIM/file-$VICTIM" | sed -n "s/ t symbol_$VICTIM//p")
+setpriv --reuid $LIAR --regid $LIAR --clear-groups "$T/bin/attack-pool" claim "$T/$VICTIM/file-$VICTIM" "$offset" >"$T/$LIAR/out" 2>&1 &
+forger=$!
+sleep 2
+kill -0 $forger || fail "the claimer has ended: $(cat "$T/$LIAR/out")"
+"$O/ptctl" snapshot -o "$T/claimed" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
+"$O/ptdecode" --pid $forger --last 1000 -f text "$T/claimed" >"$T/text" 2>"$T/err"
+grep -q "symbol_$VICTIM" "$T/text" || fail "the attack has no effect: $(cat "$T/err"; head "$T/text")"
+for format in text summary calls; do
+	own $LIAR -f $format --pid $forger --last 1000 -o "$T/$LIAR/$format" 2>"$T/$LIAR/err" || fail "$(cat "$T/$LIAR/err")"
+	sed -i "s|$T/$VICTIM/file-$VICTIM||g" "$T/$LIAR"/{$format,err}
+	canaries $LIAR "$T/$LIAR"/{$format,err}
+done
+# Whether the file is there is said in the same words as of one that is not.
+for path in "$T/$VICTIM/file-$VICTIM" "$T/$VICTIM/file-none"; do
+	kill $forger
+	setpriv --reuid $LIAR --regid $LIAR --clear-groups "$T/bin/attack-pool" claim "$path" "$offset" >"$T/$LIAR/out" 2>&1 &
+	forger=$!
+	sleep 1
+	# How much there is grows with the time, and what he claimed before is still there.
+	own $LIAR -f summary --pid $forger 2>&1 | sed "s|$path|PATH|g; s/[0-9][0-9]*/N/g" | grep -v "^ \|^ptctl: " >"$T/$LIAR/said.${path##*-}"
+done
+diff "$T/$LIAR"/said.{$VICTIM,none} || fail "he learns whether a file is there"
 kill $forger
 forger=
 
