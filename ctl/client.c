@@ -27,8 +27,7 @@ static int unreachable(const char *path, int r)
 	errno = -r;
 	log_error("cannot reach ptd at %s: %m", path);
 	if (r == -EACCES)
-		log_error("only root and members of the group " PTD_CONTROL_GROUP
-			  " may (adduser NAME " PTD_CONTROL_GROUP ", and log in again)");
+		log_error("the mode of the socket, or of a directory above it, keeps you away");
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		log_error("is it running? (systemctl start ptd, or ptd --runtime-dir DIR and "
 			  "ptctl --socket DIR/control)");

@@ -76,6 +76,7 @@ static int append_all(sd_bus_message *reply, const struct recorder *recorder,
 	int r;
 
 	if ((r = sd_bus_message_append(reply, "{sv}", "recording", "b", s->recording)) < 0 ||
+	    (r = call_append_u64(reply, "rings_since", s->rings_ns)) < 0 ||
 	    (r = call_append_u32(reply, "cpus", s->n_cpus)) < 0 ||
 	    (r = call_append_u32(reply, "cpus_recording", s->cpus.n_recording)) < 0 ||
 	    (r = call_append_u32(reply, "cpus_offline", s->cpus.n_offline)) < 0 ||
@@ -115,8 +116,8 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return r;
 	if ((r = call_append_string(reply, "version", PTD_VERSION)) < 0 ||
 	    (r = call_append_string(reply, "source", s.source)) < 0 ||
-	    (r = call_append_u64(reply, "rings_since", s.rings_ns)) < 0 ||
 	    (!all && (r = sd_bus_message_append(reply, "{sv}", "own", "b", true)) < 0) ||
+	    (!all && (r = call_append_u64(reply, "rings_since", s.rings_ns)) < 0) ||
 	    (all && (r = append_all(reply, recorder, &s)) < 0) ||
 	    (r = append_refused(reply, peer)) < 0)
 		return r;

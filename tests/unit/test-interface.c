@@ -364,7 +364,7 @@ static void get_status(void **state)
 	put_snapshot(f, "A-2", "");
 	ask(f, "GetStatus", "");
 	(void)snprintf(expected, sizeof(expected),
-		       "\"source\":\"fake\",\"rings_since\":9,\"recording\":true,\"cpus\":4,"
+		       "\"source\":\"fake\",\"recording\":true,\"rings_since\":9,\"cpus\":4,"
 		       "\"cpus_recording\":1,\"cpus_offline\":2,\"cpus_busy\":3,\"cpus_failed\":5,"
 		       "\"paused\":true,"
 		       "\"aux_size\":6,\"switch_size\":7,\"sideband_bytes\":8,\"sideband_max\":10,"
@@ -753,7 +753,7 @@ static void status_of_own(void **state)
 	f->peer.access = ACCESS_OWN;
 	ask(f, "GetStatus", "", 0);
 	assert_string_equal(f->reply, "{\"version\":\"" PTD_VERSION
-				      "\",\"source\":\"fake\",\"rings_since\":9,\"own\":true,\"refused\":[]}");
+				      "\",\"source\":\"fake\",\"own\":true,\"rings_since\":9,\"refused\":[]}");
 	f->peer.caller.uid = 1001;
 	ask(f, "GetStatus", "", 0);
 	assert_non_null(strstr(f->reply, "\"refused\":[{\"what\":\"objects\",\"uid\":1001"));
