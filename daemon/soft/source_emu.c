@@ -36,6 +36,9 @@
 
 #define ROOT 0
 
+/* For so long after somebody recorded, what he recorded is worth keeping. */
+#define OTHERS_NS UINT64_C(600000000000)
+
 static_assert(EMU_CPUS_MAX * 4 <= CPUS_MAX, "there are some pools in any case");
 
 /* Where a pool can be. */
@@ -51,7 +54,8 @@ struct source_emu {
 	struct keeperlink *link;              /* borrowed; may be NULL */
 	struct poolclaims *claims;
 	struct poolasker *asker;
-	struct share share; /* bytes of pools */
+	struct share share;  /* bytes of pools */
+	uint64_t tasks_part; /* bytes of task records, of one user, if there are others */
 	size_t n_places;
 	bool said_code_lost, said_exhausted;
 
@@ -228,6 +232,22 @@ static bool is_of(struct source *source, uint32_t cpu, uid_t uid)
 
 /* --- streams ---------------------------------------------------------------------------------- */
 
+/* Return: how many bytes of task records are taken of the pool in a while: as many as there are, or
+ * the user's part if others need room, too. */
+static uint64_t tasks_max(const struct source_emu *e, const struct userpool *pool)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (userpool_uid(pool) == ROOT)
+		return UINT64_MAX;
+	each_pool(e, other)
+	{
+		if (other != pool && userpool_was_used(other, now, OTHERS_NS))
+			return e->tasks_part;
+	}
+	return UINT64_MAX;
+}
+
 static int drain(struct source *source, enum source_stream stream, uint8_t **ret_bytes,
 		 size_t *ret_size)
 {
@@ -239,7 +259,7 @@ static int drain(struct source *source, enum source_stream stream, uint8_t **ret
 	each_pool(e, p)
 	{
 		if (r == 0)
-			r = userpool_drain(p, stream, &bytes, &n_lost);
+			r = userpool_drain(p, stream, tasks_max(e, p), &bytes, &n_lost);
 		if (r == 0)
 			state_of(e)->n_tasks_lost += n_lost;
 		n_lost = 0;
@@ -715,6 +735,8 @@ int source_emu_new(const struct config *config, struct keeperlink *link, const c
 			    .records_fd = -1 },
 		.layout = emuterms_layout(config),
 		.small = emuterms_small_layout(config),
+		/* Of an epoch of the sideband. */
+		.tasks_part = config->sideband_max / 2 / SHARE_PART,
 		.link = link,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};

@@ -22,7 +22,7 @@
 
 #include "base/base.h"
 
-#define KEPT_VERSION     4u
+#define KEPT_VERSION     5u
 #define KEPT_SLOT_SIZE   ((size_t)256 << 10)
 #define KEPT_WRITERS_MAX 64u
 #define KEPT_POOLS_MAX   16u

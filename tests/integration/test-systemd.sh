@@ -410,6 +410,33 @@ mount: EPERM
 write-code: EPERM
 END
 diff "$T/allowed" "$T/sandbox" || failed "what ptd.service lets it do has changed"
+sandbox ptd-decoder.service
+tried ENOENT
+cat >"$T/decodes" <<'END'
+perf-event: EPERM
+perf-setting: ENOENT
+others-root: ENOENT
+others-mapping: EBADF
+others-file: EACCES
+shared-tmp: ENOENT
+kernel-names: ENOENT
+kernel-code: ENOENT
+kernel-log: ENOENT
+write-state: EACCES
+write-tmp: ok
+write-etc: EROFS
+write-cgroup: EROFS
+others-signal: EPERM
+trace-others: EPERM
+write-others: EPERM
+page-out-others: EBADF
+internet: EAFNOSUPPORT
+user-namespace: EPERM
+become-root: EPERM
+mount: EPERM
+write-code: EPERM
+END
+diff "$T/decodes" "$T/sandbox" || failed "what ptd-decoder.service lets it do has changed"
 sandbox ptd-collector.service
 tried ENOENT
 cat >"$T/collects" <<'END'

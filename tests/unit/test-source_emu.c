@@ -759,6 +759,42 @@ static void users(void **state)
 }
 
 /* Records of a user's pool are believed about his processes, not about those of others. */
+/* Who writes more than his part of the sideband loses it himself, if others recorded lately. */
+static void a_flood(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t part = (UINT64_C(64) << 20) / 2 / SHARE_PART;
+	struct records r = {};
+	uint64_t taken = 0;
+	uint32_t his;
+	uint8_t *bytes;
+	size_t size;
+	int fd;
+
+	if (geteuid() != 0)
+		skip();
+	his = otheruser_start(1000);
+	fd = source_emu_share(f->source, 1000, false);
+	(void)munmap(f->pool, f->size);
+	f->pool = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(f->pool != MAP_FAILED);
+	records_at_cpu = f->pool->header.layout.first_cpu;
+	while (r.size < RING / 2)
+		records_comm(&r, his, "flood", monotonic_ns());
+	for (uint64_t written = 0; written < 2 * part; written += r.size) {
+		write_tasks(f, &r);
+		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
+		f->source->ops->give_room(f->source);
+		free(bytes);
+		taken += size;
+	}
+	assert_true(taken <= part && taken > part - 1000);
+	assert_true(f->source->ops->status(f->source).n_tasks_lost > 0);
+	records_at_cpu = 0;
+	records_deinit(&r);
+	otheruser_stop(his);
+}
+
 static void lies(void **state)
 {
 	struct fixture *f = *state;
@@ -928,6 +964,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(scribbled_header, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lost_tasks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(users, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_flood, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(activity, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_ran_unrecorded, set_up, tear_down),
