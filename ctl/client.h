@@ -131,7 +131,7 @@ _must_check_ int client_snapshot(sd_bus *bus, const struct client_scope *scope,
 /* What the recorder records from. */
 struct client_source {
 	bool is_emulated;
-	bool is_own; /* the caller may see only what his own programs ran */
+	bool is_own;       /* the caller may see only what his own programs ran */
 	uint64_t rings_ns; /* on CLOCK_MONOTONIC: when its rings were made */
 };
 

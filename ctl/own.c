@@ -104,14 +104,15 @@ static int show_result(sd_bus_message *reply, bool json)
 	} else if (r >= 0) {
 		fputs(messages, stderr);
 		if (n_missing > 0)
-			log_notice("%u file%s that ran %s left out: you may not read %s, or %s gone",
-				   n_missing, plural(n_missing), n_missing == 1 ? "is" : "are",
-				   n_missing == 1 ? "it" : "them", n_missing == 1 ? "it is" : "they are");
+			log_notice(
+			    "%u file%s that ran %s left out: you may not read %s, or %s gone",
+			    n_missing, plural(n_missing), n_missing == 1 ? "is" : "are",
+			    n_missing == 1 ? "it" : "them", n_missing == 1 ? "it is" : "they are");
 	}
 	if (r < 0)
 		return client_bad_reply("WaitOwn", r);
 	return status == DECODED || status == DECODED_WITH_GAPS ? EXIT_OK
-	       : status == NOT_ASKED_WELL			? EXIT_USAGE
+	       : status == NOT_ASKED_WELL                       ? EXIT_USAGE
 								: EXIT_FAILED;
 }
 

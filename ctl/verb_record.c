@@ -267,9 +267,10 @@ static int find_recording(const struct context *context, const struct client_sco
 static int save_own(sd_bus *bus, const struct client_scope *scope, const struct wish *wish,
 		    bool json)
 {
-	return own_decode(bus, &(struct own_wish){ .format = wish->format,
-						   .output = wish->output,
-						   .since_ns = scope->since_ns },
+	return own_decode(bus,
+			  &(struct own_wish){ .format = wish->format,
+					      .output = wish->output,
+					      .since_ns = scope->since_ns },
 			  json);
 }
 
@@ -283,9 +284,8 @@ static int save_recording(const struct context *context, const struct client_sco
 	for (unsigned n = 0;; n++) {
 		r = find_recording(context, scope, wish->command[0], bus);
 		if (r == EXIT_OK)
-			r = wish->format
-				? save_own(*bus, scope, wish, context->json)
-				: save_snapshot(*bus, scope, wish->output, context->json);
+			r = wish->format ? save_own(*bus, scope, wish, context->json)
+					 : save_snapshot(*bus, scope, wish->output, context->json);
 		if (r == EXIT_OK || !client_is_closed(*bus) || n == RETRIES_MAX)
 			return r;
 	}

@@ -29,8 +29,8 @@ struct record {
 	struct perf_event_header header;
 	struct trailer trailer; /* whose id is that of the event */
 	uint32_t writer;        /* RECORD_TRUE or RECORD_OF_USER(), see record_set_writer() */
-	struct cursor body;   /* between the two; points into the walked bytes */
-	const uint8_t *bytes; /* of the whole record */
+	struct cursor body;     /* between the two; points into the walked bytes */
+	const uint8_t *bytes;   /* of the whole record */
 };
 
 /*
@@ -51,8 +51,8 @@ _must_check_ int record_get_task(const struct record *record, struct record_task
  * event id. */
 void record_set_id(uint8_t *bytes, size_t size, uint64_t id);
 
-/* Note in the record of @size bytes at @bytes, which has a trailer of PERFABI_SAMPLE_TYPE, who wrote
- * it. The note is in the upper half of the event's id, and has to be RECORD_TRUE in a file. */
+/* Note who wrote the record of @size bytes at @bytes, which has a trailer of PERFABI_SAMPLE_TYPE.
+ * The note is in the upper half of the event's id, and has to be RECORD_TRUE in a file. */
 void record_set_writer(uint8_t *bytes, size_t size, uint32_t writer);
 
 /*

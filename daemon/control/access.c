@@ -12,17 +12,15 @@ static const struct {
 	const char *method;
 	enum access access;
 } methods[] = {
-	{ "GetStatus", ACCESS_OWN }, /* it says less to those who have no more */
+	{ "GetStatus", ACCESS_OWN },  /* it says less to those who have no more */
 	{ "OpenSource", ACCESS_OWN }, /* each user's programs write to a pool of his own */
-	{ "TakeOwn", ACCESS_OWN },
-	{ "WaitOwn", ACCESS_OWN },
-	{ "Pause", ACCESS_ALL },
-	{ "Resume", ACCESS_ALL },        { "TakeSnapshot", ACCESS_ALL },
-	{ "WaitSnapshot", ACCESS_ALL },  { "ListSnapshots", ACCESS_ALL },
-	{ "OpenSnapshot", ACCESS_ALL },  { "RemoveSnapshot", ACCESS_ALL },
-	{ "KeepSnapshot", ACCESS_ALL },  { "AddTrigger", ACCESS_ALL },
-	{ "RemoveTrigger", ACCESS_ALL }, { "ListTriggers", ACCESS_ALL },
-	{ "Reload", ACCESS_ALL },
+	{ "TakeOwn", ACCESS_OWN },        { "WaitOwn", ACCESS_OWN },
+	{ "Pause", ACCESS_ALL },          { "Resume", ACCESS_ALL },
+	{ "TakeSnapshot", ACCESS_ALL },   { "WaitSnapshot", ACCESS_ALL },
+	{ "ListSnapshots", ACCESS_ALL },  { "OpenSnapshot", ACCESS_ALL },
+	{ "RemoveSnapshot", ACCESS_ALL }, { "KeepSnapshot", ACCESS_ALL },
+	{ "AddTrigger", ACCESS_ALL },     { "RemoveTrigger", ACCESS_ALL },
+	{ "ListTriggers", ACCESS_ALL },   { "Reload", ACCESS_ALL },
 };
 
 /* Return: whether @access suffices for the method. */

@@ -176,8 +176,8 @@ int decoder_drop_rights(void)
 	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
 	const struct rlimit no_core = {};
 
-	/* Root executes programs with all that is in the bounding set. Who has no right to take from
-	 * that has none that a program could get. */
+	/* Root executes programs with all that is in the bounding set. Who may not take from that
+	 * set has none that a program could get. */
 	for (unsigned long i = 0; prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
 		(void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, none) < 0 ||

@@ -31,7 +31,8 @@ typedef void (*decoding_done_fn)(void *userdata, const struct decoder_answer *an
  */
 _must_check_ int decoding_new(sd_event *event, struct helper *helper,
 			      struct decoder_request *request, const int fds[static DECODER_FDS],
-			      decoding_done_fn done, void *userdata, struct decoding **ret_decoding);
+			      decoding_done_fn done, void *userdata,
+			      struct decoding **ret_decoding);
 
 /* Take the decoding back, if it is not over. Return: NULL. */
 struct decoding *decoding_free(struct decoding *decoding);

@@ -52,8 +52,7 @@ union control {
 int decoder_send_request(int socket, const struct decoder_request *request,
 			 const int fds[static DECODER_FDS])
 {
-	struct iovec part = { .iov_base = (void *)(uintptr_t)request,
-			      .iov_len = sizeof(*request) };
+	struct iovec part = { .iov_base = (void *)(uintptr_t)request, .iov_len = sizeof(*request) };
 	union control control = { .header = { .cmsg_level = SOL_SOCKET,
 					      .cmsg_type = SCM_RIGHTS,
 					      .cmsg_len = CMSG_LEN(DECODER_FDS * sizeof(int)) } };

@@ -13,7 +13,7 @@
 #include "daemon/spool/spool.h"
 
 struct own {
-	struct owns *owns; /* borrowed */
+	struct owns *owns;    /* borrowed */
 	char id[SNAPID_SIZE]; /* "": the place is free */
 	uid_t uid;
 	struct decoder_wish wish;

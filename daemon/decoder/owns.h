@@ -31,9 +31,9 @@ typedef struct sd_event sd_event;
 
 struct own_result {
 	bool done;
-	int error;             /* negative errno: there is no output, or not all of it */
-	uint32_t status;       /* exit status of ptdecode */
-	uint32_t n_missing;    /* objects that the user may not read, or that are missing */
+	int error;                 /* negative errno: there is no output, or not all of it */
+	uint32_t status;           /* exit status of ptdecode */
+	uint32_t n_missing;        /* objects that the user may not read, or that are missing */
 	char text[OWNS_TEXT_SIZE]; /* what ptdecode said, or why there is no output */
 };
 

@@ -32,7 +32,7 @@ struct scope {
 	uint32_t pid;      /* only this process and its descendants; 0: all */
 	bool is_own;       /* only what programs of @uid ran, for that user to see */
 	uid_t uid;
-	bool some_cpus;    /* only these: */
+	bool some_cpus; /* only these: */
 	struct cpulist cpus;
 
 	/* What the client says of its command, for the manifest: its words, which are printable,

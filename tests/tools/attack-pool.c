@@ -7,8 +7,8 @@
  * attack-pool forge PID ADDRESS PATH...: writes records that say that process PID, this process,
  * process 1, and one that is gone run, and have each PATH mapped, and anonymous memory at ADDRESS.
  *
- * attack-pool claim PATH OFFSET: writes records that say that this process has mapped the file, which
- * it may not even see, and runs what is at the offset.
+ * attack-pool claim PATH OFFSET: writes records that say that this process has the file mapped,
+ * which it may not even see, and runs what is at the offset.
  *
  * attack-pool scribble: changes the header of the pool all the time.
  *
@@ -227,5 +227,6 @@ int main(int argc, char **argv)
 		scribble(&attach);
 	else if (strcmp(verb, "litter") == 0 && argc == 2)
 		litter(&attach);
-	errx(2, "usage: attack-pool victim TEXT | forge PID ADDRESS PATH... | claim PATH OFFSET | scribble | litter");
+	errx(2, "usage: attack-pool victim TEXT | forge PID ADDRESS PATH... | claim PATH OFFSET | "
+		"scribble | litter");
 }

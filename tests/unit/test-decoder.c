@@ -243,7 +243,8 @@ static void decoded(void **state)
 	assert_int_equal(f->result.n_missing, 2);
 	assert_string_equal(f->result.text, "problem\n");
 	assert_true(read(output, text, sizeof(text) - 1) > 0);
-	assert_string_equal(text, "--threads 1 --max-spill 256M -f text --tid 5 --time -1s -- .\nPT\n");
+	assert_string_equal(text,
+			    "--threads 1 --max-spill 256M -f text --tid 5 --time -1s -- .\nPT\n");
 	/* Its end is seen. */
 	assert_int_equal(read(output, text, sizeof(text)), 0);
 	(void)close(output);
@@ -258,9 +259,8 @@ static void how_many(void **state)
 	int outputs[OWNS_RUN_MAX + 1];
 
 	for (unsigned i = 0; i < OWNS_RUN_MAX; i++)
-		assert_int_equal(begin(f, (char[]){ 'A', '-', (char)('0' + i), 0 }, 1000 + i,
-				       &outputs[i]),
-				 0);
+		assert_int_equal(
+		    begin(f, (char[]){ 'A', '-', (char)('0' + i), 0 }, 1000 + i, &outputs[i]), 0);
 	assert_int_equal(begin(f, "B-1", 1000, &outputs[OWNS_RUN_MAX]), -EBUSY);
 	assert_int_equal(begin(f, "B-1", 2000, &outputs[OWNS_RUN_MAX]), -EBUSY);
 	owns_fail(f->owns, "A-1", -EIO, "the reason");

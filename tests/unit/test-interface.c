@@ -640,13 +640,11 @@ static void denied(void **state)
 	static const struct {
 		const char *method, *types;
 	} rows[] = {
-		{ "Pause", "" },
-		{ "Resume", "" },          { "TakeSnapshot", "a{sv}" },
-		{ "WaitSnapshot", "s" },   { "ListSnapshots", "" },
-		{ "OpenSnapshot", "s" },   { "RemoveSnapshot", "s" },
-		{ "KeepSnapshot", "sb" },  { "AddTrigger", "s" },
-		{ "RemoveTrigger", "s" },  { "ListTriggers", "" },
-		{ "Reload", "" },          { "NoSuchMethod", "" },
+		{ "Pause", "" },           { "Resume", "" },         { "TakeSnapshot", "a{sv}" },
+		{ "WaitSnapshot", "s" },   { "ListSnapshots", "" },  { "OpenSnapshot", "s" },
+		{ "RemoveSnapshot", "s" }, { "KeepSnapshot", "sb" }, { "AddTrigger", "s" },
+		{ "RemoveTrigger", "s" },  { "ListTriggers", "" },   { "Reload", "" },
+		{ "NoSuchMethod", "" },
 	};
 	struct fixture *f = *state;
 	char expected[200];
@@ -686,12 +684,14 @@ static void own(void **state)
 		{ -EOPNOTSUPP, PTD_ERROR_NOT_EMULATED
 		  ": the recorder records hardware, whose rings hold what programs of all users "
 		  "ran: only members of the group ptd may see that" },
-		{ -EBUSY, PTD_ERROR_BUSY ": the snapshot that user 5 asked for before is not decoded "
-					 "yet, or those of too many others" },
+		{ -EBUSY,
+		  PTD_ERROR_BUSY ": the snapshot that user 5 asked for before is not decoded "
+				 "yet, or those of too many others" },
 		{ -EIO, "org.freedesktop.DBus.Error.IOError: Input/output error" },
 	};
-	static const char bad[] = "org.freedesktop.DBus.Error.InvalidArgs: that is no format, or no "
-				  "time, of ptdecode";
+	static const char bad[] =
+	    "org.freedesktop.DBus.Error.InvalidArgs: that is no format, or no "
+	    "time, of ptdecode";
 	char longer[DECODER_FORMAT_SIZE + 1];
 	struct fixture *f = *state;
 
@@ -699,8 +699,9 @@ static void own(void **state)
 	ask(f, "TakeOwn", "sa{sv}", "calls:min-duration=10us", 5, "since", "t", UINT64_C(4), "pid",
 	    "u", 7, "tid", "u", 8, "last", "t", UINT64_C(9), "time", "s", "-5s");
 	assert_int_equal(f->n_answers, 1);
-	assert_non_null(strstr(f->said, "asker (process 6, user 5) asked for what own programs ran, "
-					"snapshot OWN-1"));
+	assert_non_null(strstr(f->said,
+			       "asker (process 6, user 5) asked for what own programs ran, "
+			       "snapshot OWN-1"));
 	assert_true(f->scope.is_own);
 	assert_int_equal(f->scope.uid, 5);
 	assert_int_equal(f->scope.since_ns, 4);
@@ -752,8 +753,9 @@ static void status_of_own(void **state)
 
 	f->peer.access = ACCESS_OWN;
 	ask(f, "GetStatus", "", 0);
-	assert_string_equal(f->reply, "{\"version\":\"" PTD_VERSION
-				      "\",\"source\":\"fake\",\"own\":true,\"rings_since\":9,\"refused\":[]}");
+	assert_string_equal(
+	    f->reply, "{\"version\":\"" PTD_VERSION
+		      "\",\"source\":\"fake\",\"own\":true,\"rings_since\":9,\"refused\":[]}");
 	f->peer.caller.uid = 1001;
 	ask(f, "GetStatus", "", 0);
 	assert_non_null(strstr(f->reply, "\"refused\":[{\"what\":\"objects\",\"uid\":1001"));

@@ -216,8 +216,7 @@ static void own_ones(void **state)
 				 0);
 	assert_int_equal(jobs_add(f->jobs, "b0", NULL, &b), 0);
 	run_until_done(f);
-	assert_string_equal(f->order,
-			    "a0 b0 a1 a2 a3 a4 a5 a6 p0 o0 o1 o2 o3 o4 o5 o6 o7 o8 o9 ");
+	assert_string_equal(f->order, "a0 b0 a1 a2 a3 a4 a5 a6 p0 o0 o1 o2 o3 o4 o5 o6 o7 o8 o9 ");
 	assert_null(jobs_find(f->jobs, "o0"));
 	assert_non_null(jobs_find(f->jobs, "a0"));
 }

@@ -299,8 +299,8 @@ static void writers(void **state)
 		assert_int_equal(record_next(&c, &record), 0);
 		assert_int_equal(record.writer, RECORD_OF_USER(USER));
 		assert_int_equal(record.trailer.id, 2);
-		assert_int_equal(take(PERF_RECORD_SWITCH_CPU_WIDE, &id, poolrecords_switches, bytes),
-				 i == 0);
+		assert_int_equal(
+		    take(PERF_RECORD_SWITCH_CPU_WIDE, &id, poolrecords_switches, bytes), i == 0);
 	}
 }
 

@@ -114,12 +114,17 @@ static void modes(void **state)
 static void lists(void **state)
 {
 	static const uint8_t list[] = {
-		2, 0, 0, 0,					   /* version */
-		1, 0, 4, 0, 0xff, 0xff, 0xff, 0xff,		   /* the owner */
-		2, 0, 0, 0, OTHER & 0xff, OTHER >> 8 & 0xff, 0, 0, /* a user */
-		4, 0, 4, 0, 0xff, 0xff, 0xff, 0xff,		   /* the group */
-		16, 0, 4, 0, 0xff, 0xff, 0xff, 0xff,		   /* the mask */
-		32, 0, 4, 0, 0xff, 0xff, 0xff, 0xff,		   /* others */
+		2,    0,    0, 0, /* version */
+		1,    0,    4, 0, 0xff,         0xff,
+		0xff, 0xff, /* the owner */
+		2,    0,    0, 0, OTHER & 0xff, OTHER >> 8 & 0xff,
+		0,    0, /* a user */
+		4,    0,    4, 0, 0xff,         0xff,
+		0xff, 0xff, /* the group */
+		16,   0,    4, 0, 0xff,         0xff,
+		0xff, 0xff, /* the mask */
+		32,   0,    4, 0, 0xff,         0xff,
+		0xff, 0xff, /* others */
 	};
 	struct stat st;
 

@@ -156,9 +156,9 @@ struct fixture {
 	struct snapshot_request request;
 	struct snapshot_known known;
 	struct snapshot_result result;
-	bool forgets;       /* the object store gives up what it has */
+	bool forgets;        /* the object store gives up what it has */
 	const char *changes; /* a file that is written to once all are copied */
-	const char *failed; /* what snapshot_write() names if it fails */
+	const char *failed;  /* what snapshot_write() names if it fails */
 };
 
 /* It is asked for when the rings are there. */
@@ -900,7 +900,8 @@ static void scopes(void **state)
 }
 
 /* A snapshot for a user who may see only what his own programs ran: on CPUs of his, by records that
- * they wrote, of files that he may read now. Of a process that had the same number nothing is left. */
+ * they wrote, of files that he may read now. Nothing is in it of a process that had the same
+ * number. */
 static void own(void **state)
 {
 	static const char hidden[] = "- there is no copy of it that the user may read at this path "

@@ -885,8 +885,8 @@ static void writers(void **state)
 	assert_int_equal(tasks_write(tasks, 9, keep, &written), 0);
 	c = cursor_from(written.bytes, written.size);
 	while (record_next(&c, &record) == 0) {
-		assert_int_equal(record.writer, record.trailer.pid == 70 ? RECORD_OF_USER(2)
-									 : RECORD_OF_USER(1));
+		assert_int_equal(record.writer,
+				 record.trailer.pid == 70 ? RECORD_OF_USER(2) : RECORD_OF_USER(1));
 		assert_true(record.trailer.pid == 70 || record.trailer.pid == first.pid);
 		n_mappings += record.header.type == PERF_RECORD_MMAP2;
 	}
