@@ -21,6 +21,9 @@
 /* Bytes to have free in addition before a snapshot is tried again. */
 #define ROOM_RETRY (UINT64_C(256) << 20)
 
+/* A user's own snapshot takes that part of the free room at most. */
+#define OWN_PART 16u
+
 struct snapshotjob {
 	struct snapshot_request request;
 	struct intake *intake; /* borrowed */
@@ -235,20 +238,26 @@ int snapshotjob_take_dir(struct job *job)
 	return fd;
 }
 
-/* Nothing is removed for a user's own snapshot, which is there for moments only. */
+/* Nothing is removed for a user's own snapshot, which is there for moments only. Several of them
+ * together leave most of the room to others. */
 static int run_own(struct job *job, const struct diskuse_amount *needed)
 {
+	const struct diskuse_amount free = { .bytes = OWN_PART * needed->bytes,
+					     .inodes = OWN_PART * needed->inodes };
 	struct snapshotjob *self = job->userdata;
 	const char *what = "directory";
 	int r;
 
-	r = retention_has_room(&self->retention, needed);
+	r = retention_has_room(&self->retention, &free);
 	if (r >= 0)
 		r = r == 0 ? -ENOSPC : write_snapshot(job, &what);
 	if (r == -ESRCH)
 		(void)snprintf(job->message, sizeof(job->message),
 			       "no program of user %u was recorded as far back as the rings go",
 			       (unsigned)job->scope.uid);
+	else if (r == -ENOSPC)
+		(void)snprintf(job->message, sizeof(job->message),
+			       "the disk of the recorder has too little room");
 	else if (r == -ECANCELED)
 		(void)snprintf(job->message, sizeof(job->message),
 			       "a snapshot of the machine was taken instead: try again");

@@ -456,14 +456,18 @@ void interface_own_done(struct interface *interface, const char *own_id,
 	for (size_t i = 0; i < interface->waiters.n; i++) {
 		sd_bus_message *call = interface->waiters.items[i];
 		const char *id;
+		int r;
 
 		if (sd_bus_message_rewind(call, true) >= 0 &&
 		    sd_bus_message_read(call, "s", &id) >= 0 && strcmp(id, own_id) != 0) {
 			interface->waiters.items[n++] = call;
 			continue;
 		}
-		/* A client that has disconnected does not get the reply. */
-		(void)reply_own(call, own_id, result);
+		/* A client that has disconnected does not get the reply. One that waits gets some
+		 * reply, even if what ptdecode said is no text for D-Bus. */
+		r = reply_own(call, own_id, result);
+		if (r < 0)
+			(void)sd_bus_reply_method_errno(call, r, NULL);
 		(void)sd_bus_message_unref(call);
 	}
 	interface->waiters.n = n;

@@ -19,7 +19,7 @@
 /* One that ptd has started ends when it has had nothing to do. A service manager ends its own. */
 #define WAIT_SECONDS 10u
 
-/* Find ptdecode: beside this program, or where both are installed. */
+/* Find ptdecode: beside this program, or where both are installed. It may be installed later. */
 static int find_ptdecode(char ret_path[static PATH_MAX])
 {
 	static const char *const places[] = { "ptdecode", "../../bin/ptdecode" };
@@ -32,11 +32,13 @@ static int find_ptdecode(char ret_path[static PATH_MAX])
 	slash = strrchr(self, '/');
 	if (slash)
 		*slash = 0;
-	for (size_t i = 0; i < ARRAY_LEN(places); i++)
-		if ((size_t)snprintf(ret_path, PATH_MAX, "%s/%s", self, places[i]) < PATH_MAX &&
-		    access(ret_path, X_OK) == 0)
-			return 0;
-	return -ENOENT;
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		if ((size_t)snprintf(ret_path, PATH_MAX, "%s/%s", self, places[i]) >= PATH_MAX)
+			return -ENAMETOOLONG;
+		if (access(ret_path, X_OK) == 0)
+			break;
+	}
+	return 0;
 }
 
 /* Return: whether there is the user @name, who is then served. */
@@ -71,8 +73,10 @@ int main(int argc, char **argv)
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)umask(argv[2] ? 007 : 077);
 	r = find_ptdecode(program);
-	if (r < 0)
-		return log_error_errno(r, "ptdecode: cannot find it: %m"), EXIT_FAILURE;
+	if (r < 0) {
+		(void)log_error_errno(r, "/proc/self/exe: cannot find ptdecode by it: %m");
+		return EXIT_FAILURE;
+	}
 	r = serve_listen(argv[1], &fd, &lock_fd);
 	if (r == -EWOULDBLOCK) {
 		log_error("%s: another decoder serves there", argv[1]);

@@ -737,6 +737,16 @@ static void own(void **state)
 	assert_false(interface_waits(&f->interface, f->server));
 	assert_string_equal(f->reply, "{\"id\":\"OWN-1\",\"status\":3,\"messages\":\"said\","
 				      "\"objects_missing\":2}");
+	/* U+FFFE is no text for D-Bus. */
+	f->own.done = false;
+	ask(f, "WaitOwn", "s", "OWN-1");
+	(void)snprintf(f->own.text, sizeof(f->own.text), "\xef\xbf\xbe");
+	f->own.done = true;
+	interface_own_done(&f->interface, "OWN-1", &f->own);
+	talk(f);
+	assert_false(interface_waits(&f->interface, f->server));
+	assert_non_null(strstr(f->reply, "InvalidArgs"));
+	(void)snprintf(f->own.text, sizeof(f->own.text), "said");
 	f->own.error = -EIO;
 	assert_answer(f, PTD_ERROR_FAILED ": said", "WaitOwn", "s", "OWN-1");
 	f->own.error = -ECANCELED;
