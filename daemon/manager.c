@@ -357,7 +357,7 @@ static int take_triggered(void *userdata, const struct trigger_state *trigger,
 
 /* --- for the control interface --------------------------------------------------------------- */
 
-static int open_pool(void *userdata, uid_t uid, bool timing, int *ret_fd)
+static int open_pool(void *userdata, uid_t uid, bool all, bool timing, int *ret_fd)
 {
 	struct manager *m = userdata;
 	int fd, r;
@@ -365,6 +365,8 @@ static int open_pool(void *userdata, uid_t uid, bool timing, int *ret_fd)
 	fd = source_emu_share(m->source, uid, timing);
 	if (fd < 0)
 		return fd;
+	if (all)
+		source_emu_mark_all(m->source);
 	r = intake_expect(m->intake);
 	if (r == 0)
 		*ret_fd = fd;

@@ -142,7 +142,8 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = call_read_options(m, read_source_option, &timing, error);
 	if (r < 0)
 		return r;
-	r = recorder->ops->open_pool(recorder->userdata, peer->caller.uid, timing, &fd);
+	r = recorder->ops->open_pool(recorder->userdata, peer->caller.uid,
+				     peer->access == ACCESS_ALL, timing, &fd);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_EMULATED,
 					"the recorder records hardware, everything that runs: "

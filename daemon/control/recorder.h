@@ -61,12 +61,13 @@ struct recorder_ops {
 	/*
 	 * Get the descriptor of the pool that the software source has for the user, which is
 	 * borrowed, for a program that writes MTC and CYC packets if @timing. From now on task
-	 * records are drained.
+	 * records are drained. If @all, a snapshot of all pools may leave out what was recorded
+	 * before.
 	 *
 	 * Return: 0; -EOPNOTSUPP if the source is not the software one; -EDQUOT if it has no pool
 	 *         for another user; or negative errno.
 	 */
-	int (*open_pool)(void *userdata, uid_t uid, bool timing, int *ret_fd);
+	int (*open_pool)(void *userdata, uid_t uid, bool all, bool timing, int *ret_fd);
 
 	/*
 	 * Give the hardware to other programs, or take it again.

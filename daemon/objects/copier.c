@@ -353,6 +353,7 @@ static void take_in(struct copier *c, struct object *object, int fd)
 		(void)pthread_mutex_unlock(&c->lock);
 		r = 0;
 	}
+	original = fd_close(original);
 	if (r == 0) {
 		object->build_id = content.build_id;
 		object->owner = content.file.uid;

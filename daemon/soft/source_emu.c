@@ -575,8 +575,14 @@ int source_emu_share(struct source *source, uid_t uid, bool timing)
 	userpool_share(e->places[number].pool, timing);
 	/* The program may write such packets before anything else is published. */
 	kept_publish(source->kept);
-	each_pool(e, p) poolrings_mark(userpool_rings(p));
+	poolrings_mark(userpool_rings(e->places[number].pool));
 	return userpool_fd(e->places[number].pool);
+}
+
+void source_emu_mark_all(struct source *source)
+{
+	if (source->ops->hold == hold)
+		each_pool(emu(source), p) poolrings_mark(userpool_rings(p));
 }
 
 void source_emu_get_share(const struct source *source, enum source_emu_account account,
