@@ -26,7 +26,8 @@
 #include "tests/unit/otheruser.h"
 #include "tests/unit/records.h"
 
-#define RING UINT64_C(16384)
+#define RING     UINT64_C(16384)
+#define SIDEBAND (UINT64_C(1) << 20)
 
 /* The pool, mapped as a program maps it. */
 struct fixture {
@@ -49,6 +50,7 @@ static int set_up(void **state)
 	config_init(&config);
 	config.n_cpus = 2;
 	config.aux_size = config.switch_size = config.task_size = RING;
+	config.sideband_max = SIDEBAND;
 	assert_int_equal(source_emu_new(&config, NULL, f->dir, &f->source), 0);
 	fd = source_emu_share(f->source, 0, false);
 	assert_int_equal(fstat(fd, &st), 0);
@@ -759,11 +761,28 @@ static void users(void **state)
 }
 
 /* Records of a user's pool are believed about his processes, not about those of others. */
+/* Other users cannot push them out. */
+static void whose_bookmarks(void **state)
+{
+	struct fixture *f = *state;
+
+	bookmark_at(f, 10);
+	for (unsigned i = 0; i < 100; i++)
+		assert_true(source_emu_share(f->source, 1000 + i % 2, false) >= 0);
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_since(f, 10, 1010);
+	f->source->ops->release(f->source);
+	for (unsigned i = 0; i < 100; i++)
+		source_emu_mark_all(f->source);
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_since(f, 10, 0);
+}
+
 /* Who writes more than his part of the sideband loses it himself, if others recorded lately. */
 static void a_flood(void **state)
 {
 	struct fixture *f = *state;
-	const uint64_t part = (UINT64_C(64) << 20) / 2 / SHARE_PART;
+	const uint64_t part = SIDEBAND / 2 / SHARE_PART;
 	struct records r = {};
 	uint64_t taken = 0;
 	uint32_t his;
@@ -955,6 +974,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(holding, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(switches, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(bookmarks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(whose_bookmarks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(draining, set_up, tear_down),
