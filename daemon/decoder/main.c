@@ -4,12 +4,15 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/landlock.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -50,6 +53,14 @@ static bool find_user(const char *name, uid_t *ret_user)
 	return user || !name;
 }
 
+/* Without a service manager, nothing but the kernel's Landlock keeps ptdecode from the files of the
+ * user that ptd runs as. */
+static bool is_confined(void)
+{
+	return getenv("NOTIFY_SOCKET") ||
+	       syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_(fd_closep) int fd = -1, lock_fd = -1;
@@ -67,6 +78,10 @@ int main(int argc, char **argv)
 	}
 	if (!find_user(argv[2], &user)) {
 		log_error("there is no user \"%s\"", argv[2]);
+		return EXIT_FAILURE;
+	}
+	if (!is_confined()) {
+		log_error("this kernel has no Landlock: nothing is decoded for users");
 		return EXIT_FAILURE;
 	}
 	/* What it has open is what users executed. */

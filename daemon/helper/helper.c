@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "util/dirs.h"
+
 #define START_TRIES   200u
 #define START_POLL_NS 5000000
 
@@ -125,8 +127,7 @@ static int make_directories(struct helper *helper)
 	*slash = 0;
 	slash = strrchr(path, '/');
 	*slash = 0;
-	/* Every user may come to the control socket, which is in it, whatever the umask is. */
-	if (path[0] && (mkdir(path, 0755) < 0 ? errno != EEXIST : chmod(path, 0755) < 0))
+	if (path[0] && dirs_make_public(path) < 0)
 		return -errno;
 	*slash = '/';
 	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;

@@ -115,6 +115,7 @@ attack_start() {
 		sleep 0.05
 	done
 	"$O/ptctl" status >/dev/null 2>&1 || attack_no_start
+	chmod 666 "$T/run/control" # as in ptd.socket
 	[[ $(grep ^CapEff: /proc/$ptd_pid/status) == $(grep ^CapBnd: /proc/$ptd_pid/status | sed s/Bnd/Eff/) &&
 		$(grep ^Uid: /proc/$ptd_pid/status) == *$PTD_ID* ]] ||
 		fail "ptd has not the unit's privileges: $(cat /proc/$ptd_pid/status)"
