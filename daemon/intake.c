@@ -50,7 +50,13 @@ struct intake {
 	uint32_t storm_pid; /* of the process that was last logged as repeating itself; 0: none */
 	/* When that process, or another one, may be logged next. */
 	uint64_t storm_again_ns, storm_other_ns;
+	/* Whose task records were forgotten, as the log last said, and when it may say so again. */
+	uid_t dropped_uid;
+	uint64_t dropped_again_ns, dropped_other_ns;
 	bool said_no_code; /* the same for code that ran */
+
+	uint64_t drained_ns; /* when the records that came last were taken */
+	uint64_t rate;       /* how many bytes of them came in a second before that */
 
 	uint64_t fair_again_ns; /* when copies may be taken back again */
 
@@ -241,6 +247,25 @@ static void say_storm(struct intake *intake)
 		    storm.pid, storm.comm, TASKS_STORM);
 }
 
+static void say_dropped(struct intake *intake)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct sideband_dropped dropped;
+
+	if (!sideband_next_dropped(intake->sideband, &dropped) ||
+	    now < (dropped.uid == intake->dropped_uid ? intake->dropped_again_ns
+						      : intake->dropped_other_ns))
+		return;
+	intake->dropped_uid = dropped.uid;
+	intake->dropped_again_ns = now + STORM_AGAIN_NS;
+	intake->dropped_other_ns = now + STORM_OTHER_NS;
+	journal_log(LOG_WARNING, PTD_MESSAGE_LOST, NULL, 0,
+		    "user %u has more than his share of SidebandMax=: %" PRIu64
+		    " of his task records were forgotten by now, the oldest first; what his "
+		    "programs ran before cannot be decoded",
+		    (unsigned)dropped.uid, dropped.n_records);
+}
+
 /* Return: the user of whose code most was refused. */
 static uid_t refused_user(const struct intake *intake)
 {
@@ -288,6 +313,19 @@ static void drain_code(struct intake *intake)
 		kept_draft(source->kept)->code_bytes = codestore_size(intake->code);
 }
 
+/* Note how quickly records come, or came a moment ago. */
+static void note_rate(struct intake *intake, size_t size)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t us = (now - intake->drained_ns) / 1000 + 1;
+
+	const uint64_t rate = size * UINT64_C(1000000) / us, before = intake->rate / 8 * 7;
+
+	/* A storm may rest for a moment. */
+	intake->rate = rate > before ? rate : before;
+	intake->drained_ns = now;
+}
+
 void intake_drain(struct intake *intake)
 {
 	struct source *source = intake->options.source;
@@ -298,10 +336,12 @@ void intake_drain(struct intake *intake)
 
 	r = source->ops->drain(source, SOURCE_TASKS, &bytes, &size);
 	if (r == 0) {
+		note_rate(intake, size);
 		store_mapped(intake, bytes, size);
 		r = sideband_add(intake->sideband, bytes, size);
 	}
 	say_storm(intake);
+	say_dropped(intake);
 	if (intake->code)
 		drain_code(intake);
 	sideband_publish(intake->sideband);
@@ -379,21 +419,35 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
+/*
+ * Return: for how long no records need be taken after that took @spent_ns. It is to take a small
+ * part of a CPU's time, but no more than a quarter of a ring may be filled meanwhile, as quickly as
+ * records come now: if a ring overflows, the records of all users are lost.
+ */
+static uint64_t pause_us(const struct intake *intake, uint64_t spent_ns)
+{
+	const uint64_t room = intake->options.source->records_room / 4;
+	uint64_t pause = DRAIN_PART * spent_ns / 1000;
+
+	pause = pause < DRAIN_MIN_US ? DRAIN_MIN_US : pause < DRAIN_US ? pause : DRAIN_US;
+	if (room > 0 && intake->rate / 1000000 * pause > room)
+		pause = room / (intake->rate / 1000000);
+	return pause;
+}
+
 /* Take records at once, since what is mapped may disappear soon; and again soon, unless that takes
  * too much time. */
 static int on_records(sd_event_source *records, int fd, uint32_t revents, void *userdata)
 {
 	struct intake *intake = userdata;
 	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
-	uint64_t pause;
 	int r;
 
 	(void)fd;
 	(void)revents;
 	intake_drain(intake);
-	pause = DRAIN_PART * (clock_ns(CLOCK_MONOTONIC) - begun) / 1000;
-	pause = pause < DRAIN_MIN_US ? DRAIN_MIN_US : pause < DRAIN_US ? pause : DRAIN_US;
-	r = sd_event_source_set_time_relative(intake->timer, pause);
+	r = sd_event_source_set_time_relative(intake->timer,
+					      pause_us(intake, clock_ns(CLOCK_MONOTONIC) - begun));
 	if (r >= 0)
 		r = sd_event_source_set_enabled(intake->timer, SD_EVENT_ONESHOT);
 	if (r >= 0)

@@ -70,6 +70,7 @@ struct manager {
 
 	uint64_t n_taken, n_failed; /* snapshots since the start */
 	_Atomic uint64_t n_removed; /* likewise; those that retention removed */
+	struct evidence evidence;
 };
 
 static struct recorder_status get_status(void *userdata)
@@ -120,6 +121,13 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 		return;
 	case RECORDER_RECORDS:
 		source_emu_get_share(m->source, SOURCE_EMU_RECORDS, ret_share);
+		return;
+	case RECORDER_SIDEBAND:
+		*ret_share = *sideband_share(intake_sideband(m->intake));
+		return;
+	case RECORDER_SNAPSHOTS:
+		/* The account is all that is changed. */
+		evidence_get_share(m->retention.evidence, ret_share);
 		return;
 	case _RECORDER_SHARED_MAX:
 		break;
@@ -422,6 +430,7 @@ static int open_spool(struct manager *m, const struct manager_options *options)
 	if (r == 0) {
 		m->retention.spool = m->spool;
 		m->retention.n_removed = &m->n_removed;
+		m->retention.evidence = &m->evidence;
 		r = retention_set_limits(&m->retention, &m->config);
 	}
 	if (r == 0)
@@ -598,6 +607,7 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 
 	if (!m)
 		return log_error_errno(-ENOMEM, "cannot start: %m");
+	(void)pthread_mutex_init(&m->evidence.lock, NULL);
 	m->config = *options->config;
 	m->load_config = options->load_config;
 	m->userdata = options->userdata;
@@ -655,6 +665,7 @@ struct manager *manager_free(struct manager *manager)
 	if (manager->source)
 		(void)manager->source->ops->free(manager->source);
 	(void)keeperlink_free(manager->keeper);
+	(void)pthread_mutex_destroy(&manager->evidence.lock);
 	sd_event_source_disable_unref(manager->tick_timer);
 	sd_event_source_disable_unref(manager->expire_timer);
 	(void)sd_event_unref(manager->event);

@@ -3,6 +3,7 @@
 #include "daemon/retention.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -57,12 +58,14 @@ int retention_set_limits(struct retention *retention, const struct config *confi
 struct stock {
 	struct spool_entry *entries;
 	size_t n; /* oldest first; the newest one is removed only because of its age */
+	bool *gone;
 	struct diskuse *use;
 };
 
 static void stock_deinit(struct stock *stock)
 {
 	free(stock->entries);
+	free(stock->gone);
 	(void)diskuse_free(stock->use);
 	*stock = (struct stock){};
 }
@@ -87,6 +90,10 @@ static int take_stock(const struct retention *retention, struct stock *ret_stock
 		if (r == 0)
 			r = spool_measure(retention->spool, s.entries, s.n, is_needed, &names,
 					  &s.use);
+	}
+	if (r == 0) {
+		s.gone = calloc(s.n + 1, sizeof(*s.gone));
+		r = s.gone ? 0 : -ENOMEM;
 	}
 	if (r < 0)
 		return r;
@@ -114,6 +121,70 @@ static bool amount_suffices(const struct diskuse_amount *free, const struct disk
 	return free->bytes >= needed->bytes && free->inodes >= needed->inodes;
 }
 
+void evidence_get_share(struct evidence *evidence, struct share *ret_share)
+{
+	(void)pthread_mutex_lock(&evidence->lock);
+	*ret_share = evidence->share;
+	(void)pthread_mutex_unlock(&evidence->lock);
+}
+
+static void count_given(const struct retention *retention, uid_t uid)
+{
+	struct evidence *evidence = retention->evidence;
+
+	(void)pthread_mutex_lock(&evidence->lock);
+	share_count_taken_back(&evidence->share, uid);
+	(void)pthread_mutex_unlock(&evidence->lock);
+}
+
+/* What the users share. */
+struct limit {
+	uint64_t max; /* bytes of snapshots and copies that there is room for */
+	/* Whose snapshot is to be written, and how much room it needs; 0: none is. */
+	uid_t uid;
+	uint64_t needed;
+};
+
+/*
+ * Choose the snapshot that goes next.
+ *
+ * @ret_has_more: its user has more than his share
+ *
+ * Return: its number; the number of snapshots if none may go.
+ */
+static size_t choose(const struct stock *stock, const struct limit *limit, bool *ret_has_more)
+{
+	size_t oldest = stock->n, of_root = stock->n, of_most = stock->n;
+	struct share share;
+	uint64_t most = 0, max;
+
+	/* What is nobody's is no room for anybody. */
+	diskuse_share(stock->use, &share);
+	max = subtract(limit->max, subtract(diskuse_taken(stock->use).bytes, share.taken));
+	if (limit->needed > 0)
+		share_take(&share, limit->uid, limit->needed);
+	for (size_t i = 0; i + 1 < stock->n; i++) {
+		const uid_t uid = stock->entries[i].uid;
+		const uint64_t taken = share_taken(&share, uid);
+
+		if (stock->gone[i] || stock->entries[i].kept)
+			continue;
+		oldest = oldest < stock->n ? oldest : i;
+		if (uid == 0 && of_root == stock->n)
+			of_root = i;
+		if (taken > most && share_exceeds(&share, max, uid)) {
+			most = taken;
+			of_most = i;
+		}
+	}
+	*ret_has_more = of_most < stock->n;
+	if (*ret_has_more)
+		return of_most;
+	if (limit->needed > 0 && share_exceeds(&share, max, limit->uid))
+		return stock->n;
+	return of_root < stock->n ? of_root : oldest;
+}
+
 static void say_removed(const struct spool_entry *entry, const struct diskuse_amount *freed,
 			const char *why)
 {
@@ -129,6 +200,7 @@ static int remove_one(const struct retention *retention, struct stock *stock, si
 	const struct spool_entry *entry = &stock->entries[i];
 	int r;
 
+	stock->gone[i] = true;
 	if (entry->kept)
 		return false;
 	r = spool_remove(retention->spool, entry->id);
@@ -143,65 +215,103 @@ static int remove_one(const struct retention *retention, struct stock *stock, si
 	return true;
 }
 
+/* Remove the snapshot that goes next. Return: as remove_one(), or -ENOENT if none may go. */
+static int remove_next(const struct retention *retention, struct stock *stock,
+		       const struct limit *limit, const char *why, struct diskuse_amount *ret_freed)
+{
+	char text[128];
+	bool has_more;
+	const size_t i = choose(stock, limit, &has_more);
+	int r;
+
+	if (i == stock->n)
+		return -ENOENT;
+	if (has_more)
+		(void)snprintf(text, sizeof(text), "%s, and user %u has more than his share", why,
+			       (unsigned)stock->entries[i].uid);
+	r = remove_one(retention, stock, i, has_more ? text : why, ret_freed);
+	if (r > 0 && has_more)
+		count_given(retention, stock->entries[i].uid);
+	return r;
+}
+
 /* --- before a snapshot is written ------------------------------------------------------------ */
 
-/* Get how much would become free if all snapshots that may be removed were removed. */
-static int foresee(const struct retention *retention, struct diskuse_amount *ret_freed)
+/* Get how much would become free if all snapshots that may be removed were removed. Return: 0; or
+ * -EDQUOT, and @ret_freed, if it is the share of the user that keeps others from being removed; or
+ * another negative errno. */
+static int foresee(const struct retention *retention, struct limit *limit,
+		   const struct diskuse_amount *available, struct diskuse_amount *ret_freed)
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
 	struct diskuse_amount freed = {};
+	size_t i, n_left = 0;
+	bool has_more;
 	int r;
 
 	r = take_stock(retention, &stock);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i + 1 < stock.n; i++)
-		if (!stock.entries[i].kept)
-			freed = sum_amounts(freed, diskuse_remove(stock.use, i));
+	limit->max = available->bytes + diskuse_taken(stock.use).bytes;
+	if (limit->max > retention->limits.max_use)
+		limit->max = retention->limits.max_use;
+	while ((i = choose(&stock, limit, &has_more)) < stock.n) {
+		stock.gone[i] = true;
+		freed = sum_amounts(freed, diskuse_remove(stock.use, i));
+	}
+	for (i = 0; i + 1 < stock.n; i++)
+		n_left += !stock.gone[i] && !stock.entries[i].kept;
 	*ret_freed = freed;
-	return 0;
+	return n_left > 0 ? -EDQUOT : 0;
 }
 
 /* Remove snapshots until @needed is free. What remove_one() returns is free only when the store has
  * been swept. */
-static int remove_for(const struct retention *retention, const struct diskuse_amount *needed)
+static int remove_for(const struct retention *retention, const struct diskuse_amount *needed,
+		      const struct limit *limit)
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
 	struct diskuse_amount available, freed;
 	int r;
 
 	r = take_stock(retention, &stock);
-	for (size_t i = 0; r >= 0 && i + 1 < stock.n; i++) {
+	while (r >= 0) {
 		r = spool_free_room(retention->spool, &available);
 		if (r < 0 || amount_suffices(&available, needed))
 			return r;
-		r = remove_one(retention, &stock, i, "there was no room for the next one", &freed);
+		r = remove_next(retention, &stock, limit, "there was no room for the next one",
+				&freed);
 		if (r > 0)
 			r = objectstore_sweep(retention->store);
 	}
-	return r < 0 ? r : 0;
+	return r == -ENOENT ? 0 : r;
 }
 
 int retention_make_room(const struct retention *retention, const struct diskuse_amount *needed,
-			retention_evict_fn evict, void *userdata)
+			uid_t uid, retention_evict_fn evict, void *userdata)
 {
-	struct diskuse_amount available, freed, all;
+	struct limit limit = { .uid = uid, .needed = needed->bytes };
+	struct diskuse_amount available, freed = {}, all;
 	uint64_t missing;
-	int r;
+	int r, foreseen;
 
 	r = objectstore_sweep(retention->store);
 	if (r == 0)
 		r = spool_free_room(retention->spool, &available);
 	if (r < 0 || amount_suffices(&available, needed))
 		return r;
-	r = foresee(retention, &freed);
-	if (r < 0)
-		return r;
+	foreseen = foresee(retention, &limit, &available, &freed);
+	if (foreseen < 0 && foreseen != -EDQUOT)
+		return foreseen;
 	all = sum_amounts(available, freed);
 	missing = subtract(needed->bytes, available.bytes);
 	if (missing > 0)
 		all.bytes += evict(missing, subtract(missing, freed.bytes), userdata);
-	return amount_suffices(&all, needed) ? remove_for(retention, needed) : -ENOSPC;
+	if (amount_suffices(&all, needed))
+		return remove_for(retention, needed, &limit);
+	if (foreseen == -EDQUOT)
+		count_given(retention, uid);
+	return foreseen == -EDQUOT ? foreseen : -ENOSPC;
 }
 
 int retention_has_room(const struct retention *retention, const struct diskuse_amount *needed)
@@ -305,6 +415,7 @@ int retention_enforce(const struct retention *retention, retention_evict_fn evic
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
 	struct diskuse_amount excess = {}, freed;
+	struct limit limit = {};
 	bool removed = false;
 	int r, swept;
 
@@ -315,16 +426,18 @@ int retention_enforce(const struct retention *retention, retention_evict_fn evic
 		r = measure_excess(retention, &stock, &excess);
 	if (r == 0 && excess.bytes > 0 && evict(excess.bytes, 0, userdata) > 0)
 		r = measure_excess(retention, &stock, &excess);
-	for (size_t i = 0; r >= 0 && i + 1 < stock.n; i++) {
-		if (excess.bytes == 0 && excess.inodes == 0)
-			break;
-		r = remove_one(retention, &stock, i, "MaxUse= or KeepFree= was reached", &freed);
+	if (r == 0)
+		limit.max = subtract(diskuse_taken(stock.use).bytes, excess.bytes);
+	while (r >= 0 && (excess.bytes > 0 || excess.inodes > 0)) {
+		r = remove_next(retention, &stock, &limit, "MaxUse= or KeepFree= was reached",
+				&freed);
 		if (r <= 0)
 			continue;
 		removed = true;
 		excess.bytes = subtract(excess.bytes, freed.bytes);
 		excess.inodes = subtract(excess.inodes, freed.inodes);
 	}
+	r = r == -ENOENT ? 0 : r;
 	swept = removed ? objectstore_sweep(retention->store) : 0;
 	return r < 0 ? r : swept;
 }

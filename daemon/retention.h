@@ -8,8 +8,12 @@
  * order is:
  *   - copies of the object store that nothing needs;
  *   - copies to which no snapshot links, of programs that have ended;
- *   - the oldest snapshots, with the copies that no other snapshot has.
- * The newest snapshot is never removed, nor is one that a user asked to keep.
+ *   - the oldest snapshots of a user who has more of the disk than his share (daemon/share), the
+ *     one with the most first, as long as he has more;
+ *   - the oldest snapshots of root; and if there are none, of any user.
+ * With a snapshot go the copies that no other snapshot has. The newest snapshot is never removed,
+ * nor is one that a user asked to keep. No snapshot of others is removed to make room for one of a
+ * user who would have more than his share with it.
  *
  * Snapshots may also be removed because they are old, whatever the disk has; then the newest one is
  * no exception.
@@ -19,14 +23,27 @@
  * the only good one if the new one cannot be written.
  */
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
+#include "daemon/share/share.h"
 #include "daemon/spool/spool.h"
 
 struct config;
 struct objectstore;
+
+/* The account of snapshots that were removed, or not written, because their users had more than
+ * their share. Any thread may use it. */
+struct evidence {
+	pthread_mutex_t lock;
+	struct share share;
+};
+
+/* Get a copy of the account. */
+void evidence_get_share(struct evidence *evidence, struct share *ret_share);
 
 struct retention {
 	struct spool *spool;       /* borrowed */
@@ -34,6 +51,7 @@ struct retention {
 	struct spool_limits limits;
 	uint64_t max_age_ns;         /* of a snapshot; 0: no limit */
 	_Atomic uint64_t *n_removed; /* counts the removed snapshots; borrowed */
+	struct evidence *evidence;   /* counts what users had to give; borrowed */
 };
 
 /* Remove copies to which no snapshot links, of programs that have ended, until @bytes are free; if
@@ -48,14 +66,16 @@ _must_check_ int retention_has_expired(const struct retention *retention);
 _must_check_ int retention_set_limits(struct retention *retention, const struct config *config);
 
 /*
- * Make room for @needed more. No other thread may link to copies meanwhile.
+ * Make room for @needed more, for a snapshot of user @uid. No other thread may link to copies
+ * meanwhile.
  *
  * Return: 0; -ENOSPC if there is not so much room and removing what may be removed would not
- *         suffice, so that nothing was removed; or another negative errno.
+ *         suffice, or -EDQUOT if it is the user's share that does not suffice: nothing was removed;
+ *         or another negative errno.
  */
 _must_check_ int retention_make_room(const struct retention *retention,
-				     const struct diskuse_amount *needed, retention_evict_fn evict,
-				     void *userdata);
+				     const struct diskuse_amount *needed, uid_t uid,
+				     retention_evict_fn evict, void *userdata);
 
 /* Return: whether there is room for @needed more within KeepFree=, without removing anything; or
  *         negative errno. */

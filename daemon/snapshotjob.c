@@ -199,20 +199,21 @@ static void enforce_limits(struct job *job)
 static int write_in_room(struct job *job, struct diskuse_amount *needed, const char **reterr_what)
 {
 	struct snapshotjob *self = job->userdata;
-	int r;
+	int r, made;
 
 	*reterr_what = "directory";
-	r = retention_make_room(&self->retention, needed, evict_copies, job);
-	if (r == 0 || r == -ENOSPC)
+	r = retention_make_room(&self->retention, needed, job->caller.uid, evict_copies, job);
+	if (r == 0 || r == -ENOSPC || r == -EDQUOT)
 		r = write_snapshot(job, reterr_what);
 	if (r != -ENOSPC)
 		return r;
 	/* More was written than estimated, or other programs filled the disk meanwhile. */
 	needed->bytes += ROOM_RETRY;
-	if (retention_make_room(&self->retention, needed, evict_copies, job) == 0)
+	made = retention_make_room(&self->retention, needed, job->caller.uid, evict_copies, job);
+	if (made == 0)
 		return write_snapshot(job, reterr_what);
 	needed->bytes -= ROOM_RETRY;
-	return r;
+	return made == -EDQUOT ? made : r;
 }
 
 static void say_no_room(struct job *job, const struct diskuse_amount *needed)
@@ -282,6 +283,12 @@ int snapshotjob_run(struct job *job)
 		enforce_limits(job);
 	else if (r == -ENOSPC)
 		say_no_room(job, &needed);
+	else if (r == -EDQUOT)
+		(void)snprintf(job->message, sizeof(job->message),
+			       "there is no room for snapshot %s under %s: user %u would have more "
+			       "than his share, and snapshots of others are not removed for that",
+			       job->id, spool_path(self->retention.spool),
+			       (unsigned)job->caller.uid);
 	else if (r == -ESRCH)
 		(void)snprintf(job->message, sizeof(job->message),
 			       "process %" PRIu32 " did not run as far back as the rings go",

@@ -27,8 +27,10 @@
 
 enum collector_verb {
 	COLLECTOR_FIND = 1, /* find the file that is mapped */
-	COLLECTOR_HASH,     /* read the file whose descriptor is passed */
-	COLLECTOR_COPY,     /* copy it into the second descriptor */
+	/* Read the file whose descriptor is passed. The second descriptor, if there is one, has how
+	 * many bytes were read so far, a uint64_t. */
+	COLLECTOR_HASH,
+	COLLECTOR_COPY, /* copy it into the second descriptor */
 	/* Copy the executable memory of the process into the first descriptor, where each byte lies
 	 * at its distance from @start; the rest of the file stays as it is. */
 	COLLECTOR_MEMORY,

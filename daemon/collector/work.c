@@ -23,6 +23,7 @@
 #include "util/copyfile.h"
 #include "util/dirs.h"
 #include "util/effort.h"
+#include "util/progress.h"
 
 void work_init(struct work *work)
 {
@@ -109,10 +110,23 @@ static int find_file(const struct collector_request *request, struct collector_a
 	return 0;
 }
 
+/* Whoever does not get it does not wait as long as he could. */
+static int report_progress(void *userdata, uint64_t done, uint64_t total)
+{
+	const int *fd = userdata;
+
+	(void)total;
+	(void)!pwrite(*fd, &done, sizeof(done), 0);
+	return 0;
+}
+
 /* The file may grow while it is read; the process that asks knows how long that may take. */
-static int hash_file(const struct collector_request *request, int path_fd,
+static int hash_file(const struct collector_request *request, const int fds[static 2],
 		     struct collector_answer *ret_answer)
 {
+	int progress_fd = fds[1];
+	struct progress progress = { .report = progress_fd >= 0 ? report_progress : NULL,
+				     .userdata = &progress_fd };
 	_cleanup_(fd_closep) int fd = -1;
 	struct collector_answer answer;
 	struct effort effort = {};
@@ -120,7 +134,7 @@ static int hash_file(const struct collector_request *request, int path_fd,
 	struct stat st;
 	int r;
 
-	r = mappedfile_reopen(path_fd, &fd);
+	r = mappedfile_reopen(fds[0], &fd);
 	if (r == 0)
 		r = check_elf(fd);
 	if (r < 0)
@@ -134,8 +148,9 @@ static int hash_file(const struct collector_request *request, int path_fd,
 	if (request->build_id.size > 0 && !buildid_equal(&request->build_id, &answer.build_id))
 		return -ESTALE;
 	effort.size_max = answer.size;
-	r = answer.size > request->size_max ? -EFBIG
-					    : sha256_fd(fd, &effort, NULL, answer.sha256, &size);
+	r = answer.size > request->size_max
+		? -EFBIG
+		: sha256_fd(fd, &effort, &progress, answer.sha256, &size);
 	if (r == 0)
 		*ret_answer = answer;
 	return r;
@@ -385,7 +400,7 @@ void work_do(struct work *work, const struct collector_request *request, const i
 		r = find_file(request, &answer, ret_fd);
 		break;
 	case COLLECTOR_HASH:
-		r = fds[0] < 0 ? -EBADF : hash_file(request, fds[0], &answer);
+		r = fds[0] < 0 ? -EBADF : hash_file(request, fds, &answer);
 		break;
 	case COLLECTOR_COPY:
 		r = copy_file(request, fds);

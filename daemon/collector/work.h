@@ -29,9 +29,10 @@ void work_deinit(struct work *work);
  * Do what is requested.
  *
  * @fds: two descriptors, borrowed, or -1. COLLECTOR_HASH, COLLECTOR_COPY and COLLECTOR_STAT look at
- *       the file for which the first stands; COLLECTOR_COPY writes to the second, an empty file;
- *       COLLECTOR_MEMORY, COLLECTOR_MAPPINGS and COLLECTOR_PERF_USERS write to the first;
- *       COLLECTOR_KERNEL_NAMES and COLLECTOR_KERNEL_CODE write to both
+ *       the file for which the first stands; COLLECTOR_COPY writes to the second, an empty file,
+ *       and COLLECTOR_HASH how far it is; COLLECTOR_MEMORY, COLLECTOR_MAPPINGS and
+ *       COLLECTOR_PERF_USERS write to the first; COLLECTOR_KERNEL_NAMES and COLLECTOR_KERNEL_CODE
+ *       write to both
  * @ret_fd: for COLLECTOR_OPEN_PATH, and COLLECTOR_FIND with COLLECTOR_OPEN, a descriptor that
  *          stands for the file (O_PATH), which is the caller's; otherwise -1
  */

@@ -21,6 +21,7 @@ static const char *const shared_names[] = {
 	[RECORDER_OBJECTS] = "objects",   [RECORDER_CODE] = "code",
 	[RECORDER_JITDUMPS] = "jitdumps", [RECORDER_REQUESTS] = "requests",
 	[RECORDER_RINGS] = "rings",       [RECORDER_RECORDS] = "records",
+	[RECORDER_SIDEBAND] = "sideband", [RECORDER_SNAPSHOTS] = "snapshots",
 };
 
 static_assert(ARRAY_LEN(shared_names) == _RECORDER_SHARED_MAX, "each has a name");

@@ -42,12 +42,14 @@ struct recorder_status {
 
 /* What users share that can be refused to one of them. */
 enum recorder_shared {
-	RECORDER_OBJECTS,  /* bytes of copies to which no snapshot links */
-	RECORDER_CODE,     /* bytes of code that programs handed over */
-	RECORDER_JITDUMPS, /* processes whose jitdump is open */
-	RECORDER_REQUESTS, /* snapshots that wait */
-	RECORDER_RINGS,    /* bytes of the software source's rings */
-	RECORDER_RECORDS,  /* records of the software source about programs of others */
+	RECORDER_OBJECTS,   /* bytes of copies to which no snapshot links */
+	RECORDER_CODE,      /* bytes of code that programs handed over */
+	RECORDER_JITDUMPS,  /* processes whose jitdump is open */
+	RECORDER_REQUESTS,  /* snapshots that wait */
+	RECORDER_RINGS,     /* bytes of the software source's rings */
+	RECORDER_RECORDS,   /* records of the software source about programs of others */
+	RECORDER_SIDEBAND,  /* bytes of task records */
+	RECORDER_SNAPSHOTS, /* bytes of snapshots */
 	_RECORDER_SHARED_MAX,
 };
 

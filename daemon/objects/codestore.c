@@ -64,6 +64,7 @@ struct program {
 struct codestore {
 	pthread_mutex_t lock;
 	struct share share; /* bytes */
+	struct share n_programs;
 	uint64_t bytes_max;
 	uint64_t last_serial;
 	uint64_t last_time;             /* of a record */
@@ -123,6 +124,7 @@ static struct program *program_free(struct codestore *store, struct program *pro
 	program_clear(store, program);
 	give_lost(store, program);
 	lostcode_deinit(&program->lost);
+	share_give(&store->n_programs, program->uid, 1);
 	free(program);
 	return NULL;
 }
@@ -225,13 +227,41 @@ static int forget_program(struct codestore *store, size_t i)
 	return r;
 }
 
-/* Forget the oldest program that has ended. Return: 0; -ENOENT if there is none; or -ENOMEM. */
-static int forget_oldest(struct codestore *store)
+/* Forget the oldest program of the user, or of anybody if that is NULL, that has ended. Return: 0;
+ * -ENOENT if there is none; or -ENOMEM. */
+static int forget_oldest(struct codestore *store, const uid_t *uid)
 {
-	for (size_t i = 0; i < store->programs.n; i++)
-		if (store->programs.items[i] != store->busy && has_ended(store, i))
+	for (size_t i = 0; i < store->programs.n; i++) {
+		const struct program *p = store->programs.items[i];
+
+		if ((!uid || p->uid == *uid) && p != store->busy && has_ended(store, i))
 			return forget_program(store, i);
+	}
 	return -ENOENT;
+}
+
+/* Have room for another program of the user: at the cost of who has most, if that is more than his
+ * part; else of the user himself; else of anybody, if the user has less than his part. Return: as
+ * forget_oldest(). */
+static int make_program_room(struct codestore *store, uid_t uid)
+{
+	const struct share *share = &store->n_programs;
+	const struct share_user *most = NULL;
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < share->n_users; i++)
+		if (share_exceeds(share, PROGRAMS_MAX, share->users[i].uid) &&
+		    (!most || share->users[i].taken > most->taken))
+			most = &share->users[i];
+	if (most)
+		r = forget_oldest(store, &most->uid);
+	if (r == -ENOENT)
+		r = forget_oldest(store, &uid);
+	if (r == -ENOENT && (uid == 0 || share_is_in_part(share, PROGRAMS_MAX, uid, 1)))
+		r = forget_oldest(store, NULL);
+	if (r == -ENOENT)
+		share_count_taken_back(&store->share, uid);
+	return r;
 }
 
 static bool has_code(const struct codestore *store, const struct program *program)
@@ -373,7 +403,7 @@ static int add_program(struct codestore *store, const struct coderecord *record,
 	int r = 0;
 
 	while (r == 0 && store->programs.n >= PROGRAMS_MAX)
-		r = forget_oldest(store);
+		r = make_program_room(store, record->uid);
 	if (r == 0)
 		r = vec_reserve(&store->programs, 1);
 	if (r < 0)
@@ -390,6 +420,7 @@ static int add_program(struct codestore *store, const struct coderecord *record,
 		return r;
 	}
 	program->name.serial = ++store->last_serial;
+	share_take(&store->n_programs, program->uid, 1);
 	store->programs.items[store->programs.n++] = program;
 	*ret_program = program;
 	return 0;

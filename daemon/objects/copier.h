@@ -4,12 +4,15 @@
 /*
  * Copier
  *
- * A thread that copies the originals of objects into the store directory, one after the other, so
- * that the event loop does not wait for the disk. It takes turns between the owners of the files:
- * a user with many files does not delay those of others. The copier gets a descriptor of the
- * original together with the object, so it copies what was mapped even if another file is at the
- * path by then. The collector (daemon/collector/link.h) reads the originals, and writes the copies
- * to descriptors that it is passed.
+ * Threads that copy the originals of objects into the store directory, so that the event loop does
+ * not wait for the disk. They take turns between the owners of the files: a user with many files
+ * does not delay those of others. Nor does a user whose file server does not answer: the kernel
+ * says which user's process mapped the file, whoever its owner is said to be, and one thread at a
+ * time works for one user. A snapshot does not wait for a file that is not being read on.
+ *
+ * The copier gets a descriptor of the original together with the object, so it copies what was
+ * mapped even if another file is at the path by then. The collector (daemon/collector/link.h) reads
+ * the originals, and writes the copies to descriptors that it is passed.
  *
  * The functions are to be called in the event loop's thread, unless they say otherwise.
  */
@@ -36,7 +39,7 @@ struct share;
 struct spool_limits;
 
 /*
- * Start the thread.
+ * Start the threads.
  *
  * @store_fd: the store directory, borrowed
  * @runtime_dir: where the collector's socket is
@@ -46,7 +49,7 @@ struct spool_limits;
 _must_check_ int copier_new(int store_fd, const struct spool_limits *limits,
 			    const char *runtime_dir, struct copier **ret_copier);
 
-/* Stop the thread. Objects that wait are not copied any more. Return: NULL. */
+/* Stop the threads. Objects that wait are not copied any more. Return: NULL. */
 struct copier *copier_free(struct copier *copier);
 
 DEFINE_CLEANUP(struct copier *, copier_free);
@@ -74,21 +77,31 @@ bool copier_has_failed(struct copier *copier, const struct object *object);
 /* Return: whether the object's owner had no share left for it. */
 bool copier_was_refused(struct copier *copier, const struct object *object);
 
-/* Wait until the object is copied or has failed. To be called in any thread. Return: 0, or
- * -ECANCELED once @cancel, which may be NULL, is true. */
+enum {
+	COPIER_STALLED = 1, /* nothing of it, or of what is before it, has been read for a while */
+};
+
+#define COPIER_WHY_STALLED "it was not read in time"
+
+/*
+ * Wait until the object is copied or has failed. To be called in any thread.
+ *
+ * Return: 0; COPIER_STALLED, unless it is copied for root; or -ECANCELED once @cancel, which may be
+ *         NULL, is true.
+ */
 _must_check_ int copier_wait(struct copier *copier, const struct object *object,
 			     const atomic_bool *cancel);
 
 /*
  * Find out which waiting objects are near: at most COPIER_NEAR_MAX bytes of their owner's files
- * are to be copied before them. Objects of root are always near, since only root, who may do
- * anything, can delay others by them.
+ * are to be copied before them. Files of root are always near.
  */
 void copier_measure(struct copier *copier);
 
-/* Return: whether the object is copied, has failed, or was near at the last copier_measure(),
- *         unless a file of its owner took too long to read lately. To be called in any thread. */
-bool copier_is_near(struct copier *copier, const struct object *object);
+/* Return: why a snapshot is not to wait for the object, a constant: it was not near at the last
+ *         copier_measure(), or a file that its user mapped could not be read lately. NULL if it may
+ *         wait, or need not. To be called in any thread. */
+const char *copier_why_not_near(struct copier *copier, const struct object *object);
 
 /* Return: a borrowed descriptor that is readable when copier_next_finished() has something to
  *         return. */

@@ -28,6 +28,7 @@ struct object {
 	int fd; /* which stands for the original while it waits to be copied; may be -1 */
 	struct object *queued; /* the next object that waits, or that is finished */
 	uint64_t ahead;        /* bytes of the same owner that are copied before, and its own */
+	uint64_t asker;        /* for whom it is copied: a user, or another number */
 
 	struct record_mmap2 mapped; /* by whom and where; its name is @path */
 	struct original original;   /* to notice when another file replaces it */

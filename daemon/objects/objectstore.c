@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "daemon/collector/link.h"
+#include "daemon/objects/asker.h"
 #include "daemon/objects/copier.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/share/share.h"
@@ -15,10 +17,15 @@
 #include "util/mapname.h"
 #include "util/vec.h"
 
+/* For so long the event loop does not wait again for files of one for which it waited in vain. */
+#define HUNG_NS  UINT64_C(10000000000)
+#define HUNG_MAX 1024u
+
 struct objectstore {
 	struct copier *copier;
 	struct collectorlink *link; /* the event loop's */
 	struct claims claims;
+	struct map hung;    /* asker → when the event loop waited in vain for a file of his */
 	struct map by_path; /* hash of path → newest object; the others by ->alike */
 	uint64_t moment;    /* how many records were seen */
 	size_t full_at;     /* number of objects at which room is to be made */
@@ -59,6 +66,7 @@ struct objectstore *objectstore_free(struct objectstore *store)
 		return NULL;
 
 	(void)copier_free(store->copier);
+	map_deinit(&store->hung);
 	(void)collectorlink_free(store->link);
 	for (size_t i = 0; i < store->objects.n; i++)
 		(void)object_unref(store->objects.items[i]);
@@ -330,6 +338,45 @@ static int choose_least_needed(struct objectstore *store, uint64_t moment)
 	return 0;
 }
 
+/* Return: whether the event loop is not to wait for files of this asker at present. */
+static bool is_hung(struct objectstore *store, uint64_t asker)
+{
+	const uint64_t *at = map_get(&store->hung, asker);
+
+	return at && clock_ns(CLOCK_MONOTONIC) - *at < HUNG_NS;
+}
+
+static void note_hung(struct objectstore *store, uint64_t asker)
+{
+	if (asker == ASKER_ROOT)
+		return;
+	if (store->hung.n_used >= HUNG_MAX) {
+		map_deinit(&store->hung);
+		store->hung = (struct map){};
+	}
+	(void)!map_put(&store->hung, asker, clock_ns(CLOCK_MONOTONIC));
+}
+
+/* Ask for the mapped file, as original_find() does. Whose files took too long lately is not waited
+ * for: what the event loop may wait is to be there for others. */
+static int ask_for(struct objectstore *store, enum original_way way,
+		   const struct record_mmap2 *mmap, int *ret_fd, struct original *ret_original)
+{
+	const uint32_t pid = mmap->pid <= INT32_MAX ? mmap->pid : 0;
+	uint64_t asker = ASKER_ROOT;
+	int r;
+
+	if (store->hung.n_used > 0) {
+		asker = asker_find(pid, 0, mmap->name);
+		if (is_hung(store, asker))
+			return -EBUSY;
+	}
+	r = original_find(store->link, way, &store->claims, mmap, NULL, ret_fd, ret_original);
+	if (r == -ETIMEDOUT)
+		note_hung(store, asker_find(pid, 0, mmap->name));
+	return r;
+}
+
 /* A file that cannot be seen now, because its disk or the collector does not answer, may be found
  * when it is its turn to be copied. */
 static void have_copied(struct objectstore *store, struct object *object,
@@ -341,8 +388,7 @@ static void have_copied(struct objectstore *store, struct object *object,
 	object->mapped.name = object->path;
 	object->original = *seen;
 	if (!collectorlink_may_retry(error))
-		error = original_find(store->link, ORIGINAL_TAKE, &store->claims, mmap, NULL, &fd,
-				      &object->original);
+		error = ask_for(store, ORIGINAL_TAKE, mmap, &fd, &object->original);
 	copier_add(store->copier, object, fd, collectorlink_may_retry(error) ? 0 : error);
 }
 
@@ -354,8 +400,7 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 	struct object *known;
 	int error, fd;
 
-	error =
-	    original_find(store->link, ORIGINAL_LOOK, &store->claims, mmap, NULL, &fd, &original);
+	error = ask_for(store, ORIGINAL_LOOK, mmap, &fd, &original);
 	known = find_object(store, mmap, &original);
 
 	/* An object that could not be copied is tried again, unless a snapshot may be reading
@@ -380,14 +425,13 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 
 /* Memory without a file is an object if it is an ELF file: a program can pass a memfd to dlopen().
  * Other memory is read by snapshots. */
-static bool is_only_memory(const struct objectstore *store, const struct record_mmap2 *mmap)
+static bool is_only_memory(struct objectstore *store, const struct record_mmap2 *mmap)
 {
 	struct original original;
 	int fd;
 
 	return mapname_is_memory(mmap->name) &&
-	       original_find(store->link, ORIGINAL_IS_ELF, &store->claims, mmap, NULL, &fd,
-			     &original) < 0;
+	       ask_for(store, ORIGINAL_IS_ELF, mmap, &fd, &original) < 0;
 }
 
 int objectstore_add(struct objectstore *store, const struct record_mmap2 *mmap,
@@ -582,9 +626,9 @@ void objectstore_measure(struct objectstore *store)
 	copier_measure(store->copier);
 }
 
-bool objectstore_is_near(struct objectstore *store, const struct object *object)
+const char *objectstore_why_not_near(struct objectstore *store, const struct object *object)
 {
-	return copier_is_near(store->copier, object);
+	return copier_why_not_near(store->copier, object);
 }
 
 int objectstore_wait(struct objectstore *store, const struct object *object,

@@ -140,8 +140,8 @@ _must_check_ int objectstore_take_back(struct objectstore *store, uint64_t momen
 /* Get a copy of the account of bytes of copies to which no snapshot links. */
 void objectstore_get_share(struct objectstore *store, struct share *ret_share);
 
-/* Wait until the object is copied or has failed. To be called in any thread. Return: 0, or
- * -ECANCELED once @cancel, which may be NULL, is true. */
+/* Wait until the object is copied or has failed, as copier_wait() does. To be called in any
+ * thread. */
 _must_check_ int objectstore_wait(struct objectstore *store, const struct object *object,
 				  const atomic_bool *cancel);
 
@@ -149,9 +149,9 @@ _must_check_ int objectstore_wait(struct objectstore *store, const struct object
  * thread before a snapshot waits. */
 void objectstore_measure(struct objectstore *store);
 
-/* Return: whether a snapshot may wait for the object; false if too many bytes of its owner's files
- *         are to be copied before it. To be called in any thread. */
-bool objectstore_is_near(struct objectstore *store, const struct object *object);
+/* Return: why a snapshot may not wait for the object, as copier_why_not_near() says. To be called
+ *         in any thread. */
+const char *objectstore_why_not_near(struct objectstore *store, const struct object *object);
 
 /* Return: a borrowed descriptor that is readable when objectstore_next_failed() has something to
  *         return. */

@@ -9,10 +9,12 @@
 #include <string.h>
 #include <x86intrin.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/keeper/link.h"
 #include "daemon/keeper/message.h"
+#include "daemon/proc/claimant.h"
 #include "daemon/proc/cpulist.h"
 #include "daemon/pt/cpus.h"
 #include "daemon/pt/foreignmaps.h"
@@ -23,6 +25,11 @@
 #include "daemon/pt/taskrings.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/ptclock.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* Looking for an owner in /proc takes some 20 us. */
+#define OWNERS_A_SECOND 5000u
 
 struct source_pt {
 	struct source source;
@@ -37,6 +44,10 @@ struct source_pt {
 	const char *runtime_dir; /* borrowed */
 	record_put_fn put;       /* of the present step, borrowed */
 	void *put_userdata;
+
+	/* How many owners were asked for since when. */
+	unsigned n_owners;
+	uint64_t owners_since_ns;
 };
 
 static struct source_pt *pt(struct source *source)
@@ -300,6 +311,27 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 	return procscan_go_on(&p->scan, &options, budget_ns);
 }
 
+/* Programs can make it necessary at any rate, by executing others. */
+static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)
+{
+	struct source_pt *p = pt(source);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct claimant process;
+	int r;
+
+	if (now - p->owners_since_ns > SECOND_NS) {
+		p->owners_since_ns = now;
+		p->n_owners = 0;
+	}
+	if (p->n_owners >= OWNERS_A_SECOND)
+		return -EAGAIN;
+	p->n_owners++;
+	process = claimant_find(NULL, pid);
+	r = process.pid_fd >= 0 && claimant_real_user(&process, ret_uid) ? 0 : -ESRCH;
+	claimant_deinit(&process);
+	return r;
+}
+
 /* --- life ------------------------------------------------------------------------------------ */
 
 static struct source *pt_free(struct source *source)
@@ -326,6 +358,7 @@ static const struct source_ops pt_ops = {
 	.drain = drain,
 	.give_room = give_room,
 	.tasks = tasks,
+	.owner = owner,
 	.aux_room = aux_room,
 	.hold = hold,
 	.release = release,
@@ -480,6 +513,7 @@ static int start_recording(struct source_pt *p, const struct config *config,
 	p->cpus.runtime_dir = p->runtime_dir;
 	p->source.n_cpus = p->cpus.n;
 	p->source.records_fd = p->cpus.epoll_fd;
+	p->source.records_room = p->cpus.setup.task_size;
 	if (r == 0)
 		r = ptclock_log_new(&p->source.clock);
 	if (r == 0)

@@ -22,7 +22,7 @@ static size_t account_of(const struct share *share, uid_t uid)
 	return i < share->n_users ? i : find_user(share, SHARE_OTHERS);
 }
 
-static uint64_t taken_by(const struct share *share, uid_t uid)
+uint64_t share_taken(const struct share *share, uid_t uid)
 {
 	const size_t i = account_of(share, uid);
 
@@ -73,8 +73,7 @@ static struct share_user *open_account(struct share *share, uid_t uid)
 	return idle;
 }
 
-/* Return: what each user is sure of, if @uid is one of them. */
-static uint64_t part_of(const struct share *share, uint64_t max, uid_t uid)
+uint64_t share_part(const struct share *share, uint64_t max, uid_t uid)
 {
 	size_t n = 1;
 
@@ -89,7 +88,7 @@ static uint64_t part_of(const struct share *share, uint64_t max, uid_t uid)
 
 bool share_is_in_part(const struct share *share, uint64_t max, uid_t uid, uint64_t amount)
 {
-	const uint64_t own = taken_by(share, uid), part = part_of(share, max, uid);
+	const uint64_t own = share_taken(share, uid), part = share_part(share, max, uid);
 
 	return amount <= part && own <= part - amount;
 }
@@ -144,9 +143,15 @@ void share_count_taken_back(struct share *share, uid_t uid)
 	open_account(share, uid)->n_refused++;
 }
 
+void share_count_refused(struct share *share, uid_t uid, uint64_t n)
+{
+	if (n > 0)
+		open_account(share, uid)->n_refused += n;
+}
+
 bool share_exceeds(const struct share *share, uint64_t max, uid_t uid)
 {
-	return uid != ROOT && taken_by(share, uid) > part_of(share, max, uid);
+	return uid != ROOT && share_taken(share, uid) > share_part(share, max, uid);
 }
 
 bool share_giver(const struct share *share, uint64_t max, uid_t *ret_uid)
@@ -163,7 +168,7 @@ bool share_giver(const struct share *share, uint64_t max, uid_t *ret_uid)
 		if (u->uid != ROOT && (!most || u->taken > most->taken))
 			most = u;
 	}
-	if (!most || most->taken <= part_of(share, max, most->uid))
+	if (!most || most->taken <= share_part(share, max, most->uid))
 		return false;
 	*ret_uid = most->uid;
 	return true;

@@ -51,6 +51,12 @@ struct share {
 /* Return: whether the user may take @amount if all may take @max together. */
 bool share_allows(const struct share *share, uint64_t max, uid_t uid, uint64_t amount);
 
+/* Return: how much the user has taken. */
+uint64_t share_taken(const struct share *share, uid_t uid);
+
+/* Return: how much of @max is the user's part. */
+uint64_t share_part(const struct share *share, uint64_t max, uid_t uid);
+
 /* Return: whether the user has no more than his part of @max when he takes @amount more. */
 bool share_is_in_part(const struct share *share, uint64_t max, uid_t uid, uint64_t amount);
 
@@ -69,6 +75,9 @@ void share_refuse(struct share *share, uint64_t max, uid_t uid, uint64_t amount)
 
 /* Count that something was taken back from the user, who has more than his part. */
 void share_count_taken_back(struct share *share, uid_t uid);
+
+/* Count that something was refused to the user @n times. */
+void share_count_refused(struct share *share, uid_t uid, uint64_t n);
 
 /* Return: whether the user has more than his part of @max. */
 bool share_exceeds(const struct share *share, uint64_t max, uid_t uid);

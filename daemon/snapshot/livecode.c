@@ -417,21 +417,89 @@ static int add_process_memory(struct reading *reading, const struct tasks_range 
 	return 0;
 }
 
-static int read_memory(struct livecode *l)
+/* A user with processes whose memory is to be read. */
+struct demand {
+	uid_t uid;
+	uint64_t size; /* of the ranges, whatever is in them */
+};
+
+static int by_size(const void *a, const void *b)
+{
+	const struct demand *x = a, *y = b;
+
+	if (x->size != y->size)
+		return x->size < y->size ? -1 : 1;
+	return x->uid < y->uid ? -1 : x->uid > y->uid;
+}
+
+/* Find out which users want how much, who wants least first. Return: how many there are, in an
+ * array with room for each range. */
+static size_t find_demands(const struct livecode *l, struct demand *ret_demands)
 {
 	const struct sideband_view *tasks = l->known->tasks;
-	_cleanup_(reading_deinit) struct reading reading = { .copy_fd = -1 };
-	int r;
+	size_t n = 0;
 
-	if (tasks->n_ranges == 0)
-		return 0;
-	r = reading_init(&reading, l);
+	for (size_t i = 0; i < tasks->n_ranges; i++) {
+		const struct tasks_range *range = &tasks->ranges[i];
+		size_t k = 0;
+
+		if (!map_get(l->pids, range->pid))
+			continue;
+		while (k < n && ret_demands[k].uid != range->uid)
+			k++;
+		if (k == n)
+			ret_demands[n++] = (struct demand){ .uid = range->uid };
+		ret_demands[k].size += range->size;
+	}
+	if (n > 1)
+		qsort(ret_demands, n, sizeof(*ret_demands), by_size);
+	return n;
+}
+
+/* Read the memory of one user's processes. */
+static int read_user(struct reading *reading, uid_t uid)
+{
+	const struct livecode *l = reading->code;
+	const struct sideband_view *tasks = l->known->tasks;
+	int r = 0;
+
 	for (size_t i = 0, n; r == 0 && i < tasks->n_ranges; i += n) {
 		for (n = 1; i + n < tasks->n_ranges; n++)
 			if (tasks->ranges[i + n].pid != tasks->ranges[i].pid)
 				break;
-		if (map_get(l->pids, tasks->ranges[i].pid))
-			r = add_process_memory(&reading, tasks->ranges + i, n);
+		if (tasks->ranges[i].uid == uid && map_get(l->pids, tasks->ranges[i].pid))
+			r = add_process_memory(reading, tasks->ranges + i, n);
+	}
+	return r;
+}
+
+/* Each user may have as much as is left for him and each of those who want more: what one does not
+ * need is theirs. */
+static int read_memory(struct livecode *l)
+{
+	const struct sideband_view *tasks = l->known->tasks;
+	_cleanup_(reading_deinit) struct reading reading = { .copy_fd = -1 };
+	_cleanup_(freep) struct demand *demands = NULL;
+	struct budget left;
+	size_t n;
+	int r;
+
+	if (tasks->n_ranges == 0)
+		return 0;
+	demands = malloc(tasks->n_ranges * sizeof(*demands));
+	if (!demands)
+		return -ENOMEM;
+	r = reading_init(&reading, l);
+	left = reading.left;
+	n = find_demands(l, demands);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const struct budget part = { .keep = left.keep / (n - i),
+					     .look = left.look / (n - i) };
+
+		reading.left = part;
+		r = read_user(&reading, demands[i].uid);
+		spend_budget(&left.keep, part.keep - reading.left.keep);
+		spend_budget(&left.look, part.look - reading.left.look);
 	}
 	return r;
 }

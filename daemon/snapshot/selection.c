@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "daemon/objects/copier.h"
 #include "daemon/objects/objectstore.h"
 #include "record/record.h"
 #include "util/map.h"
@@ -25,7 +26,7 @@ struct entry {
 	size_t alike;                /* 1 + index of another whose path hashes alike; 0: none */
 	size_t same_id; /* the same of one selected before whose build-id hashes alike */
 	bool is_selected;
-	bool late; /* it still waits to be copied, and is not waited for */
+	const char *late; /* why it, which still waits to be copied, is not waited for; or NULL */
 	bool hidden;
 	bool by_content;
 };
@@ -161,6 +162,15 @@ static void hide_some(struct selection *s)
 		    has_copy(&s->entries[i]) && !s->shows(s->userdata, s->entries[i].object);
 }
 
+static int await_copy(struct entry *entry, struct objectstore *store, const atomic_bool *cancel)
+{
+	const int r = objectstore_wait(store, entry->object, cancel);
+
+	if (r == COPIER_STALLED)
+		entry->late = COPIER_WHY_STALLED;
+	return r < 0 ? r : 0;
+}
+
 int selection_finish(struct selection *selection, struct objectstore *store,
 		     const atomic_bool *cancel)
 {
@@ -170,10 +180,10 @@ int selection_finish(struct selection *selection, struct objectstore *store,
 	objectstore_measure(store);
 	for (size_t i = 0; i < selection->n_entries; i++)
 		selection->entries[i].late =
-		    !objectstore_is_near(store, selection->entries[i].object);
+		    objectstore_why_not_near(store, selection->entries[i].object);
 	for (size_t i = 0; r == 0 && i < selection->n_entries; i++)
 		if (selection->entries[i].is_selected && !selection->entries[i].late)
-			r = objectstore_wait(store, selection->entries[i].object, cancel);
+			r = await_copy(&selection->entries[i], store, cancel);
 	if (r == 0)
 		hide_some(selection);
 	for (size_t i = 0; r == 0 && i < selection->n_entries; i++)
@@ -230,9 +240,7 @@ void selection_write_map(const struct selection *selection, FILE *stream)
 		if (selection->shows && !has_copy(entry))
 			(void)snprintf(id, sizeof(id), HIDDEN);
 		else if (entry->late)
-			(void)snprintf(
-			    id, sizeof(id),
-			    "- more than 768 MiB of its owner's files wait to be copied");
+			(void)snprintf(id, sizeof(id), "- %s", entry->late);
 		else if (!has_copy(entry))
 			(void)snprintf(id, sizeof(id), "- %s", object_why(entry->object->error));
 		else if (entry->by_content)

@@ -53,8 +53,8 @@ void selection_set_filter(struct selection *selection,
 
 /*
  * After the last selection_add(): wait until the selected objects are copied, and decide where each
- * of them lies. Objects that objectstore_is_near() finds too far behind are not waited for and
- * count as missing.
+ * of them lies. Objects that are not near, as objectstore_why_not_near() says, or that are not read
+ * on, are not waited for and count as missing.
  *
  * @store: the owner of the objects
  *

@@ -552,7 +552,9 @@ static void put_manifest(FILE *f, void *userdata)
 	fprintf(f, "host=%s\nkernel=%s\nmachine=%s\n", host.nodename, host.release, host.machine);
 	fprintf(f, "recorder=ptd %s\nsource=%s\ncpuid=%s\n", PTD_VERSION, facts->name,
 		facts->cpuid);
-	fprintf(f, "taken_by_uid=%" PRIuMAX "\ntaken_by_pid=%" PRIdMAX "\ntaken_by_comm=%s\n",
+	fprintf(f,
+		PTD_MANIFEST_TAKEN_BY_UID "=%" PRIuMAX "\ntaken_by_pid=%" PRIdMAX
+					  "\ntaken_by_comm=%s\n",
 		(uintmax_t)q->caller->uid, (intmax_t)q->caller->pid, q->caller->comm);
 	fprintf(f, "pt_config=0x%" PRIx64 "\n", facts->attr_config);
 	fprintf(f, "bytes=%" PRIu64 "\npt_bytes=%" PRIu64 "\n", w->result.bytes,
@@ -580,6 +582,14 @@ static void put_manifest(FILE *f, void *userdata)
 	(void)fflush(w->notes_stream);
 	(void)fwrite(w->notes, 1, w->notes_size, f);
 	fprintf(f, PTD_MANIFEST_SIDEBAND_SINCE "=%" PRIu64 "\n", w->known.tasks->since_ns);
+	for (size_t i = 0; i < w->known.tasks->n_cuts; i++) {
+		const struct sideband_cut *cut = &w->known.tasks->cuts[i];
+
+		fprintf(f,
+			PTD_MANIFEST_SIDEBAND_SINCE ".%u=%" PRIu64 "\nsideband_dropped.%u=%" PRIu64
+						    "\n",
+			(unsigned)cut->uid, cut->since_ns, (unsigned)cut->uid, cut->n_dropped);
+	}
 	fprintf(f, "cpus=%" PRIu32 "\n", w->result.n_cpus);
 	for (uint32_t i = 0; i < q->source->n_cpus; i++)
 		cpucopy_write_manifest(&w->cpus[i], i, f);

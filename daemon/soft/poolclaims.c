@@ -195,6 +195,16 @@ bool poolclaims_believe(struct poolclaims_walk *walk, uint32_t number)
 	return settle_claim(walk, number, find_owner(number, walk->uid));
 }
 
+bool poolclaims_find(struct poolclaims *claims, uint32_t number, uint32_t *ret_pool)
+{
+	uint64_t claim;
+
+	if (!get_claim(claims, number, &claim) || pool_of(claim) == NO_POOL)
+		return false;
+	*ret_pool = pool_of(claim);
+	return true;
+}
+
 void poolclaims_forget(struct poolclaims *claims, uint32_t pool)
 {
 	(void)pthread_mutex_lock(&claims->lock);

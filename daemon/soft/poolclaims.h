@@ -52,5 +52,8 @@ struct poolclaims_walk poolclaims_begin(struct poolclaims *claims, uint32_t pool
 /* Return: whether the pool is believed about the process or thread @number. */
 bool poolclaims_believe(struct poolclaims_walk *walk, uint32_t number);
 
+/* Find the pool that was believed about the process or thread last. Return: whether one was. */
+bool poolclaims_find(struct poolclaims *claims, uint32_t number, uint32_t *ret_pool);
+
 /* Forget what was believed of a pool, which is to be another user's. */
 void poolclaims_forget(struct poolclaims *claims, uint32_t pool);

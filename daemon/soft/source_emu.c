@@ -36,9 +36,6 @@
 
 #define ROOT 0
 
-/* For so long after somebody recorded, what he recorded is worth keeping. */
-#define OTHERS_NS UINT64_C(600000000000)
-
 static_assert(EMU_CPUS_MAX * 4 <= CPUS_MAX, "there are some pools in any case");
 
 /* Where a pool can be. */
@@ -54,8 +51,8 @@ struct source_emu {
 	struct keeperlink *link;              /* borrowed; may be NULL */
 	struct poolclaims *claims;
 	struct poolasker *asker;
-	struct share share;  /* bytes of pools */
-	uint64_t tasks_part; /* bytes of task records, of one user, if there are others */
+	struct share share; /* bytes of pools */
+	struct share lies;  /* refused: records in pools that were freed about others */
 	size_t n_places;
 	bool said_code_lost, said_exhausted;
 
@@ -232,22 +229,6 @@ static bool is_of(struct source *source, uint32_t cpu, uid_t uid)
 
 /* --- streams ---------------------------------------------------------------------------------- */
 
-/* Return: how many bytes of task records are taken of the pool in a while: as many as there are, or
- * the user's part if others need room, too. */
-static uint64_t tasks_max(const struct source_emu *e, const struct userpool *pool)
-{
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-
-	if (userpool_uid(pool) == ROOT)
-		return UINT64_MAX;
-	each_pool(e, other)
-	{
-		if (other != pool && userpool_was_used(other, now, OTHERS_NS))
-			return e->tasks_part;
-	}
-	return UINT64_MAX;
-}
-
 static int drain(struct source *source, enum source_stream stream, uint8_t **ret_bytes,
 		 size_t *ret_size)
 {
@@ -259,7 +240,7 @@ static int drain(struct source *source, enum source_stream stream, uint8_t **ret
 	each_pool(e, p)
 	{
 		if (r == 0)
-			r = userpool_drain(p, stream, tasks_max(e, p), &bytes, &n_lost);
+			r = userpool_drain(p, stream, &bytes, &n_lost);
 		if (r == 0)
 			state_of(e)->n_tasks_lost += n_lost;
 		n_lost = 0;
@@ -287,6 +268,19 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 	(void)budget_ns;
 	/* @put counts what it refuses. */
 	(void)tasks_write(known, tasks_time(known), put, userdata);
+	return 0;
+}
+
+/* Records are only drained that a pool is believed about. */
+static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)
+{
+	const struct source_emu *e = emu(source);
+	uint32_t number;
+
+	if (!poolclaims_find(e->claims, pid, &number) || number >= e->n_places ||
+	    !e->places[number].pool)
+		return -ESRCH;
+	*ret_uid = userpool_uid(e->places[number].pool);
 	return 0;
 }
 
@@ -474,6 +468,7 @@ static void free_pool(struct source_emu *e, size_t number)
 	write_name(number, name);
 	keeperlink_drop(e->link, name);
 	share_give(&e->share, userpool_uid(pool), userpool_size(pool));
+	share_count_refused(&e->lies, userpool_uid(pool), userpool_n_refused(pool));
 	poolclaims_forget(e->claims, (uint32_t)number);
 	(void)pthread_mutex_lock(&e->lock);
 	e->places[number] = (struct place){};
@@ -597,8 +592,13 @@ void source_emu_get_share(const struct source *source, enum source_emu_account a
 		*ret_share = e->share;
 		return;
 	}
-	each_pool(e, p) ret_share->users[ret_share->n_users++] =
-	    (struct share_user){ .uid = userpool_uid(p), .n_refused = userpool_n_refused(p) };
+	*ret_share = e->lies;
+	each_pool(e, p)
+	{
+		/* Opens the account. */
+		share_take(ret_share, userpool_uid(p), 0);
+		share_count_refused(ret_share, userpool_uid(p), userpool_n_refused(p));
+	}
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -625,6 +625,7 @@ static const struct source_ops emu_ops = {
 	.drain = drain,
 	.give_room = give_room,
 	.tasks = tasks,
+	.owner = owner,
 	.aux_room = aux_room,
 	.hold = hold,
 	.release = release,
@@ -741,8 +742,6 @@ int source_emu_new(const struct config *config, struct keeperlink *link, const c
 			    .records_fd = -1 },
 		.layout = emuterms_layout(config),
 		.small = emuterms_small_layout(config),
-		/* Of an epoch of the sideband. */
-		.tasks_part = config->sideband_max / 2 / SHARE_PART,
 		.link = link,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};

@@ -43,8 +43,6 @@ struct userpool {
 	struct poolrings rings;
 	struct poolwriters writers; /* seen in task records */
 	uint64_t code_drained_ns;   /* when the ring of code was drained last */
-	uint64_t window_ns;         /* when the window began, in which are taken of task records */
-	uint64_t window_bytes;      /* so many */
 	_Atomic uint64_t n_refused;
 	_Atomic uint64_t lost_ns; /* @kept->lost_ns, for other threads */
 	_Atomic bool timing;      /* likewise */
@@ -219,11 +217,6 @@ bool userpool_is_at_rest(struct userpool *p, uint64_t now)
 	       now - p->kept->used_ns > REST_NS;
 }
 
-bool userpool_was_used(const struct userpool *p, uint64_t now, uint64_t within_ns)
-{
-	return now < p->kept->used_ns + within_ns;
-}
-
 bool userpool_lost_code(const struct userpool *p)
 {
 	return atomic_load(&pool(p)->code_lost) > 0;
@@ -295,30 +288,13 @@ static void keep_writers(struct userpool *p)
 	memcpy(p->kept->writers, p->writers.pids, sizeof(p->kept->writers));
 }
 
-/* Return: how many of @n bytes of task records are taken now. */
-static size_t take_bytes(struct userpool *p, size_t n, uint64_t max)
-{
-	const uint64_t now = now_ns();
-	uint64_t room;
-
-	if (now - p->window_ns > USERPOOL_WINDOW_NS) {
-		p->window_ns = now;
-		p->window_bytes = 0;
-	}
-	room = max > p->window_bytes ? max - p->window_bytes : 0;
-	n = n < room ? n : (size_t)room;
-	p->window_bytes += n;
-	return n;
-}
-
-static int drain_tasks(struct userpool *p, uint64_t max, struct userpool_bytes *to,
-		       uint64_t *ret_n_lost)
+static int drain_tasks(struct userpool *p, struct userpool_bytes *to, uint64_t *ret_n_lost)
 {
 	const uint64_t head = atomic_load_explicit(&pool(p)->task_head, memory_order_acquire);
 	struct noting noting = { .pool = p };
 	struct poolrecords records;
-	size_t n, n_taken;
 	bool sane;
+	size_t n;
 	int r;
 
 	r = copy_stream(to, p->map + emu_task_offset(&p->layout), p->layout.task_size,
@@ -331,10 +307,8 @@ static int drain_tasks(struct userpool *p, uint64_t max, struct userpool_bytes *
 	records.since_ns = p->kept->drained_ns;
 	records.note_writer = note_writer;
 	records.userdata = &noting;
-	n_taken = take_bytes(p, n, max);
-	/* If a record is cut, it is lost, too. */
-	to->size += poolrecords_tasks(&records, to->bytes + to->size, n_taken);
-	if (!sane || n_taken < n) {
+	to->size += poolrecords_tasks(&records, to->bytes + to->size, n);
+	if (!sane) {
 		records.n_lost++;
 		records.lost_ns = records.now_ns;
 	}
@@ -385,11 +359,11 @@ static int drain_code(struct userpool *p, struct userpool_bytes *to)
 	return 0;
 }
 
-int userpool_drain(struct userpool *pool, enum source_stream stream, uint64_t max,
-		   struct userpool_bytes *bytes, uint64_t *ret_n_lost)
+int userpool_drain(struct userpool *pool, enum source_stream stream, struct userpool_bytes *bytes,
+		   uint64_t *ret_n_lost)
 {
 	return stream == SOURCE_CODE ? drain_code(pool, bytes)
-				     : drain_tasks(pool, max, bytes, ret_n_lost);
+				     : drain_tasks(pool, bytes, ret_n_lost);
 }
 
 /* If we are killed before this, the next process drains the same bytes again. */

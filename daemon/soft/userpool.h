@@ -22,8 +22,6 @@
 #include "daemon/emu/pool.h"
 #include "daemon/source/source.h"
 
-#define USERPOOL_WINDOW_NS UINT64_C(30000000000)
-
 struct kept_pool;
 struct poolasker;
 struct poolclaims;
@@ -69,10 +67,6 @@ void userpool_share(struct userpool *pool, bool timing);
 /* Return: whether something may be writing to the pool. */
 bool userpool_is_active(struct userpool *pool);
 
-/* Return: whether a program asked for the pool, or wrote task records to it, in the last
- *         @within_ns. */
-bool userpool_was_used(const struct userpool *pool, uint64_t now, uint64_t within_ns);
-
 /* Return: whether no program is known to have the pool, and nothing was heard of one for a
  * while. */
 bool userpool_is_at_rest(struct userpool *pool, uint64_t now_ns);
@@ -94,13 +88,11 @@ struct userpool_bytes {
 /*
  * Take what was written to a stream since the last call, without what is not believed.
  *
- * @max: bytes of task records that are taken in USERPOOL_WINDOW_NS; the rest of them is lost. All
- *       users' records are kept together, and one could fill that with his
  * @ret_n_lost: of SOURCE_TASKS: records that were lost
  *
  * Return: 0; or -ENOMEM: task records stay for a later call, and code is lost.
  */
-_must_check_ int userpool_drain(struct userpool *pool, enum source_stream stream, uint64_t max,
+_must_check_ int userpool_drain(struct userpool *pool, enum source_stream stream,
 				struct userpool_bytes *bytes, uint64_t *ret_n_lost);
 
 /* What was drained is published in the kept state: programs may use its room again. */

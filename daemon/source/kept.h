@@ -22,8 +22,9 @@
 
 #include "base/base.h"
 
-#define KEPT_VERSION     5u
-#define KEPT_SLOT_SIZE   ((size_t)256 << 10)
+#define KEPT_VERSION     6u
+#define KEPT_SLOT_SIZE   ((size_t)128 << 10)
+#define KEPT_STREAMS_MAX 16u
 #define KEPT_WRITERS_MAX 64u
 #define KEPT_POOLS_MAX   16u
 #define KEPT_CPUS_MAX    1024u
@@ -39,12 +40,21 @@ struct kept_epoch {
 	struct kept_row head, body;
 };
 
+/* The task records of one user: struct stream has the same names. */
+struct kept_stream {
+	bool is_used, has_before;
+	uint32_t uid;
+	uint64_t n_epochs, time, n_dropped;
+	struct kept_epoch before, now;
+};
+
 /* Of the sideband: struct sideband has the same names. */
 struct kept_sideband {
 	uint64_t n_epochs;
 	uint64_t time, lost, lost_unmarked, n_repeats;
+	uint64_t before_since_ns, now_since_ns;
 	bool has_before, asking;
-	struct kept_epoch before, now;
+	struct kept_stream streams[KEPT_STREAMS_MAX];
 };
 
 /* How far the ring of task records of a CPU was drained. The event's id tells whether it is that

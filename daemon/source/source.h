@@ -181,6 +181,14 @@ struct source_ops {
 	int (*tasks)(struct source *source, const struct tasks *known, uint64_t budget_ns,
 		     record_put_fn put, void *userdata);
 
+	/*
+	 * Find the user whose account the records of a process count in: who started it, or whose
+	 * pool it is recorded in. NULL: they count as root's.
+	 *
+	 * Return: 0; or negative errno: the source does not know, or was asked too often.
+	 */
+	int (*owner)(struct source *source, uint32_t pid, uid_t *ret_uid);
+
 	/* --- rings --- */
 
 	/* How many bytes of memory are worth having ready before a hold for copying the PT of @cpu.
@@ -252,6 +260,10 @@ struct source {
 	/* Is readable when there are task records to drain. -1: the source cannot say, so they are
 	 * drained now and then while it is active. */
 	int records_fd;
+
+	/* Bytes of task records for which there is room between two drains, whichever CPU they are
+	 * of; 0: not known. */
+	uint64_t records_room;
 
 	/* Samples of the clocks, which any thread may copy while the rings are held; later they may
 	 * be forgotten. NULL: all clocks are the records' clock. */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "daemon/share/share.h"
 #include "util/dirs.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -15,9 +16,13 @@
 struct file {
 	uint64_t bytes;
 	uint64_t n_links; /* names that the file has in snapshots and the store */
+	/* Of the snapshots that have it, while they are counted. */
+	uid_t uid;
+	enum { OF_NOBODY, OF_ONE, OF_SEVERAL } users;
 };
 
 struct snapshot {
+	uid_t uid;
 	VEC(size_t) files; /* their indices, one for each name */
 };
 
@@ -126,9 +131,9 @@ static int add_tree(struct diskuse *d, struct snapshot *s, int fd, int depth)
 	return r;
 }
 
-int diskuse_add_snapshot(struct diskuse *diskuse, int dir_fd)
+int diskuse_add_snapshot(struct diskuse *diskuse, int dir_fd, uid_t uid)
 {
-	struct snapshot s = {};
+	struct snapshot s = { .uid = uid };
 	int r;
 
 	r = add_tree(diskuse, &s, dir_fd, 0);
@@ -165,6 +170,33 @@ int diskuse_add_store(struct diskuse *diskuse, int dir_fd,
 struct diskuse_amount diskuse_taken(const struct diskuse *diskuse)
 {
 	return diskuse->taken;
+}
+
+static void note_user(struct file *file, uid_t uid)
+{
+	if (file->users == OF_NOBODY)
+		*file = (struct file){ file->bytes, file->n_links, uid, OF_ONE };
+	else if (file->uid != uid)
+		file->users = OF_SEVERAL;
+}
+
+void diskuse_share(struct diskuse *diskuse, struct share *ret_share)
+{
+	*ret_share = (struct share){};
+	for (size_t i = 0; i < diskuse->files.n; i++)
+		diskuse->files.items[i].users = OF_NOBODY;
+	for (size_t i = 0; i < diskuse->snapshots.n; i++) {
+		const struct snapshot *s = &diskuse->snapshots.items[i];
+
+		for (size_t k = 0; k < s->files.n; k++)
+			note_user(&diskuse->files.items[s->files.items[k]], s->uid);
+	}
+	for (size_t i = 0; i < diskuse->files.n; i++) {
+		const struct file *file = &diskuse->files.items[i];
+
+		if (file->users == OF_ONE)
+			share_take(ret_share, file->uid, file->bytes);
+	}
 }
 
 struct diskuse_amount diskuse_remove(struct diskuse *diskuse, size_t n)

@@ -11,10 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 
 struct diskuse;
+struct share;
 
 /* An amount of room in a file system. */
 struct diskuse_amount {
@@ -29,12 +31,12 @@ struct diskuse *diskuse_free(struct diskuse *diskuse);
 DEFINE_CLEANUP(struct diskuse *, diskuse_free);
 
 /*
- * Count the snapshot in the directory @dir_fd. Snapshots are numbered from 0 in the order in which
- * they are added.
+ * Count the snapshot of user @uid in the directory @dir_fd. Snapshots are numbered from 0 in the
+ * order in which they are added.
  *
  * Return: 0, or negative errno.
  */
-_must_check_ int diskuse_add_snapshot(struct diskuse *diskuse, int dir_fd);
+_must_check_ int diskuse_add_snapshot(struct diskuse *diskuse, int dir_fd, uid_t uid);
 
 /*
  * Count the store directory @dir_fd. A file for which @needed returns false becomes free as soon as
@@ -48,6 +50,10 @@ _must_check_ int diskuse_add_store(struct diskuse *diskuse, int dir_fd,
 
 /* Return: how much everything that was added takes, less what was removed since. */
 struct diskuse_amount diskuse_taken(const struct diskuse *diskuse);
+
+/* Count the bytes of each user's snapshots in an account. A file that snapshots of several users
+ * have counts for none of them, as it would not become free without either's. */
+void diskuse_share(struct diskuse *diskuse, struct share *ret_share);
 
 /* Count without the snapshot @n from now on. Return: how much becomes free if it is removed. */
 struct diskuse_amount diskuse_remove(struct diskuse *diskuse, size_t n);

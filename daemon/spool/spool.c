@@ -272,6 +272,7 @@ static int read_entry(const struct spool *s, const char *id, struct spool_entry 
 		e.n_cpus = (uint32_t)manifest_number(&manifest, "cpus");
 		e.pid = (uint32_t)manifest_number(&manifest, PTD_MANIFEST_COMMAND_PID);
 		e.n_missing = (uint32_t)manifest_number(&manifest, "objects_missing");
+		e.uid = (uid_t)manifest_number(&manifest, PTD_MANIFEST_TAKEN_BY_UID);
 		e.n_records_lost = manifest_number(&manifest, "sideband_lost");
 		e.bytes_dropped = manifest_number(&manifest, PTD_MANIFEST_DROPPED);
 		e.bytes_overwritten = manifest_number(&manifest, PTD_MANIFEST_OVERWRITTEN);
@@ -374,7 +375,7 @@ int spool_measure(const struct spool *spool, const struct spool_entry *entries, 
 	for (size_t i = 0; r == 0 && i < n_entries; i++) {
 		_cleanup_(fd_closep) int dir = dirs_open(spool->dir_fd, entries[i].id);
 
-		r = dir < 0 ? dir : diskuse_add_snapshot(d, dir);
+		r = dir < 0 ? dir : diskuse_add_snapshot(d, dir, entries[i].uid);
 	}
 	if (r == 0)
 		r = diskuse_add_store(d, spool->store_fd, needed, userdata);

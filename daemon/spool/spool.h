@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "daemon/spool/diskuse.h"
@@ -32,6 +33,7 @@ struct spool_entry {
 	uint32_t n_missing;
 	uint64_t n_records_lost;
 	uint64_t bytes_dropped, bytes_overwritten;
+	uid_t uid; /* of who took it; root if that is not known */
 	bool kept; /* retention does not remove it */
 };
 

@@ -2,6 +2,7 @@
 
 #include "daemon/spool/storedir.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +14,19 @@
 #include "util/dirs.h"
 
 #define NAMELESS ".new"
+
+struct nameless {
+	char name[16];
+};
+
+static struct nameless nameless_of(unsigned slot)
+{
+	struct nameless n;
+
+	assert(slot < STOREDIR_SLOTS);
+	(void)snprintf(n.name, sizeof(n.name), NAMELESS "%u", slot);
+	return n;
+}
 
 bool storedir_has(int store_fd, const char *hash)
 {
@@ -39,10 +53,11 @@ static int check_room(int store_fd, const struct spool_limits *limits, uint64_t 
 										       : 0;
 }
 
-int storedir_make(int store_fd, const struct spool_limits *limits, uint64_t disk_bytes,
-		  int (*fill)(void *userdata, int fd), void *userdata, int *ret_copy_fd,
-		  char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken)
+int storedir_make(int store_fd, unsigned slot, const struct spool_limits *limits,
+		  uint64_t disk_bytes, int (*fill)(void *userdata, int fd), void *userdata,
+		  int *ret_copy_fd, char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken)
 {
+	const struct nameless nameless = nameless_of(slot);
 	_cleanup_(fd_closep) int copy = -1;
 	struct stat st;
 	uint64_t size;
@@ -51,8 +66,8 @@ int storedir_make(int store_fd, const struct spool_limits *limits, uint64_t disk
 	r = check_room(store_fd, limits, disk_bytes);
 	if (r < 0)
 		return r;
-	copy =
-	    openat(store_fd, NAMELESS, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+	copy = openat(store_fd, nameless.name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		      0640);
 	if (copy < 0)
 		return -errno;
 	r = fill(userdata, copy);
@@ -61,7 +76,7 @@ int storedir_make(int store_fd, const struct spool_limits *limits, uint64_t disk
 	if (r == 0 && fstat(copy, &st) < 0)
 		r = -errno;
 	if (r < 0) {
-		(void)storedir_forget(store_fd, NULL);
+		storedir_drop(store_fd, slot);
 		return r;
 	}
 	*ret_copy_fd = copy;
@@ -70,9 +85,16 @@ int storedir_make(int store_fd, const struct spool_limits *limits, uint64_t disk
 	return 0;
 }
 
-int storedir_name(int store_fd, const char *hash)
+int storedir_name(int store_fd, unsigned slot, const char *hash)
 {
-	return renameat(store_fd, NAMELESS, store_fd, hash) < 0 ? -errno : 0;
+	const struct nameless nameless = nameless_of(slot);
+
+	return renameat(store_fd, nameless.name, store_fd, hash) < 0 ? -errno : 0;
+}
+
+void storedir_drop(int store_fd, unsigned slot)
+{
+	(void)unlinkat(store_fd, nameless_of(slot).name, 0);
 }
 
 void storedir_share(int store_fd, const char *hash, int dir_fd, const char *path)
@@ -102,7 +124,6 @@ uint64_t storedir_forget(int store_fd, const char *hash)
 {
 	struct stat st;
 
-	hash = hash ? hash : NAMELESS;
 	if (fstatat(store_fd, hash, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	if (S_ISREG(st.st_mode) && st.st_nlink > 1)

@@ -24,10 +24,13 @@ struct spool_limits;
 /* Return: whether there is a file with that hash. */
 bool storedir_has(int store_fd, const char *hash);
 
+/* Copies without a name that there may be at a time. */
+#define STOREDIR_SLOTS 4u
+
 /*
- * Make a copy in the folder without giving it a name. There is one such copy at a time; the next
- * one replaces it.
+ * Make a copy in the folder without giving it a name.
  *
+ * @slot: less than STOREDIR_SLOTS; there is one such copy for each, and the next one replaces it
  * @disk_bytes: that the original takes on the disk
  * @fill: writes the bytes to @fd, an empty file. Return: 0, or negative errno
  *
@@ -35,13 +38,16 @@ bool storedir_has(int store_fd, const char *hash);
  *         takes on the disk; -ENOSPC if the limits do not allow it; or the error of @fill or
  *         another negative errno.
  */
-_must_check_ int storedir_make(int store_fd, const struct spool_limits *limits, uint64_t disk_bytes,
-			       int (*fill)(void *userdata, int fd), void *userdata,
-			       int *ret_copy_fd, char ret_hash[static SHA256_HEX_SIZE],
-			       uint64_t *ret_taken);
+_must_check_ int storedir_make(int store_fd, unsigned slot, const struct spool_limits *limits,
+			       uint64_t disk_bytes, int (*fill)(void *userdata, int fd),
+			       void *userdata, int *ret_copy_fd,
+			       char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken);
 
 /* Give the copy its name. Return: 0, or negative errno. */
-_must_check_ int storedir_name(int store_fd, const char *hash);
+_must_check_ int storedir_name(int store_fd, unsigned slot, const char *hash);
+
+/* Remove the copy without a name, if there is one. */
+void storedir_drop(int store_fd, unsigned slot);
 
 /*
  * Make the file @path under @dir_fd, which is complete and has that hash, a hard link to the
@@ -54,8 +60,7 @@ void storedir_share(int store_fd, const char *hash, int dir_fd, const char *path
  *         it, or there is no such file. */
 uint64_t storedir_alone(int store_fd, const char *hash);
 
-/* Remove the file unless a snapshot links to it. If @hash is NULL, remove the copy without a name.
- * Return: how many bytes became free. */
+/* Remove the file unless a snapshot links to it. Return: how many bytes became free. */
 uint64_t storedir_forget(int store_fd, const char *hash);
 
 /*

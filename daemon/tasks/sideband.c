@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/share/share.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/source.h"
+#include "daemon/tasks/stream.h"
 #include "record/codec.h"
 #include "record/record.h"
 #include "util/vec.h"
-
-#define CHUNK_SIZE (KEPT_SLOT_SIZE - 32) /* what remains of a slot */
 
 /* An epoch that is older ends even if it is not full, if the source looks at the tasks: what was
  * unmapped, or missed, is then known to be. */
@@ -21,48 +21,33 @@
 /* One for what was known, one for what is new. */
 #define EPOCH_CHUNKS_MIN 2u
 
-static_assert(CHUNK_SIZE >= RECORD_SIZE_MAX, "a record must fit a chunk");
+/* Epochs that a user's stream begins of itself count as new ones only after this time: what depends
+ * on epochs need not be done so often. */
+#define EPOCHS_COUNT_NS UINT64_C(10000000000)
 
-/* Where a chunk belongs. */
-struct place {
-	uint64_t epoch;
-	uint32_t is_head;
-	uint32_t index; /* in the head or body of the epoch */
-};
+#define ROOT 0
 
-/* In a slot of the kept state. */
-struct sideband_chunk {
-	struct kept *kept; /* borrowed; NULL: the slot is none of its own */
-	struct place place;
-	uint32_t n_refs; /* counted in the sideband's thread only */
-	uint32_t used;
-	uint8_t bytes[CHUNK_SIZE];
-};
-
-static_assert(sizeof(struct sideband_chunk) == KEPT_SLOT_SIZE, "a chunk fills a slot");
-
-struct chunks {
-	VEC(struct sideband_chunk *) list;
-};
-
-struct epoch {
-	struct chunks head; /* what was known when it began, as records */
-	struct chunks body; /* what was added since */
-	uint64_t since_ns;  /* when it was complete */
-};
+/* The last stream is of all users for whom there is no other. */
+#define STREAM_OTHERS (KEPT_STREAMS_MAX - 1)
 
 struct sideband {
 	uint64_t bytes_max;
 	uint64_t n_epochs;
+	uint64_t counted_at; /* when the last of them began */
 	uint64_t lost;
 	uint64_t lost_unmarked; /* those of them that no LOST record counts yet */
 	uint64_t n_repeats;
 	uint64_t time; /* of the record added last */
 	tasks_alive_fn alive;
 	struct tasks *tasks;
+	/* The streams begin epochs together, or one of them of itself. These two are of the epochs
+	 * that all began: whether the older one is there, and when they were complete. */
 	bool has_before;
-	struct epoch before;
-	struct epoch now;
+	uint64_t before_since_ns, now_since_ns;
+	struct stream streams[KEPT_STREAMS_MAX]; /* the first is root's */
+	struct share share;                      /* bytes of chunks */
+	bool has_dropped;
+	struct sideband_dropped dropped;
 
 	struct source *source;
 	bool looks;         /* it has to look at the tasks to tell which live */
@@ -72,45 +57,12 @@ struct sideband {
 	struct tasks *next; /* what will be known when it has; NULL while it does not look */
 };
 
-static void chunk_unref(struct sideband_chunk *chunk)
-{
-	assert(chunk->n_refs > 0);
-	if (--chunk->n_refs == 0)
-		(void)kept_slot_free(chunk->kept, chunk);
-}
-
-/* Return: an empty chunk with one reference; NULL: there is no memory. */
-static struct sideband_chunk *chunk_new(struct kept *kept, const struct place *place)
-{
-	struct sideband_chunk *chunk = kept_slot_new(kept);
-
-	if (chunk) {
-		chunk->kept = kept;
-		chunk->place = *place;
-		chunk->n_refs = 1;
-	}
-	return chunk;
-}
-
-static void chunks_deinit(struct chunks *chunks)
-{
-	for (size_t i = 0; i < chunks->list.n; i++)
-		chunk_unref(chunks->list.items[i]);
-	vec_deinit(&chunks->list);
-}
-
-static void epoch_deinit(struct epoch *epoch)
-{
-	chunks_deinit(&epoch->head);
-	chunks_deinit(&epoch->body);
-}
-
-static uint64_t epoch_bytes(const struct epoch *epoch)
-{
-	return (epoch->head.list.n + epoch->body.list.n) * sizeof(struct sideband_chunk);
-}
-
 static void ask_source(struct sideband *s);
+
+/* Walk over the streams that somebody has. */
+#define each_stream(s, st)                                                                     \
+	for (struct stream *st = (s)->streams; (st) < (s)->streams + KEPT_STREAMS_MAX; (st)++) \
+		if ((st)->is_used)
 
 int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct source *source,
 		 struct sideband **ret_sideband)
@@ -121,6 +73,9 @@ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct source *source
 	if (!s)
 		return -ENOMEM;
 	*s = (struct sideband){ .n_epochs = 1, .alive = alive, .source = source };
+	for (uint32_t i = 0; i < KEPT_STREAMS_MAX; i++)
+		s->streams[i].number = i;
+	s->streams[ROOT].is_used = true;
 	sideband_set_max(s, bytes_max);
 	r = tasks_new(alive, &s->tasks);
 	if (r < 0)
@@ -135,8 +90,7 @@ struct sideband *sideband_free(struct sideband *sideband)
 	if (!sideband)
 		return NULL;
 
-	epoch_deinit(&sideband->before);
-	epoch_deinit(&sideband->now);
+	each_stream(sideband, st) stream_clear(st);
 	(void)tasks_free(sideband->tasks);
 	(void)tasks_free(sideband->next);
 	free(sideband);
@@ -145,54 +99,320 @@ struct sideband *sideband_free(struct sideband *sideband)
 
 void sideband_set_max(struct sideband *sideband, uint64_t bytes_max)
 {
-	const uint64_t least = EPOCH_CHUNKS_MIN * 2 * sizeof(struct sideband_chunk);
+	const uint64_t least = EPOCH_CHUNKS_MIN * 2 * STREAM_CHUNK_SIZE;
 
 	sideband->bytes_max = bytes_max < least ? least : bytes_max;
 }
 
-/* Add to @to, a part of the present epoch, so that @n_spare chunks would still fit the epoch. */
-static int append(struct sideband *s, struct chunks *to, const void *bytes, size_t size,
-		  size_t n_spare)
+/* The table of what the present epoch says, and the older one as long as that is there. */
+static struct tasks *present_tasks(const struct sideband *s)
 {
-	struct sideband_chunk *chunk = to->list.n ? to->list.items[to->list.n - 1] : NULL;
-	int r;
+	return s->next ? s->next : s->tasks;
+}
 
-	if (!chunk || CHUNK_SIZE - chunk->used < size) {
-		if (epoch_bytes(&s->now) + (1 + n_spare) * sizeof(*chunk) > s->bytes_max / 2)
-			return -ENOSPC;
-		chunk =
-		    chunk_new(s->source->kept, &(struct place){ .epoch = s->n_epochs,
-								.is_head = to == &s->now.head,
-								.index = (uint32_t)to->list.n });
-		if (!chunk)
-			return -ENOMEM;
-		r = vec_push(&to->list, chunk);
-		if (r < 0) {
-			chunk_unref(chunk);
-			return r;
-		}
+/* --- whose records they are ------------------------------------------------------------------- */
+
+/* How many streams there may be: each has room for two epochs. */
+static size_t streams_max(const struct sideband *s)
+{
+	const uint64_t n = s->bytes_max / (EPOCH_CHUNKS_MIN * 2 * STREAM_CHUNK_SIZE);
+
+	return n < KEPT_STREAMS_MAX ? (size_t)n : KEPT_STREAMS_MAX;
+}
+
+static struct stream *use_stream(struct sideband *s, size_t i, uid_t uid)
+{
+	struct stream *st = &s->streams[i];
+
+	if (!st->is_used) {
+		st->is_used = true;
+		st->uid = uid;
+		st->n_dropped = 0;
+		/* Opens the account. */
+		share_take(&s->share, uid, 0);
 	}
-	memcpy(chunk->bytes + chunk->used, bytes, size);
-	chunk->used += (uint32_t)size;
+	return st;
+}
+
+static struct stream *others_stream(struct sideband *s)
+{
+	return streams_max(s) == 1 ? &s->streams[ROOT] : use_stream(s, STREAM_OTHERS, SHARE_OTHERS);
+}
+
+/* Return: the stream of the user. */
+static struct stream *user_stream(struct sideband *s, uid_t uid)
+{
+	size_t i = 1, unused = 0;
+
+	if (uid == ROOT || streams_max(s) == 1)
+		return &s->streams[ROOT];
+	for (; i < STREAM_OTHERS && (!s->streams[i].is_used || s->streams[i].uid != uid); i++) {
+		/* Nothing is left of the records of a user who was here. */
+		if (s->streams[i].is_used && stream_n_chunks(&s->streams[i]) == 0) {
+			stream_clear(&s->streams[i]);
+			s->streams[i].is_used = false;
+		}
+		if (unused == 0 && !s->streams[i].is_used && i + 2 <= streams_max(s))
+			unused = i;
+	}
+	if (i < STREAM_OTHERS)
+		return &s->streams[i];
+	return unused > 0 ? use_stream(s, unused, uid) : others_stream(s);
+}
+
+/* Return: the stream that has the latest records of the process; NULL: none has any. */
+static struct stream *holding_stream(struct sideband *s, uint32_t pid)
+{
+	each_stream(s, st) if (stream_has(st, pid)) return st;
+	return NULL;
+}
+
+/* Ask the source whose the process is. Return: the user's stream; NULL: it does not know. */
+static struct stream *find_stream(struct sideband *s, uint32_t pid)
+{
+	uid_t uid;
+
+	if (!s->source->ops->owner || streams_max(s) == 1)
+		return &s->streams[ROOT];
+	return s->source->ops->owner(s->source, pid, &uid) == 0 ? user_stream(s, uid) : NULL;
+}
+
+static bool is_task(uint32_t pid)
+{
+	return pid != 0 && pid != UINT32_MAX;
+}
+
+/*
+ * A process has the user of its parent until it executes a program. So the source is asked seldom,
+ * and a process that ends before it can be asked counts for who made it.
+ *
+ * @ret_pid: whose record it is; 0: it is of no process
+ */
+static struct stream *choose_stream(struct sideband *s, const struct record *record,
+				    uint32_t *ret_pid)
+{
+	struct stream *st = NULL;
+	struct record_task task;
+	struct record_comm comm;
+
+	if (record_read_pid(record->header.type, record->body, ret_pid) < 0 || !is_task(*ret_pid)) {
+		*ret_pid = 0;
+		return &s->streams[ROOT];
+	}
+	if (record->header.type == PERF_RECORD_FORK && record_get_task(record, &task) == 0 &&
+	    task.pid != task.ppid)
+		st = holding_stream(s, task.ppid);
+	else if (record->header.type == PERF_RECORD_COMM &&
+		 record_read_comm(record->header.misc, record->body, &comm) == 0 && comm.exec)
+		st = find_stream(s, comm.pid);
+	if (!st)
+		st = holding_stream(s, *ret_pid);
+	if (!st)
+		st = find_stream(s, *ret_pid);
+	return st ? st : others_stream(s);
+}
+
+/* --- room ------------------------------------------------------------------------------------- */
+
+static void roll_stream(struct sideband *s, struct stream *st);
+
+/* Bytes that all users may have together. */
+static uint64_t users_max(const struct sideband *s)
+{
+	return s->bytes_max - s->bytes_max / SHARE_RESERVE;
+}
+
+/* Return: how much users have that they need not give to root. */
+static uint64_t users_parts(struct sideband *s)
+{
+	uint64_t sum = 0;
+
+	each_stream(s, st)
+	{
+		const uint64_t bytes = stream_bytes(st);
+		const uint64_t part = share_part(&s->share, users_max(s), st->uid);
+
+		if (st->uid != ROOT)
+			sum += bytes < part ? bytes : part;
+	}
+	return sum;
+}
+
+/* Return: how many bytes the stream may have now. */
+static uint64_t limit_of(struct sideband *s, const struct stream *st)
+{
+	const uint64_t least = EPOCH_CHUNKS_MIN * 2 * STREAM_CHUNK_SIZE;
+	const bool root = st->uid == ROOT;
+	const uint64_t max = root ? s->bytes_max : users_max(s);
+	const uint64_t others = root ? users_parts(s) : s->share.taken - stream_bytes(st);
+	const uint64_t part = root ? 0 : share_part(&s->share, max, st->uid);
+	const uint64_t left = max > others ? max - others : 0;
+
+	return left > part && left > least ? left : part > least ? part : least;
+}
+
+/* Return: the stream, not of root, that has the most, if that is more than its user's part. */
+static struct stream *largest_stream(struct sideband *s)
+{
+	struct stream *most = NULL;
+
+	each_stream(s, st) if (st->uid != ROOT && (!most || stream_bytes(st) > stream_bytes(most)))
+	    most = st;
+	return most && share_exceeds(&s->share, s->bytes_max, most->uid) ? most : NULL;
+}
+
+/* Have room for @n more chunks of the present epoch of a stream. Return: 0, or -ENOSPC. */
+static int make_room(struct sideband *s, struct stream *st, size_t n)
+{
+	const uint64_t size = n * STREAM_CHUNK_SIZE;
+
+	if (epoch_bytes(&st->now) + size > limit_of(s, st) / 2)
+		return -ENOSPC;
+	while (s->share.taken + size > s->bytes_max) {
+		struct stream *most = largest_stream(s);
+
+		/* Root's epochs may still be those of a higher limit. */
+		if (!most || most == st)
+			return st->uid == ROOT ? 0 : -ENOSPC;
+		roll_stream(s, most);
+	}
 	return 0;
 }
 
-static int append_head(struct sideband *s, const void *bytes, size_t size)
+/* Append a record, whether there is room or not. */
+static int append_anyway(struct sideband *s, struct stream *st, bool is_head, const void *bytes,
+			 size_t size)
 {
-	return append(s, &s->now.head, bytes, size, s->now.body.list.n == 0);
+	const uint64_t before = epoch_bytes(&st->now);
+	const int r = stream_append(st, is_head, s->source->kept, bytes, size);
+
+	share_take(&s->share, st->uid, epoch_bytes(&st->now) - before);
+	return r;
+}
+
+/* Add to a part of the present epoch, so that @n_spare chunks would still fit the epoch. */
+static int append(struct sideband *s, struct stream *st, bool is_head, const void *bytes,
+		  size_t size, size_t n_spare)
+{
+	const int r = stream_fits(st, is_head, size) ? 0 : make_room(s, st, 1 + n_spare);
+
+	return r < 0 ? r : append_anyway(s, st, is_head, bytes, size);
+}
+
+/* What a user's stream begins with leaves half of the epoch to what is new: without that, a user
+ * with very many mappings could have them written all the time. But that much it has, whatever was
+ * added before it was found. */
+static int append_head(struct sideband *s, struct stream *st, const void *bytes, size_t size)
+{
+	const size_t n = st->now.head.list.n;
+
+	if (st->uid == ROOT || stream_fits(st, true, size))
+		return append(s, st, true, bytes, size, st->now.body.list.n == 0);
+	if (n > 0 && (n + 1) * STREAM_CHUNK_SIZE > limit_of(s, st) / 4)
+		return -ENOSPC;
+	(void)!make_room(s, st, 1);
+	return append_anyway(s, st, true, bytes, size);
+}
+
+/* --- epochs ----------------------------------------------------------------------------------- */
+
+/* Count records of one user that went, while those of others stayed. */
+static void count_dropped(struct sideband *s, struct stream *st, uint64_t n)
+{
+	if (n == 0)
+		return;
+	st->n_dropped += n;
+	share_count_taken_back(&s->share, st->uid);
+	s->has_dropped = true;
+	s->dropped = (struct sideband_dropped){ .uid = st->uid, .n_records = st->n_dropped };
 }
 
 /* A record of what the table holds. What finds no room is unknown from now on. */
+static int put_known(struct sideband *s, struct stream *st, uint32_t pid, const void *bytes,
+		     size_t size)
+{
+	int r = append_head(s, st, bytes, size);
+
+	if (r == 0 && is_task(pid))
+		r = stream_learn(st, pid);
+	if (r == 0)
+		return 0;
+	if (st->uid == ROOT)
+		s->lost++;
+	else
+		count_dropped(s, st, 1);
+	tasks_reset_repeats(present_tasks(s));
+	return r;
+}
+
 static int append_known(void *userdata, const void *bytes, size_t size)
 {
 	struct sideband *s = userdata;
-	const int r = append_head(s, bytes, size);
+	struct cursor c = cursor_from(bytes, size);
+	struct stream *st;
+	struct record record;
+	uint32_t pid;
+	int r;
 
-	if (r < 0) {
-		s->lost++;
-		tasks_reset_repeats(s->tasks);
-	}
-	return r;
+	r = record_next(&c, &record);
+	assert(r == 0);
+	st = choose_stream(s, &record, &pid);
+	return put_known(s, st, pid, bytes, size);
+}
+
+/* A stream that begins an epoch of itself. */
+struct rolling {
+	struct sideband *sideband;
+	struct stream *stream;
+};
+
+static bool is_of_stream(void *userdata, uint32_t pid)
+{
+	const struct rolling *rolling = userdata;
+
+	return stream_has(rolling->stream, pid);
+}
+
+static int append_own(void *userdata, const void *bytes, size_t size)
+{
+	const struct rolling *rolling = userdata;
+	struct cursor c = cursor_from(bytes, size);
+	struct record record;
+	uint32_t pid = 0;
+	int r;
+
+	r = record_next(&c, &record);
+	assert(r == 0);
+	r = record_read_pid(record.header.type, record.body, &pid);
+	return r < 0 ? r : put_known(rolling->sideband, rolling->stream, pid, bytes, size);
+}
+
+/* Epochs of streams count as epochs of all only now and then. */
+static void count_epoch(struct sideband *s)
+{
+	if (s->time < s->counted_at + EPOCHS_COUNT_NS)
+		return;
+	s->counted_at = s->time;
+	s->n_epochs++;
+	tasks_forget_dead(s->tasks);
+}
+
+/* A user's stream begins an epoch of itself, and forgets its oldest records, so that those of
+ * others stay. */
+static void roll_stream(struct sideband *s, struct stream *st)
+{
+	struct rolling rolling = { .sideband = s, .stream = st };
+	const uint64_t before = stream_bytes(st);
+	/* If room is needed, and there is no older epoch, there is nothing else to free. */
+	const bool forget =
+	    epoch_bytes(&st->before) == 0 && s->share.taken + 2 * STREAM_CHUNK_SIZE > s->bytes_max;
+
+	count_epoch(s);
+	count_dropped(s, st, stream_begin(st, st->time, forget));
+	share_give(&s->share, st->uid, before - stream_bytes(st));
+	if (forget)
+		tasks_reset_repeats(present_tasks(s));
+	(void)tasks_write_some(present_tasks(s), st->time, is_of_stream, append_own, &rolling);
 }
 
 /* The present epoch begins with all tasks that live. If the source does not know them, it has to
@@ -206,7 +426,7 @@ static void ask_source(struct sideband *s)
 		return;
 	s->asking = true;
 	s->found = 0;
-	s->now.since_ns = SIDEBAND_NEVER;
+	s->now_since_ns = SIDEBAND_NEVER;
 	s->next = tasks_free(s->next);
 	/* Without memory for another table, the old one goes on, with what is no longer true. */
 	if (tasks_new(s->alive, &s->next) < 0) {
@@ -215,23 +435,26 @@ static void ask_source(struct sideband *s)
 	}
 }
 
-/* The table of what the present epoch says, and the older one as long as that is there. */
-static struct tasks *present_tasks(const struct sideband *s)
+/* Count the chunks of all streams again. */
+static void count_bytes(struct sideband *s)
 {
-	return s->next ? s->next : s->tasks;
+	share_restart(&s->share);
+	each_stream(s, st) share_take(&s->share, st->uid, stream_bytes(st));
 }
 
-/* Begin a new epoch. When records were lost, the old ones are of no more use. */
+/* All streams begin a new epoch. When records were lost, the old ones are of no more use. */
 static void begin_epoch(struct sideband *s, bool lost)
 {
-	epoch_deinit(&s->before);
-	s->before = s->now;
-	s->has_before = !lost;
-	if (lost) {
-		epoch_deinit(&s->before);
-		s->before = (struct epoch){};
+	each_stream(s, st)
+	{
+		(void)stream_begin(st, 0, lost);
+		st->has_before = !lost;
 	}
-	s->now = (struct epoch){ .since_ns = s->time };
+	count_bytes(s);
+	s->has_before = !lost;
+	s->before_since_ns = s->now_since_ns;
+	s->now_since_ns = s->time;
+	s->counted_at = s->time;
 	s->n_epochs++;
 	s->torn = false;
 	tasks_forget_dead(s->tasks);
@@ -241,30 +464,75 @@ static void begin_epoch(struct sideband *s, bool lost)
 /* Nothing was found yet, so the records of this epoch are of no use before something is. Without
  * this, a process that adds too many records before the look begins would have some lost, and the
  * source look again, for ever. */
-static void forget_body(struct sideband *s)
+static void forget_bodies(struct sideband *s)
 {
-	chunks_deinit(&s->now.body);
+	each_stream(s, st) stream_clear(st);
+	count_bytes(s);
 	s->torn = false;
 	tasks_reset_repeats(present_tasks(s));
 }
 
-static int append_body(struct sideband *s, const void *bytes, size_t size)
+/* There is no more room for records of a user in the present epoch. */
+static int append_rolled(struct sideband *s, struct stream *st, const void *bytes, size_t size)
 {
-	const bool old = s->looks && !s->asking && s->time > s->now.since_ns &&
-			 s->time - s->now.since_ns > EPOCH_NS_MAX;
-	const size_t n_spare = s->asking && s->now.head.list.n == 0;
-	int r = old ? -ENOSPC : append(s, &s->now.body, bytes, size, n_spare);
+	int r;
+
+	roll_stream(s, st);
+	r = append(s, st, false, bytes, size, 0);
+	if (r == -ENOSPC && !s->asking) {
+		/* Root has so much that there is no room for a user's part. */
+		begin_epoch(s, false);
+		r = append(s, st, false, bytes, size, 0);
+	}
+	return r == -ENOSPC ? append_anyway(s, st, false, bytes, size) : r;
+}
+
+static int append_body(struct sideband *s, struct stream *st, const void *bytes, size_t size)
+{
+	const bool old = s->looks && !s->asking && s->time > s->now_since_ns &&
+			 s->time - s->now_since_ns > EPOCH_NS_MAX;
+	const size_t n_spare = s->asking && st->now.head.list.n == 0;
+	int r = old ? -ENOSPC : append(s, st, false, bytes, size, n_spare);
 
 	if (r != -ENOSPC)
 		return r;
+	if (!old && st->uid != ROOT)
+		return append_rolled(s, st, bytes, size);
 	if (!s->asking)
 		begin_epoch(s, false);
 	else if (s->found == 0 && !s->has_before)
-		forget_body(s);
+		forget_bodies(s);
 	else
 		/* The older epoch cannot go before the present one is complete. */
 		return r;
-	return append(s, &s->now.body, bytes, size, s->asking);
+	return append(s, st, false, bytes, size, s->asking);
+}
+
+/* Add a record that no stream has later records of the process. Such a COMM record makes a reader
+ * forget what is mapped. Return: 0, or negative errno. */
+static int mark_left(struct sideband *s, struct stream *st, uint32_t pid, uint64_t time)
+{
+	const struct record_comm comm = { .exec = true, .pid = pid, .tid = pid, .comm = "" };
+	const struct trailer trailer = record_trailer(pid, pid, time > 0 ? time - 1 : 0);
+	uint8_t record[RECORD_OWN_MAX];
+	int r;
+
+	r = append_body(s, st, record, record_write_comm(&comm, &trailer, record, sizeof(record)));
+	stream_unlearn(st, pid);
+	return r;
+}
+
+/* @st is about to get records of the process. What another stream has of it was before; should @st
+ * forget the new ones, a reader must not take the old ones for true. */
+static int leave_others(struct sideband *s, const struct stream *st, uint32_t pid, uint64_t time)
+{
+	int r = 0;
+
+	if (pid == 0 || stream_has(st, pid))
+		return 0;
+	each_stream(s, other) if (r == 0 && other != st && stream_has(other, pid)) r =
+	    mark_left(s, other, pid, time);
+	return r;
 }
 
 /* Write the record that counts those that were refused. Return: its size. */
@@ -284,7 +552,8 @@ static int mark_lost(struct sideband *s, uint64_t time)
 
 	if (s->lost_unmarked == 0)
 		return 0;
-	r = append_body(s, record, write_unmarked(s, time, record, sizeof(record)));
+	r = append_body(s, &s->streams[ROOT], record,
+			write_unmarked(s, time, record, sizeof(record)));
 	if (r == 0)
 		s->lost_unmarked = 0;
 	return r;
@@ -302,10 +571,16 @@ static void count_lost(struct sideband *s, const struct record *record)
 }
 
 /* Take note of what the record says, in both tables. */
-static int note_record(struct sideband *s, const struct record *record, bool is_kept)
+static int note_record(struct sideband *s, const struct record *record, uid_t uid, bool is_kept)
 {
-	int r = tasks_add(s->tasks, record), r_next = s->next ? tasks_add(s->next, record) : 0;
+	int r, r_next = 0;
 
+	tasks_set_user(s->tasks, uid);
+	r = tasks_add(s->tasks, record);
+	if (s->next) {
+		tasks_set_user(s->next, uid);
+		r_next = tasks_add(s->next, record);
+	}
 	if (!is_kept || r < 0)
 		tasks_reset_repeats(s->tasks);
 	if (s->next && (!is_kept || r_next < 0))
@@ -313,8 +588,42 @@ static int note_record(struct sideband *s, const struct record *record, bool is_
 	return r ? r : r_next;
 }
 
+/* Add the record to the stream of its process. */
+static int append_record(struct sideband *s, const struct record *record, uid_t *ret_uid)
+{
+	uint32_t pid;
+	struct stream *st = choose_stream(s, record, &pid);
+	int r;
+
+	*ret_uid = st->uid;
+	r = leave_others(s, st, pid, record->trailer.time);
+	if (r == 0)
+		r = append_body(s, st, record->bytes, record->header.size);
+	if (r == 0 && pid != 0)
+		r = stream_learn(st, pid);
+	if (record->trailer.time > st->time)
+		st->time = record->trailer.time;
+	return r;
+}
+
+/* Count what cannot be remembered of a user's processes, or had to be forgotten, because he has too
+ * many: it will be unknown when the next epoch begins. Return: what is left of the error @known. */
+static int count_unknown(struct sideband *s, uid_t uid, int known)
+{
+	uid_t given_by;
+
+	if (known == -ENOSPC && uid != ROOT) {
+		count_dropped(s, user_stream(s, uid), 1);
+		known = 0;
+	}
+	while (tasks_next_given(s->tasks, &given_by))
+		count_dropped(s, user_stream(s, given_by), 1);
+	return known;
+}
+
 static int add_record(struct sideband *s, const struct record *record)
 {
+	uid_t uid = ROOT;
 	int r, known;
 
 	if (tasks_repeats(present_tasks(s), record)) {
@@ -325,7 +634,7 @@ static int add_record(struct sideband *s, const struct record *record)
 	}
 	r = mark_lost(s, record->trailer.time);
 	if (r == 0)
-		r = append_body(s, record->bytes, record->header.size);
+		r = append_record(s, record, &uid);
 	if (r < 0) {
 		s->lost++;
 		s->lost_unmarked++;
@@ -334,13 +643,13 @@ static int add_record(struct sideband *s, const struct record *record)
 	if (record->trailer.time > s->time)
 		s->time = record->trailer.time;
 	count_lost(s, record);
-	known = note_record(s, record, r == 0);
+	known = count_unknown(s, uid, note_record(s, record, uid, r == 0));
 	/* A new epoch begins with the record that counts the loss; but not while another epoch is
 	 * just beginning. */
 	if (s->torn && !s->asking) {
 		begin_epoch(s, true);
 		if (r == 0)
-			r = append_body(s, record->bytes, record->header.size);
+			r = append_record(s, record, &uid);
 	}
 	return r ? r : known;
 }
@@ -374,16 +683,19 @@ int sideband_add_found(void *sideband, const void *bytes, size_t size)
 	struct sideband *s = sideband;
 	struct cursor c = cursor_from(bytes, size);
 	struct record record;
+	struct stream *st;
+	uint32_t pid;
 	int r, known;
 
 	r = record_next(&c, &record);
 	assert(r == 0);
-	r = append_head(s, bytes, size);
-	/* Its task will be unknown, which does no harm to the others. */
-	s->lost += r < 0;
+	st = choose_stream(s, &record, &pid);
+	/* Without room for it its task will be unknown, which does no harm to the others. */
+	r = put_known(s, st, pid, bytes, size);
 	if (record.trailer.time > s->found)
 		s->found = record.trailer.time;
-	known = tasks_add_found(present_tasks(s), &record);
+	tasks_set_user(present_tasks(s), st->uid);
+	known = count_unknown(s, st->uid, tasks_add_found(present_tasks(s), &record));
 	return r ? r : known;
 }
 
@@ -392,7 +704,7 @@ void sideband_end_look(struct sideband *sideband)
 	struct sideband *s = sideband;
 
 	s->asking = false;
-	s->now.since_ns = s->found ? s->found : s->time;
+	s->now_since_ns = s->found ? s->found : s->time;
 	if (s->next) {
 		(void)tasks_free(s->tasks);
 		s->tasks = TAKE(s->next);
@@ -402,21 +714,6 @@ void sideband_end_look(struct sideband *sideband)
 }
 
 /* --- what is kept ----------------------------------------------------------------------------- */
-
-static struct kept_row row_of(const struct chunks *chunks)
-{
-	const size_t n = chunks->list.n;
-
-	return (struct kept_row){ .n_slots = (uint32_t)n,
-				  .last_used = n > 0 ? chunks->list.items[n - 1]->used : 0 };
-}
-
-static struct kept_epoch epoch_of(const struct epoch *epoch)
-{
-	return (struct kept_epoch){ .since_ns = epoch->since_ns,
-				    .head = row_of(&epoch->head),
-				    .body = row_of(&epoch->body) };
-}
 
 void sideband_publish(const struct sideband *sideband)
 {
@@ -431,182 +728,128 @@ void sideband_publish(const struct sideband *sideband)
 		.lost = s->lost,
 		.lost_unmarked = s->lost_unmarked,
 		.n_repeats = s->n_repeats,
+		.before_since_ns = s->before_since_ns,
+		.now_since_ns = s->now_since_ns,
 		.has_before = s->has_before,
 		.asking = s->asking,
-		.before = epoch_of(&s->before),
-		.now = epoch_of(&s->now),
 	};
+	for (size_t i = 0; i < KEPT_STREAMS_MAX; i++)
+		kept_draft(kept)->sideband.streams[i] = stream_keep(&s->streams[i]);
 	kept_publish(kept);
 }
 
-/* Make room for the chunks of a row, none of which is there yet. */
-static int expect_row(const struct kept_row *row, struct chunks *ret_chunks)
+/* A record that mark_left() made. */
+static bool is_mark(const struct record *record)
 {
-	const struct chunks none = {};
-	int r;
+	struct record_comm comm;
 
-	*ret_chunks = none;
-	/* More slots than any file has: what was kept makes no sense. */
-	if (row->n_slots > UINT32_MAX / KEPT_SLOT_SIZE)
-		return -EBADMSG;
-	r = vec_reserve(&ret_chunks->list, row->n_slots);
-	for (size_t i = 0; r == 0 && i < row->n_slots; i++)
-		ret_chunks->list.items[i] = NULL;
-	return r;
+	return record->header.type == PERF_RECORD_COMM &&
+	       record_read_comm(record->header.misc, record->body, &comm) == 0 && comm.exec &&
+	       (!comm.comm || comm.comm[0] == '\0');
 }
 
-static int expect_rows(struct epoch epochs[static 2], const struct kept_sideband *kept)
+/* Which stream has the latest records of each process, from the earliest record on. */
+static int learn_record(void *userdata, struct stream *stream, enum stream_row row,
+			const struct record *record)
 {
-	int r = expect_row(&kept->before.head, &epochs[0].head);
+	struct sideband *s = userdata;
+	struct epoch *epoch = row < STREAM_NOW_HEAD ? &stream->before : &stream->now;
+	uint32_t pid;
 
-	if (r == 0)
-		r = expect_row(&kept->before.body, &epochs[0].body);
-	if (r == 0)
-		r = expect_row(&kept->now.head, &epochs[1].head);
-	return r ? r : expect_row(&kept->now.body, &epochs[1].body);
+	if (record_read_pid(record->header.type, record->body, &pid) < 0 || !is_task(pid) ||
+	    is_mark(record))
+		return 0;
+	each_stream(s, other) if (other != stream) stream_unlearn(other, pid);
+	return map_put(&epoch->pids, pid, 1);
 }
 
-/* Put the chunk where it belongs. Return: whether it belongs anywhere. */
-static bool put_chunk(struct epoch epochs[static 2], const struct kept_sideband *kept,
-		      struct sideband_chunk *chunk)
+/* Have a table hold what the records say. */
+struct noting {
+	struct tasks *tasks;
+};
+
+static int note_kept(void *userdata, struct stream *stream, enum stream_row row,
+		     const struct record *record)
 {
-	const struct place *place = &chunk->place;
-	const bool is_now = place->epoch == kept->n_epochs;
-	const struct kept_epoch *of = is_now ? &kept->now : &kept->before;
-	const struct kept_row *row = place->is_head ? &of->head : &of->body;
-	struct epoch *epoch = &epochs[is_now];
-	struct chunks *chunks = place->is_head ? &epoch->head : &epoch->body;
+	const struct noting *noting = userdata;
+	const bool is_head = row == STREAM_BEFORE_HEAD || row == STREAM_NOW_HEAD;
 
-	if ((!is_now && (!kept->has_before || place->epoch + 1 != kept->n_epochs)) ||
-	    place->index >= row->n_slots || chunks->list.items[place->index])
-		return false;
-	if (place->index + 1 == row->n_slots)
-		chunk->used = row->last_used;
-	chunks->list.items[place->index] = chunk;
-	return true;
-}
-
-static int find_chunks(struct kept *kept, struct epoch epochs[static 2])
-{
-	size_t at = 0;
-	void *slot;
-	int r;
-
-	while ((r = kept_slot_next(kept, &at, &slot)) == 0) {
-		struct sideband_chunk *chunk = slot;
-
-		chunk->kept = kept;
-		chunk->n_refs = 1;
-		if (!put_chunk(epochs, &kept_draft(kept)->sideband, chunk))
-			chunk_unref(chunk);
-	}
-	return r == -ENOENT ? 0 : r;
-}
-
-/* Have the row hold the chunks that were found. Return: 0, or -EBADMSG if one is missing or does
- * not hold whole records. */
-static int settle_row(struct chunks *chunks, const struct kept_row *row)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < row->n_slots; i++) {
-		struct sideband_chunk *chunk = chunks->list.items[i];
-		struct record record;
-		struct cursor c;
-
-		if (!chunk) {
-			r = -EBADMSG;
-			continue;
-		}
-		chunks->list.items[chunks->list.n++] = chunk;
-		if (chunk->used > CHUNK_SIZE) {
-			r = -EBADMSG;
-			continue;
-		}
-		c = cursor_from(chunk->bytes, chunk->used);
-		while (record_next(&c, &record) == 0)
-			;
-		if (cursor_left(&c) > 0)
-			r = -EBADMSG;
-	}
-	return r;
-}
-
-static int settle_rows(struct epoch epochs[static 2], const struct kept_sideband *kept)
-{
-	const int r[] = { settle_row(&epochs[0].head, &kept->before.head),
-			  settle_row(&epochs[0].body, &kept->before.body),
-			  settle_row(&epochs[1].head, &kept->now.head),
-			  settle_row(&epochs[1].body, &kept->now.body) };
-
-	return r[0] ? r[0] : r[1] ? r[1] : r[2] ? r[2] : r[3];
-}
-
-/* Have the table hold what the records say. */
-static int note_chunks(struct tasks *tasks, const struct chunks *chunks,
-		       int (*note)(struct tasks *tasks, const struct record *record))
-{
-	int r = 0;
-
-	for (size_t i = 0; i < chunks->list.n; i++) {
-		struct cursor c =
-		    cursor_from(chunks->list.items[i]->bytes, chunks->list.items[i]->used);
-		struct record record;
-
-		while (record_next(&c, &record) == 0) {
-			const int one = note(tasks, &record);
-
-			r = r ? r : one;
-		}
-	}
-	return r;
+	if (is_mark(record))
+		return 0;
+	tasks_set_user(noting->tasks, stream->uid);
+	return is_head ? tasks_add_found(noting->tasks, record) : tasks_add(noting->tasks, record);
 }
 
 /* The source did not end its look at the tasks: it has to begin again. What was known before is
  * what the older epoch says. */
 static int note_interrupted(struct sideband *s)
 {
-	int r = note_chunks(s->tasks, &s->before.head, tasks_add_found);
-	int other = note_chunks(s->tasks, &s->before.body, tasks_add);
+	struct noting noting = { .tasks = s->tasks };
+	int r =
+	    streams_walk(s->streams, STREAM_BEFORE_HEAD, STREAM_BEFORE_BODY, note_kept, &noting);
+	int other = streams_walk(s->streams, STREAM_NOW_BODY, STREAM_NOW_BODY, note_kept, &noting);
 
-	r = r ? r : other;
-	other = note_chunks(s->tasks, &s->now.body, tasks_add);
-	chunks_deinit(&s->now.head);
+	each_stream(s, st) stream_forget_head(st);
+	count_bytes(s);
 	ask_source(s);
-	if (s->next && note_chunks(s->next, &s->now.body, tasks_add) < 0)
+	noting.tasks = s->next;
+	if (s->next &&
+	    streams_walk(s->streams, STREAM_NOW_BODY, STREAM_NOW_BODY, note_kept, &noting) < 0)
 		tasks_reset_repeats(s->next);
 	return r ? r : other;
+}
+
+/* Find the chunks of the process before. Return: 0; or as sideband_resume(), and there are none. */
+static int find_streams(const struct sideband *s, const struct kept_sideband *k,
+			struct stream ret_streams[static KEPT_STREAMS_MAX])
+{
+	int r = 0, settled;
+
+	for (uint32_t i = 0; i < KEPT_STREAMS_MAX; i++)
+		ret_streams[i] = (struct stream){ .number = i };
+	for (size_t i = 0; r == 0 && i < KEPT_STREAMS_MAX; i++)
+		r = stream_expect(&ret_streams[i], &k->streams[i]);
+	if (r == 0) {
+		r = streams_find(ret_streams, s->source->kept, k->streams);
+		for (size_t i = 0; i < KEPT_STREAMS_MAX; i++) {
+			settled = stream_settle(&ret_streams[i], &k->streams[i]);
+			r = r ? r : settled;
+		}
+	}
+	for (size_t i = 0; r < 0 && i < KEPT_STREAMS_MAX; i++)
+		stream_clear(&ret_streams[i]);
+	return r;
 }
 
 int sideband_resume(struct sideband *sideband)
 {
 	struct sideband *s = sideband;
-	struct kept *kept = s->source->kept;
-	const struct kept_sideband *k = &kept_draft(kept)->sideband;
-	struct epoch epochs[2] = {};
-	int r, found, noted;
+	const struct kept_sideband *k = &kept_draft(s->source->kept)->sideband;
+	struct noting noting = { .tasks = s->tasks };
+	struct stream streams[KEPT_STREAMS_MAX];
+	int r, noted;
 
 	/* The chunks of a state that makes no sense are never found again. */
 	s->n_epochs = k->n_epochs + 1;
-	s->time = s->now.since_ns = k->time;
-	r = expect_rows(epochs, k);
-	if (r == 0) {
-		found = find_chunks(kept, epochs);
-		r = settle_rows(epochs, k);
-		r = found ? found : r;
-	}
-	if (r < 0) {
-		epoch_deinit(&epochs[0]);
-		epoch_deinit(&epochs[1]);
+	s->time = s->now_since_ns = k->time;
+	for (size_t i = 0; i < KEPT_STREAMS_MAX; i++)
+		s->streams[i].n_epochs = k->streams[i].n_epochs + 2;
+	r = find_streams(s, k, streams);
+	if (r < 0)
 		return r;
+	for (size_t i = 0; i < KEPT_STREAMS_MAX; i++) {
+		stream_clear(&s->streams[i]);
+		s->streams[i] = streams[i];
 	}
-	epoch_deinit(&s->now);
-	epochs[0].since_ns = k->before.since_ns;
-	epochs[1].since_ns = k->now.since_ns;
-	s->before = epochs[0];
-	s->now = epochs[1];
+	s->streams[ROOT].is_used = true;
+	count_bytes(s);
+	r = streams_walk(s->streams, STREAM_BEFORE_HEAD, STREAM_NOW_BODY, learn_record, s);
+	if (r < 0)
+		return r;
 	s->n_epochs = k->n_epochs;
 	s->has_before = k->has_before;
+	s->before_since_ns = k->before_since_ns;
+	s->now_since_ns = k->now_since_ns;
 	s->lost = k->lost;
 	s->lost_unmarked = k->lost_unmarked;
 	s->n_repeats = k->n_repeats;
@@ -615,24 +858,19 @@ int sideband_resume(struct sideband *sideband)
 	} else {
 		s->next = tasks_free(s->next);
 		s->asking = false;
-		noted = note_chunks(s->tasks, &s->now.head, tasks_add_found);
-		found = note_chunks(s->tasks, &s->now.body, tasks_add);
-		noted = noted ? noted : found;
+		noted =
+		    streams_walk(s->streams, STREAM_NOW_HEAD, STREAM_NOW_BODY, note_kept, &noting);
 	}
 	if (noted < 0)
 		tasks_reset_repeats(s->tasks);
 	return noted == -ENOMEM ? noted : 0;
 }
 
-static void view_chunks(const struct chunks *chunks, struct sideband_view *view)
+static size_t write_unmarked_now(const void *userdata, void *to, size_t room)
 {
-	for (size_t i = 0; i < chunks->list.n; i++) {
-		struct sideband_chunk *chunk = chunks->list.items[i];
+	const struct sideband *s = userdata;
 
-		chunk->n_refs++;
-		view->chunks[view->n_spans] = chunk;
-		view->spans[view->n_spans++] = cursor_from(chunk->bytes, chunk->used);
-	}
+	return write_unmarked(s, s->time, to, room);
 }
 
 /* Records were refused, and no room has come since for one that says so: the view's own does. */
@@ -642,34 +880,45 @@ static int view_lost(const struct sideband *s, struct sideband_view *view)
 
 	if (s->lost_unmarked == 0)
 		return 0;
-	chunk = chunk_new(NULL, &(struct place){});
+	chunk = chunk_of(write_unmarked_now, s);
 	if (!chunk)
 		return -ENOMEM;
-	chunk->used = (uint32_t)write_unmarked(s, s->time, chunk->bytes, sizeof(chunk->bytes));
-	view->chunks[view->n_spans] = chunk;
-	view->spans[view->n_spans++] = cursor_from(chunk->bytes, chunk->used);
+	chunk_view(chunk, view);
 	return 0;
+}
+
+/* Note whose records begin later than those of others. */
+static void view_cut(const struct stream *st, struct sideband_view *view)
+{
+	const uint64_t since_ns = stream_first(st)->since_ns;
+
+	if (st->n_dropped > 0 && since_ns > view->since_ns)
+		view->cuts[view->n_cuts++] = (struct sideband_cut){ .uid = st->uid,
+								    .since_ns = since_ns,
+								    .n_dropped = st->n_dropped };
 }
 
 int sideband_view_init(const struct sideband *sideband, struct sideband_view *ret_view)
 {
-	/* What the later epoch began with is said by the earlier one's records. */
-	const struct epoch *first = sideband->has_before ? &sideband->before : &sideband->now;
-	const size_t n =
-	    first->head.list.n + sideband->before.body.list.n + sideband->now.body.list.n + 1;
 	struct sideband_view v = {
-		.spans = calloc(n, sizeof(*v.spans)),
-		.chunks = calloc(n, sizeof(struct sideband_chunk *)),
-		.since_ns = first->since_ns,
+		.since_ns =
+		    sideband->has_before ? sideband->before_since_ns : sideband->now_since_ns,
 	};
-	int r = v.spans && v.chunks ? 0 : -ENOMEM;
+	size_t n = 1;
+	int r;
 
+	for (size_t i = 0; i < KEPT_STREAMS_MAX; i++)
+		n += stream_n_chunks(&sideband->streams[i]);
+	v.spans = calloc(n, sizeof(*v.spans));
+	v.chunks = calloc(n, sizeof(struct sideband_chunk *));
+	r = v.spans && v.chunks ? 0 : -ENOMEM;
 	if (r == 0)
 		r = tasks_ranges(sideband->tasks, &v.ranges, &v.n_ranges);
 	if (r == 0) {
-		view_chunks(&first->head, &v);
-		view_chunks(&sideband->before.body, &v);
-		view_chunks(&sideband->now.body, &v);
+		for (size_t i = 0; i < KEPT_STREAMS_MAX; i++) {
+			stream_view(&sideband->streams[i], &v);
+			view_cut(&sideband->streams[i], &v);
+		}
 		r = view_lost(sideband, &v);
 	}
 	if (r < 0) {
@@ -704,6 +953,20 @@ bool sideband_next_storm(struct sideband *sideband, struct tasks_storm *ret_stor
 	return tasks_next_storm(present_tasks(sideband), ret_storm);
 }
 
+bool sideband_next_dropped(struct sideband *sideband, struct sideband_dropped *ret_dropped)
+{
+	if (!sideband->has_dropped)
+		return false;
+	sideband->has_dropped = false;
+	*ret_dropped = sideband->dropped;
+	return true;
+}
+
+const struct share *sideband_share(const struct sideband *sideband)
+{
+	return &sideband->share;
+}
+
 uint64_t sideband_epochs(const struct sideband *sideband)
 {
 	return sideband->n_epochs;
@@ -712,7 +975,7 @@ uint64_t sideband_epochs(const struct sideband *sideband)
 struct sideband_stats sideband_stats(const struct sideband *sideband)
 {
 	return (struct sideband_stats){
-		.bytes = epoch_bytes(&sideband->before) + epoch_bytes(&sideband->now),
+		.bytes = sideband->share.taken,
 		.bytes_max = sideband->bytes_max,
 		.lost = sideband->lost,
 		.n_repeats = sideband->n_repeats,

@@ -25,6 +25,14 @@
  * the records of all other processes would be forgotten. Since no record describes munmap, all but
  * the first of such records say nothing (tasks_repeats()), and they are left out.
  *
+ * One user could fill the epochs all the same. So the records of each user's processes are a stream
+ * of their own (daemon/tasks/stream.h), whose account follows the rule of daemon/share/share.h. A
+ * stream that has as much as its user may have begins a new epoch of itself: it forgets its oldest
+ * records, and begins with what its processes have mapped then. What ran before that cannot be
+ * decoded; but nothing is decoded wrongly, since of no process later records are forgotten than
+ * earlier ones. Records of other users stay. A snapshot states whose records begin later. Root's
+ * stream begins an epoch with all others.
+ *
  * The chunks lie in the kept state of the source (daemon/source/kept.h), if it has one.
  *
  * The event loop calls all functions. Other threads may read the spans of a view.
@@ -32,16 +40,28 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "base/cursor.h"
 #include "daemon/tasks/tasks.h"
 
+struct share;
 struct sideband;
 struct sideband_chunk;
 struct source;
 
 #define SIDEBAND_NEVER ((uint64_t)INT64_MAX)
+
+/* The users that can have records of their own. */
+#define SIDEBAND_USERS_MAX 16u
+
+/* A user whose records are complete only from a later time on. */
+struct sideband_cut {
+	uid_t uid; /* SHARE_OTHERS: all for whom there is no account of their own */
+	uint64_t since_ns;
+	uint64_t n_dropped; /* records of his that went since the start, while others' stayed */
+};
 
 /* All records at one moment. */
 struct sideband_view {
@@ -53,6 +73,8 @@ struct sideband_view {
 	uint64_t since_ns;
 	struct tasks_range *ranges; /* anonymous executable memory of the tasks that live */
 	size_t n_ranges;
+	struct sideband_cut cuts[SIDEBAND_USERS_MAX];
+	size_t n_cuts;
 };
 
 struct sideband_stats {
@@ -131,7 +153,21 @@ void sideband_list_mapped(const struct sideband *sideband,
 /* Return: whether there is a process that repeats itself, and was not returned yet. */
 bool sideband_next_storm(struct sideband *sideband, struct tasks_storm *ret_storm);
 
-/* Return: how many epochs have begun. The records of the last two of them are there. */
+/* A user whose records were forgotten while those of others stayed. */
+struct sideband_dropped {
+	uid_t uid;
+	uint64_t n_records; /* of his, since the start */
+};
+
+/* Return: whether there is one who was not returned yet. */
+bool sideband_next_dropped(struct sideband *sideband, struct sideband_dropped *ret_dropped);
+
+/* Return: the account of the sideband's memory. It counts how often users' records were
+ * forgotten. */
+const struct share *sideband_share(const struct sideband *sideband);
+
+/* Return: how many epochs have begun, as far as it matters for what is remembered beside the
+ * records. The records of the last two of them are there. */
 uint64_t sideband_epochs(const struct sideband *sideband);
 
 struct sideband_stats sideband_stats(const struct sideband *sideband);

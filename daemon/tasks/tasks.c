@@ -7,14 +7,20 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "daemon/share/share.h"
 #include "record/record.h"
 #include "util/map.h"
 #include "util/mapname.h"
 #include "util/vec.h"
 
-#define PROCESSES_MAX 32768u
-#define THREADS_MAX   131072u
-#define MAPS_MAX      262144u
+/* What is counted, by user. */
+enum counted { PROCESSES, THREADS, MAPS, _COUNTED };
+
+static const uint64_t counted_max[] = {
+	[PROCESSES] = 32768,
+	[THREADS] = 131072,
+	[MAPS] = 262144,
+};
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -45,6 +51,7 @@ struct thread {
 struct process {
 	uint32_t pid;
 	uint32_t writer; /* of the records that say all this: see struct record */
+	uid_t uid;       /* whose it counts as */
 	VEC(struct thread) threads;
 	VEC(struct mapped) maps; /* by start; none overlaps another */
 	struct origin *jitdump;  /* the record of its mapping, whatever is mapped there later */
@@ -57,7 +64,10 @@ struct tasks {
 	tasks_alive_fn alive;
 	VEC(struct process *) processes;
 	struct map by_pid; /* → index in processes, or SIZE_MAX: no longer there */
-	size_t n_threads, n_maps;
+	uid_t uid;         /* of the processes that records are about which are added now */
+	bool has_given;
+	uid_t given_by; /* of whom a process was forgotten last */
+	struct share counts[_COUNTED];
 	uint64_t time;  /* of the latest record that was added */
 	uint32_t round; /* from 1 on: when what was said before was doubted, another began */
 	bool has_storm;
@@ -114,21 +124,89 @@ static struct origin *origin_unref(struct origin *origin)
 
 DEFINE_CLEANUP(struct origin *, origin_unref);
 
+/* --- shares ----------------------------------------------------------------------------------- */
+
+static void count(struct tasks *t, const struct process *p, enum counted what, size_t n)
+{
+	share_take(&t->counts[what], p->uid, n);
+}
+
+static void discount(struct tasks *t, const struct process *p, enum counted what, size_t n)
+{
+	share_give(&t->counts[what], p->uid, n);
+}
+
+static void forget_process(struct tasks *t, struct process *p);
+
+/* Forget a process of the user who has most, if that is more than his part; but not process @but.
+ * Return: whether there was one. */
+static bool forget_one(struct tasks *t, enum counted what, uint32_t but)
+{
+	const struct share *share = &t->counts[what];
+	const struct share_user *most = NULL;
+
+	for (size_t i = 0; i < share->n_users; i++)
+		if (share_exceeds(share, counted_max[what], share->users[i].uid) &&
+		    (!most || share->users[i].taken > most->taken))
+			most = &share->users[i];
+	for (size_t i = t->processes.n; most && i-- > 0;) {
+		struct process *p = t->processes.items[i];
+
+		if (p->uid != most->uid || p->pid == but)
+			continue;
+		forget_process(t, p);
+		t->has_given = true;
+		t->given_by = most->uid;
+		return true;
+	}
+	return false;
+}
+
+/* Return: whether process @pid of the user may have @n more. What others have beyond their parts
+ * is forgotten for that. */
+static bool has_room(struct tasks *t, uid_t uid, enum counted what, size_t n, uint32_t pid)
+{
+	const uint64_t max = counted_max[what];
+
+	while (!share_allows(&t->counts[what], max, uid, n))
+		if ((uid != 0 && !share_is_in_part(&t->counts[what], max, uid, n)) ||
+		    !forget_one(t, what, pid))
+			return false;
+	return true;
+}
+
+/* The process executes a program of another user. */
+static void move_process(struct tasks *t, struct process *p, uid_t uid)
+{
+	if (p->uid == uid)
+		return;
+	discount(t, p, PROCESSES, 1);
+	p->uid = uid;
+	count(t, p, PROCESSES, 1);
+}
+
 /* --- processes -------------------------------------------------------------------------------- */
 
 static void forget_maps(struct tasks *t, struct process *p)
 {
 	for (size_t i = 0; i < p->maps.n; i++)
 		(void)origin_unref(p->maps.items[i].origin);
-	t->n_maps -= p->maps.n;
+	discount(t, p, MAPS, p->maps.n);
 	p->maps.n = 0;
 	p->jitdump = origin_unref(p->jitdump);
+}
+
+static void forget_threads(struct tasks *t, struct process *p)
+{
+	discount(t, p, THREADS, p->threads.n);
+	p->threads.n = 0;
 }
 
 static void process_free(struct tasks *t, struct process *p)
 {
 	forget_maps(t, p);
-	t->n_threads -= p->threads.n;
+	forget_threads(t, p);
+	discount(t, p, PROCESSES, 1);
 	vec_deinit(&p->maps);
 	vec_deinit(&p->threads);
 	free(p);
@@ -178,12 +256,6 @@ static struct process *find_process_of(const struct tasks *t, uint32_t pid, uint
 	return p && p->writer == writer ? p : NULL;
 }
 
-static void forget_threads(struct tasks *t, struct process *p)
-{
-	t->n_threads -= p->threads.n;
-	p->threads.n = 0;
-}
-
 /* Get the process that a record of @writer is about. If records of another writer described it,
  * that was an earlier process with this pid. */
 static int get_process(struct tasks *t, uint32_t pid, uint32_t writer, struct process **ret_process)
@@ -194,12 +266,13 @@ static int get_process(struct tasks *t, uint32_t pid, uint32_t writer, struct pr
 	if (p && p->writer != writer) {
 		forget_maps(t, p);
 		forget_threads(t, p);
+		move_process(t, p, t->uid);
 		p->writer = writer;
 		p->time = 0;
 	}
 
 	if (!p) {
-		if (t->processes.n >= PROCESSES_MAX)
+		if (!has_room(t, t->uid, PROCESSES, 1, pid))
 			return -ENOSPC;
 		r = vec_reserve(&t->processes, 1);
 		if (r == 0)
@@ -213,6 +286,8 @@ static int get_process(struct tasks *t, uint32_t pid, uint32_t writer, struct pr
 		}
 		p->pid = pid;
 		p->writer = writer;
+		p->uid = t->uid;
+		count(t, p, PROCESSES, 1);
 		t->processes.items[t->processes.n++] = p;
 	}
 	*ret_process = p;
@@ -269,12 +344,12 @@ static int name_thread(struct tasks *t, struct process *p, uint32_t tid, const c
 	int r;
 
 	if (!thread) {
-		if (t->n_threads >= THREADS_MAX)
+		if (!has_room(t, p->uid, THREADS, 1, p->pid))
 			return -ENOSPC;
 		r = vec_push(&p->threads, { .tid = tid });
 		if (r < 0)
 			return r;
-		t->n_threads++;
+		count(t, p, THREADS, 1);
 		thread = &p->threads.items[p->threads.n - 1];
 	}
 	(void)strncpy(thread->comm, comm, RECORD_COMM_SIZE - 1);
@@ -296,16 +371,24 @@ static int on_comm(struct tasks *t, const struct record *record)
 		/* Of the threads, one is left. */
 		forget_maps(t, p);
 		forget_threads(t, p);
+		move_process(t, p, t->uid);
 	}
 	return name_thread(t, p, comm.tid, comm.comm);
 }
 
-static int copy_maps(struct tasks *t, struct process *p, const struct process *parent)
+static int copy_maps(struct tasks *t, struct process *p, uint32_t ppid)
 {
+	const struct process *parent = find_process_of(t, ppid, p->writer);
 	int r;
 
-	if (t->n_maps + parent->maps.n > MAPS_MAX)
+	if (!parent)
+		return 0;
+	if (!has_room(t, p->uid, MAPS, parent->maps.n, p->pid))
 		return -ENOSPC;
+	/* Room may have been made at its cost. */
+	parent = find_process_of(t, ppid, p->writer);
+	if (!parent)
+		return 0;
 	r = vec_reserve(&p->maps, parent->maps.n);
 	if (r < 0)
 		return r;
@@ -316,7 +399,7 @@ static int copy_maps(struct tasks *t, struct process *p, const struct process *p
 		(void)origin_ref(p->maps.items[i].origin);
 	}
 	p->maps.n = parent->maps.n;
-	t->n_maps += p->maps.n;
+	count(t, p, MAPS, p->maps.n);
 	return 0;
 }
 
@@ -335,8 +418,8 @@ static int on_fork(struct tasks *t, const struct record_task *fork, uint32_t wri
 		/* Whatever had the pid before is no more. */
 		forget_maps(t, p);
 		forget_threads(t, p);
-		if (parent)
-			r = copy_maps(t, p, parent);
+		move_process(t, p, t->uid);
+		r = copy_maps(t, p, fork->ppid);
 	}
 	return r < 0 ? r : name_thread(t, p, fork->tid, comm);
 }
@@ -349,7 +432,7 @@ static void on_exit_(struct tasks *t, const struct record_task *gone, uint32_t w
 	if (!thread)
 		return;
 	*thread = p->threads.items[--p->threads.n];
-	t->n_threads--;
+	discount(t, p, THREADS, 1);
 	if (p->threads.n == 0)
 		forget_process(t, p);
 }
@@ -371,7 +454,8 @@ static void replace_maps(struct tasks *t, struct process *p, size_t from, size_t
 	memmove(items + from + n, items + to, (p->maps.n - to) * sizeof(*items));
 	memcpy(items + from, with, n * sizeof(*items));
 	p->maps.n = p->maps.n - (to - from) + n;
-	t->n_maps = t->n_maps - (to - from) + n;
+	discount(t, p, MAPS, to - from);
+	count(t, p, MAPS, n);
 }
 
 static bool continues(const struct mapped *a, const struct mapped *b)
@@ -394,6 +478,18 @@ static void join_maps(struct tasks *t, struct process *p, size_t i)
 	replace_maps(t, p, i + 1, i + 2, m, 0);
 }
 
+/* Forget the mappings that overlap the range. */
+static void forget_range(struct tasks *t, struct process *p, uint64_t start, uint64_t end)
+{
+	const size_t from = first_behind(p, start);
+	size_t to = from;
+
+	for (; to < p->maps.n && p->maps.items[to].start < end; to++)
+		(void)origin_unref(p->maps.items[to].origin);
+	if (to > from)
+		replace_maps(t, p, from, to, p->maps.items, 0);
+}
+
 /* A new mapping takes the place of what it overlaps; what sticks out of it on both sides stays. */
 static int put_map(struct tasks *t, struct process *p, const struct mapped *new)
 {
@@ -405,7 +501,7 @@ static int put_map(struct tasks *t, struct process *p, const struct mapped *new)
 	r = vec_reserve(&p->maps, 2);
 	if (r < 0)
 		return r;
-	if (t->n_maps + 2 > MAPS_MAX)
+	if (!has_room(t, p->uid, MAPS, 2, p->pid))
 		return -ENOSPC;
 	if (from < p->maps.n && p->maps.items[from].start < new->start) {
 		with[n] = p->maps.items[from];
@@ -467,14 +563,18 @@ static int on_mmap2(struct tasks *t, const struct record *record, bool is_found)
 		return 0;
 	}
 	noted_in = note_mapping(t, p, origin, record->trailer.time);
-	return put_map(t, p,
-		       &(struct mapped){
-			   .start = mmap.addr,
-			   .end = mmap.addr + mmap.len,
-			   .pgoff = mmap.pgoff,
-			   .noted_in = is_found ? 0 : noted_in,
-			   .origin = origin,
-		       });
+	r = put_map(t, p,
+		    &(struct mapped){
+			.start = mmap.addr,
+			.end = mmap.addr + mmap.len,
+			.pgoff = mmap.pgoff,
+			.noted_in = is_found ? 0 : noted_in,
+			.origin = origin,
+		    });
+	/* What was mapped there before is no longer true. */
+	if (r < 0)
+		forget_range(t, p, mmap.addr, mmap.addr + mmap.len);
+	return r;
 }
 
 static int apply_record(struct tasks *tasks, const struct record *record, bool is_found)
@@ -498,6 +598,20 @@ static int apply_record(struct tasks *tasks, const struct record *record, bool i
 	default:
 		return 0;
 	}
+}
+
+void tasks_set_user(struct tasks *tasks, uid_t uid)
+{
+	tasks->uid = uid;
+}
+
+bool tasks_next_given(struct tasks *tasks, uid_t *ret_uid)
+{
+	if (!tasks->has_given)
+		return false;
+	tasks->has_given = false;
+	*ret_uid = tasks->given_by;
+	return true;
 }
 
 int tasks_add(struct tasks *tasks, const struct record *record)
@@ -627,12 +741,17 @@ static int write_map(const struct process *p, const struct origin *origin,
 		      userdata);
 }
 
-size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, void *userdata)
+size_t tasks_write_some(const struct tasks *tasks, uint64_t time,
+			bool (*wants)(void *userdata, uint32_t pid), record_put_fn put,
+			void *userdata)
 {
 	size_t n_failed = 0;
 
 	for (size_t i = 0; i < tasks->processes.n; i++) {
 		const struct process *p = tasks->processes.items[i];
+
+		if (wants && !wants(userdata, p->pid))
+			continue;
 
 		for (size_t k = 0; k < p->threads.n; k++)
 			n_failed += write_comm(p, &p->threads.items[k], time, put, userdata) < 0;
@@ -645,6 +764,11 @@ size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, 
 			n_failed += write_map(p, p->jitdump, NULL, time, put, userdata) < 0;
 	}
 	return n_failed;
+}
+
+size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, void *userdata)
+{
+	return tasks_write_some(tasks, time, NULL, put, userdata);
 }
 
 uint64_t tasks_time(const struct tasks *tasks)
@@ -672,7 +796,7 @@ void tasks_list_mapped(const struct tasks *tasks,
 
 int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges, size_t *ret_n_ranges)
 {
-	struct tasks_range *ranges = calloc(tasks->n_maps + 1, sizeof(*ranges));
+	struct tasks_range *ranges = calloc(tasks->counts[MAPS].taken + 1, sizeof(*ranges));
 	size_t n = 0;
 
 	if (!ranges)
@@ -684,6 +808,7 @@ int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges, siz
 			if (p->maps.items[k].origin->memory || p->maps.items[k].origin->vdso)
 				ranges[n++] = (struct tasks_range){
 					.pid = p->pid,
+					.uid = p->uid,
 					.start = p->maps.items[k].start,
 					.size = p->maps.items[k].end - p->maps.items[k].start,
 					.vdso = p->maps.items[k].origin->vdso,

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "record/codec.h"
@@ -25,6 +26,7 @@ struct tasks;
 /* Executable memory of a process that is of no file. */
 struct tasks_range {
 	uint32_t pid;
+	uid_t uid; /* whose process it is, as tasks_set_user() said */
 	uint64_t start;
 	uint64_t size; /* bytes */
 	bool vdso;     /* the kernel put its own code there, as far as the records say */
@@ -42,16 +44,25 @@ struct tasks *tasks_free(struct tasks *tasks);
 
 DEFINE_CLEANUP(struct tasks *, tasks_free);
 
+/* Processes that begin, or execute a program, by the records that are added from now on are the
+ * user's. Each user has a share of what can be remembered (daemon/share/share.h). */
+void tasks_set_user(struct tasks *tasks, uid_t uid);
+
 /*
  * Take note of what a record says.
  *
- * Return: 0; -ENOSPC if there are too many tasks or mappings to remember them all; or -ENOMEM.
+ * Return: 0; -ENOSPC if there are too many tasks or mappings to remember them all, or too many of
+ *         their user; or -ENOMEM.
  */
 _must_check_ int tasks_add(struct tasks *tasks, const struct record *record);
 
 /* The same for a record that was written because somebody looked at the task, so that it is no
  * proof of a mapping at that moment. */
 _must_check_ int tasks_add_found(struct tasks *tasks, const struct record *record);
+
+/* Return: whether a process of a user was forgotten, because he had more than his part and others
+ * needed room, and was not returned yet. */
+bool tasks_next_given(struct tasks *tasks, uid_t *ret_uid);
 
 /*
  * Return: whether the record of a mapping says only what records that were added say already. That
@@ -93,6 +104,11 @@ uint64_t tasks_time(const struct tasks *tasks);
  * Return: how many records @put refused or could not be made.
  */
 size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, void *userdata);
+
+/* The same for the processes for which @wants returns true. */
+size_t tasks_write_some(const struct tasks *tasks, uint64_t time,
+			bool (*wants)(void *userdata, uint32_t pid), record_put_fn put,
+			void *userdata);
 
 /* Call @list for each mapping of a file that a living process has, with a record that mapped it. A
  * mapping may be listed by more than one record. */

@@ -37,6 +37,7 @@ END_US=5000000
 GROWTH_KIB=65536
 
 attacker= # its process group
+collector_pid=
 umask 022
 chmod 755 "$T"
 mkdir "$T/bin"
@@ -78,6 +79,8 @@ attack_start() {
 	local program=ptd-nopt source=$1
 	shift
 	stop_ptd
+	# It would end some seconds later, and remove the socket of the next one.
+	[[ -z $collector_pid ]] || { kill "$collector_pid" && wait "$collector_pid"; } 2>/dev/null
 	[[ $source == pt ]] || program=ptd
 	[[ $source == emu || $(</proc/sys/kernel/perf_event_paranoid) -le 2 ]] ||
 		skip "perf_event_paranoid is above 2, CAP_PERFMON does not suffice to record this machine"
@@ -91,10 +94,10 @@ attack_start() {
 	fi
 	printf '%s\n' '[Recorder]' Source=$source Cpus=4 AuxSize=1M SwitchSize=1M SidebandMax=16M \
 		MaxUse=4G KeepFree=0 "$@" >"$T/ptd.conf"
-	# The collector of the last recorder ends some seconds after it.
 	setpriv --reuid $PTD_ID --regid $PTD_ID --clear-groups --no-new-privs --bounding-set "$collector_caps" \
 		--inh-caps "$collector_caps" --ambient-caps "$collector_caps" \
 		"$T/bin/ptd-collector" "$T/run/collector/socket" 2>>"$T/collector.log" &
+	collector_pid=$!
 	# A group "ptd" that has PTD_ID, for this ptd only.
 	sed '/^ptd:/d' /etc/group >"$T/group"
 	echo "ptd:x:$PTD_ID:" >>"$T/group"

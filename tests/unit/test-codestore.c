@@ -459,6 +459,31 @@ static void many_programs(void **state)
 	assert_string_equal(text_of(s, self, 60), "");
 }
 
+/* One user's programs, however many, do not make those of another be forgotten. */
+static void many_programs_of_a_user(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
+	const uint32_t self = (uint32_t)getpid(), dead = DEAD - 2 * PROGRAMS_MAX;
+
+	(void)state;
+	has_users = true;
+	put(CODERECORD_START, self, 50, 0, 0, "");
+	put(CODERECORD_START, self, 60, 0, 0, "");
+	assert_int_equal(add(s), 0);
+	for (uint32_t i = 0; i < PROGRAMS_MAX + 10; i++) {
+		put(CODERECORD_START, dead + i, 100, 0, 0, "");
+		assert_int_equal(add(s), 0);
+	}
+	put(CODERECORD_START, self, 70, 0, 0, "");
+	assert_int_equal(add(s), 0);
+	has_users = false;
+	assert_string_equal(text_of(s, self, 50), "");
+	assert_string_equal(text_of(s, self, 60), "");
+	assert_string_equal(text_of(s, self, 70), "");
+	assert_string_equal(text_of(s, dead + 12, 100), "none");
+	assert_string_equal(text_of(s, dead + 13, 100), "");
+}
+
 static int add_much(void *userdata)
 {
 	struct codestore **store = userdata;
@@ -573,6 +598,7 @@ int main(void)
 		cmocka_unit_test(a_user_lost_all),
 		cmocka_unit_test(room_is_counted),
 		cmocka_unit_test(many_programs),
+		cmocka_unit_test(many_programs_of_a_user),
 		cmocka_unit_test(calls_that_fail),
 		cmocka_unit_test(nonsense_is_not_survived),
 	};

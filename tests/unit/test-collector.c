@@ -330,6 +330,12 @@ static void a_file_is_found_and_copied(void **state)
 	fds[1] = -1;
 	assert_int_equal(ask(f, &request, fds, &hashed, &none), 0);
 	assert_int_equal(none, -1);
+	/* And how far it is. */
+	fds[1] = memfd_create("progress", MFD_CLOEXEC);
+	assert_int_equal(ask(f, &request, fds, &hashed, &none), 0);
+	assert_int_equal(pread(fds[1], &size, sizeof(size), 0), sizeof(size));
+	assert_true(size > 0 && size <= hashed.size);
+	(void)close(fds[1]);
 	fds[1] = fd;
 	fd = open(f->program, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(sha256_fd(fd, NULL, NULL, expected, &size), 0);

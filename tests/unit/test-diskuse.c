@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/share/share.h"
 #include "daemon/spool/diskuse.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
@@ -82,7 +83,7 @@ static void add_snapshot(struct fixture *f, const char *path)
 {
 	const int fd = open_dir(f, path);
 
-	assert_int_equal(diskuse_add_snapshot(f->use, fd), 0);
+	assert_int_equal(diskuse_add_snapshot(f->use, fd, 0), 0);
 	(void)close(fd);
 }
 
@@ -164,8 +165,8 @@ static void too_deep(void **state)
 	put(f, "B/6/7/8/9/file");
 	assert_int_equal(renameat(f->dir_fd, "B", f->dir_fd, "A/1/2/3/4/5"), 0);
 	fd = open_dir(f, "A");
-	assert_int_equal(diskuse_add_snapshot(f->use, fd), -ELOOP);
-	assert_int_equal(diskuse_add_snapshot(f->use, -1), -EBADF);
+	assert_int_equal(diskuse_add_snapshot(f->use, fd, 0), -ELOOP);
+	assert_int_equal(diskuse_add_snapshot(f->use, -1, 0), -EBADF);
 	assert_int_equal(renameat(f->dir_fd, "A/1/2/3/4/5", f->dir_fd, "B"), 0);
 	(void)close(fd);
 }
@@ -182,7 +183,7 @@ static int count_all(void *userdata)
 		return store < 0 ? store : a;
 	r = diskuse_new(&use);
 	if (r == 0)
-		r = diskuse_add_snapshot(use, a);
+		r = diskuse_add_snapshot(use, a, 0);
 	if (r == 0)
 		r = diskuse_add_store(use, store, is, (char[]){ "shared" });
 	if (r == 0)
@@ -212,9 +213,43 @@ static void failing(void **state)
 	failing_each(count_all, all_counted, f);
 }
 
+/* What several users' snapshots have counts for none of them, until the others' are gone. */
+static void whose_it_is(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const dirs[] = { "a", "b", "c" };
+	static const uid_t uids[] = { 1, 2, 1 };
+	struct share share;
+	uint64_t file;
+
+	put(f, "a/own");
+	put(f, "a/shared");
+	put(f, "c/again");
+	put(f, "b/other");
+	put_link(f, "a/shared", "b/shared");
+	put_link(f, "c/again", "a/again");
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		_cleanup_(fd_closep) int fd = open_dir(f, dirs[i]);
+
+		assert_int_equal(diskuse_add_snapshot(f->use, fd, uids[i]), 0);
+	}
+	file = size(f, "a/own");
+	diskuse_share(f->use, &share);
+	assert_in_range(share_taken(&share, 1), 2 * file, 2 * file + size(f, "a") + size(f, "c"));
+	assert_in_range(share_taken(&share, 2), file, file + size(f, "b"));
+	(void)diskuse_remove(f->use, 0);
+	diskuse_share(f->use, &share);
+	assert_in_range(share_taken(&share, 1), file, file + size(f, "c"));
+	assert_in_range(share_taken(&share, 2), 2 * file, 2 * file + size(f, "b"));
+	(void)diskuse_remove(f->use, 1);
+	diskuse_share(f->use, &share);
+	assert_int_equal(share_taken(&share, 2), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(whose_it_is, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(counted_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(holes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_deep, set_up, tear_down),

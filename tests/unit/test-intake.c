@@ -71,10 +71,18 @@ static int drain_stream(struct source *source, enum source_stream stream, uint8_
 	return 0;
 }
 
+static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)
+{
+	(void)source;
+	*ret_uid = pid == 70 ? 1001 : 0;
+	return 0;
+}
+
 static const struct source_ops fake_ops = {
 	.status = status,
 	.drain = drain_stream,
 	.tasks = sources_tell_known,
+	.owner = owner,
 };
 
 static void on_drained(void *userdata)
@@ -380,6 +388,29 @@ static void a_storm_is_named(void **state)
 	assert_null(strstr(drain(f), "more than 1000 times"));
 }
 
+/* Who has more than his share is named, but not each time. */
+static void who_has_too_much_is_named(void **state)
+{
+	struct fixture *f = *state;
+	const char *said;
+	unsigned n;
+
+	sideband_set_max(intake_sideband(f->intake), 8 << 20);
+	records_comm(&f->fake.records, 71, "root", 1);
+	for (unsigned i = 0; i < 160000; i++)
+		records_comm(&f->fake.records, 70, "x", 2 + i);
+	said = drain(f);
+	said = strstr(said, "user 1001 has more than his share of SidebandMax=: ");
+	assert_non_null(said);
+	assert_int_equal(
+	    sscanf(said, "user 1001 has more than his share of SidebandMax=: %u of", &n), 1);
+	assert_in_range(n, 10000, 160000);
+	assert_non_null(strstr(said, "his programs ran before cannot be decoded"));
+	for (unsigned i = 0; i < 160000; i++)
+		records_comm(&f->fake.records, 70, "x", 200000 + i);
+	assert_null(strstr(drain(f), "his share"));
+}
+
 /* Records are asked for as long as programs write some. */
 static void while_it_is_active(void **state)
 {
@@ -426,6 +457,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(code_that_is_lost, set_up_code, tear_down),
 		cmocka_unit_test_setup_teardown(code_that_is_nonsense, set_up_code, tear_down),
 		cmocka_unit_test_setup_teardown(a_storm_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_has_too_much_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(while_it_is_active, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(when_there_are_some, set_up_fd, tear_down),
 	};

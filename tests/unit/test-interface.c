@@ -89,6 +89,8 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 	share_take(ret_share, 1000, 1);
 	if (shared == RECORDER_OBJECTS)
 		share_count_taken_back(ret_share, 1001);
+	if (shared == RECORDER_SIDEBAND)
+		share_count_taken_back(ret_share, 1002);
 }
 
 static int open_pool(void *userdata, uid_t uid, bool all, bool timing, int *ret_fd)
@@ -373,7 +375,8 @@ static void get_status(void **state)
 		       "\"sideband_lost\":11,\"objects\":12,\"snapshots\":2,\"pending\":13,"
 		       "\"snapshots_taken\":14,\"snapshots_failed\":15,\"snapshots_removed\":16,"
 		       "\"snapshots_path\":\"%s/state/snapshots\","
-		       "\"refused\":[{\"what\":\"objects\",\"uid\":1001,\"times\":1}]}",
+		       "\"refused\":[{\"what\":\"objects\",\"uid\":1001,\"times\":1},"
+		       "{\"what\":\"sideband\",\"uid\":1002,\"times\":1}]}",
 		       f->dir);
 	if (!strstr(f->reply, expected))
 		fail_msg("%s", f->reply);

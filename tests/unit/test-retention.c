@@ -26,6 +26,7 @@ struct fixture {
 	bool mounted;
 	struct retention retention;
 	_Atomic uint64_t n_removed;
+	struct evidence evidence;
 	uint64_t to_evict, evict_least; /* what was asked for last */
 	uint64_t evict;                 /* what is answered */
 };
@@ -51,6 +52,8 @@ static int set_up(void **state)
 	f->mounted = mount_small(f->dir);
 	f->retention.limits = (struct spool_limits){ .max_use = UINT64_MAX };
 	f->retention.n_removed = &f->n_removed;
+	f->retention.evidence = &f->evidence;
+	(void)pthread_mutex_init(&f->evidence.lock, NULL);
 	assert_int_equal(spool_new(f->dir, &f->retention.spool), 0);
 	assert_int_equal(objectstore_new(spool_store_fd(f->retention.spool), &f->retention.limits,
 					 "/dev/null", &f->retention.store),
@@ -224,7 +227,7 @@ static void room_for_another(void **state)
 		if (rows[i].kept)
 			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true), 0);
 		f->n_removed = 0;
-		assert_int_equal(retention_make_room(&f->retention, &needed, evict, f),
+		assert_int_equal(retention_make_room(&f->retention, &needed, 0, evict, f),
 				 rows[i].error);
 		assert_string_equal(there(f), rows[i].left);
 		assert_int_equal(f->n_removed, 4 - strlen(rows[i].left));
@@ -315,6 +318,152 @@ static void limits_are_kept(void **state)
 	}
 }
 
+/* Snapshots of the users that @uids names by digits, oldest first, of 2 MiB each. */
+static void put_snapshots_of(const struct fixture *f, const char *uids)
+{
+	for (size_t i = 0; uids[i]; i++) {
+		char id[32], path[64], text[64];
+
+		(void)snprintf(id, sizeof(id), "%c-%zu", (char)('A' + i), i + 1);
+		put_snapshot(f, id, 2, NULL);
+		(void)snprintf(path, sizeof(path), "snapshots/%s/manifest", id);
+		(void)snprintf(text, sizeof(text), "taken_by_uid=%c\n", uids[i]);
+		tempdir_put_text(f->dir, path, text);
+	}
+}
+
+/* Return: the letters of those that are left, which are removed. */
+static const char *take_all(const struct fixture *f)
+{
+	static char letters[8];
+	size_t n = 0;
+
+	for (size_t i = 0; i < 7; i++) {
+		char id[32];
+
+		(void)snprintf(id, sizeof(id), "%c-%zu", (char)('A' + i), i + 1);
+		(void)!spool_keep(f->retention.spool, id, false);
+		if (spool_remove(f->retention.spool, id) == 0)
+			letters[n++] = id[0];
+	}
+	letters[n] = 0;
+	return letters;
+}
+
+/* Who has more than his share gives, however new what he has is; root gives before users give of
+ * their parts. */
+static void shares(void **state)
+{
+	static const struct {
+		const char *uids;
+		uint64_t max_mib;
+		const char *left;
+		const char *kept;
+		uid_t given_by; /* 0: nobody gave of more than his share */
+		uint64_t n_given;
+	} rows[] = {
+		/* Of one user, and of root: the oldest. */
+		{ "111111", 9, "CDEF", NULL, 1, 2 },
+		{ "000000", 9, "CDEF", NULL, 0, 0 },
+		/* 1 asks again and again: his own go, down to his part. */
+		{ "021111", 9, "ABEF", NULL, 1, 2 },
+		{ "223111", 9, "BCEF", NULL, 1, 1 },
+		/* Root is the first beyond that. */
+		{ "120003", 9, "ABEF", NULL, 0, 0 },
+		/* The more users, the smaller the parts. */
+		{ "123456", 9, "CDEF", NULL, 1, 1 },
+		/* What is kept, and the newest, stays, and counts for its user. */
+		{ "011111", 9, "ACEF", "C-3", 1, 2 },
+		{ "111112", 3, "F", NULL, 1, 5 },
+		{ "222221", 3, "F", NULL, 2, 5 },
+	};
+	struct fixture *f = *state;
+	struct share share;
+
+	if (!f->mounted)
+		skip();
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("  row %zu\n", i);
+		put_snapshots_of(f, rows[i].uids);
+		if (rows[i].kept)
+			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true), 0);
+		f->evict = 0;
+		f->evidence.share = (struct share){};
+		f->retention.limits = (struct spool_limits){ .max_use = rows[i].max_mib * MIB };
+		assert_int_equal(retention_enforce(&f->retention, evict, f), 0);
+		assert_string_equal(take_all(f), rows[i].left);
+		evidence_get_share(&f->evidence, &share);
+		for (size_t k = 0; k < share.n_users; k++)
+			if (share.users[k].uid == rows[i].given_by)
+				assert_int_equal(share.users[k].n_refused, rows[i].n_given);
+		assert_int_equal(share.n_users > 0, rows[i].n_given > 0);
+	}
+}
+
+/* Of 14 MiB all snapshots have 8 in common: of the 4 that 12 leave, a part is 1. */
+static void what_is_nobodys(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t *bytes;
+
+	if (!f->mounted)
+		skip();
+	bytes = calloc(8, MIB);
+	assert_non_null(bytes);
+	put_snapshots_of(f, "010");
+	tempdir_put(f->dir, "snapshots/A-1/common", bytes, 8 * MIB);
+	free(bytes);
+	for (unsigned i = 0; i < 2; i++) {
+		char from[128], to[128];
+
+		(void)snprintf(from, sizeof(from), "%s/snapshots/A-1/common", f->dir);
+		(void)snprintf(to, sizeof(to), "%s/snapshots/%s/common", f->dir, i ? "C-3" : "B-2");
+		assert_int_equal(link(from, to), 0);
+	}
+	f->evict = 0;
+	f->retention.limits = (struct spool_limits){ .max_use = 12 * MIB + MIB / 2 };
+	assert_int_equal(retention_enforce(&f->retention, evict, f), 0);
+	assert_string_equal(take_all(f), "AC");
+}
+
+/* Room is made for a user's snapshot at the cost of others only as long as he has no more than his
+ * share: of 16 MiB, 14 are snapshots'. */
+static void room_for_whom(void **state)
+{
+	static const struct {
+		const char *uids;
+		uid_t uid;
+		uint64_t n_mib;
+		int error;
+		const char *left;
+	} rows[] = {
+		{ "2000000", 1, 3, 0, "ACDEFG" },
+		{ "2333333", 1, 3, 0, "ACDEFG" },
+		{ "2222000", 1, 3, 0, "BCDEFG" },
+		/* A part is 4 MiB. */
+		{ "2000000", 1, 5, -EDQUOT, "ABCDEFG" },
+		{ "2000000", 0, 5, 0, "ADEFG" },
+		{ "1000000", 1, 3, 0, "BCDEFG" },
+		{ "0110000", 1, 3, 0, "ACDEFG" },
+		{ "0010000", 1, 5, -EDQUOT, "ABCDEFG" },
+		{ "0011110", 1, 5, 0, "ABEFG" },
+	};
+	struct fixture *f = *state;
+
+	if (!f->mounted)
+		skip();
+	f->evict = 0;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct diskuse_amount needed = { rows[i].n_mib * MIB, 1 };
+
+		print_message("  row %zu\n", i);
+		put_snapshots_of(f, rows[i].uids);
+		assert_int_equal(retention_make_room(&f->retention, &needed, rows[i].uid, evict, f),
+				 rows[i].error);
+		assert_string_equal(take_all(f), rows[i].left);
+	}
+}
+
 /* What the store has and nobody needs goes before all else, and with the last that had it. */
 static void the_store_is_swept(void **state)
 {
@@ -391,7 +540,7 @@ static int make_room(void *userdata)
 	struct fixture *f = userdata;
 	const struct diskuse_amount needed = { 9 * MIB, 1 };
 
-	return retention_make_room(&f->retention, &needed, evict, f);
+	return retention_make_room(&f->retention, &needed, 0, evict, f);
 }
 
 /* No more goes because something fails. */
@@ -419,6 +568,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(room_for_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room_that_is_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_are_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(shares, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_nobodys, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(room_for_whom, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_swept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(age, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failing, set_up, tear_down),

@@ -7,9 +7,11 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "daemon/share/share.h"
 #include "daemon/source/kept.h"
 #include "daemon/tasks/sideband.h"
 #include "tests/lib/failing.h"
@@ -652,6 +654,7 @@ static void kept_nonsense_is_refused(void **state)
 	for (unsigned i = 0; i < 6; i++) {
 		struct source a = source_that_knows, b = source_that_knows;
 		struct kept_sideband *kept;
+		struct kept_stream *root;
 		struct sideband *s, *other;
 
 		assert_int_equal(kept_new(&a.kept), 0);
@@ -660,17 +663,18 @@ static void kept_nonsense_is_refused(void **state)
 		sideband_publish(s);
 		b.kept = copy_kept(a.kept);
 		kept = &kept_draft(b.kept)->sideband;
-		assert_in_range(kept->now.body.n_slots, 1, 100);
+		root = &kept->streams[0];
+		assert_in_range(root->now.body.n_slots, 1, 100);
 		if (i == 1)
-			kept->now.body.n_slots++;
+			root->now.body.n_slots++;
 		else if (i == 2)
-			kept->now.body.last_used = UINT32_MAX;
+			root->now.body.last_used = UINT32_MAX;
 		else if (i == 3)
-			kept->now.body.last_used--;
+			root->now.body.last_used--;
 		else if (i == 4)
-			kept->before.head.n_slots = UINT32_MAX;
+			root->before.head.n_slots = UINT32_MAX;
 		else if (i == 5)
-			kept->n_epochs += 10;
+			root->n_epochs += 10;
 		assert_int_equal(sideband_new(MEBI, NULL, &b, &other), 0);
 		assert_int_equal(sideband_resume(other), i == 0 ? 0 : -EBADMSG);
 		/* It knows nothing of the time before, and goes on. */
@@ -685,6 +689,298 @@ static void kept_nonsense_is_refused(void **state)
 		(void)sideband_free(s);
 		(void)kept_free(a.kept);
 	}
+}
+
+/* --- a share for each user -------------------------------------------------------------------- */
+
+/* A process has the user 1000 + its hundreds; below 100 it is root's. */
+static int owner_by_hundreds(struct source *source, uint32_t pid, uid_t *ret_uid)
+{
+	(void)source;
+	if (pid == 99)
+		return -ESRCH;
+	*ret_uid = pid < 100 ? 0 : 1000 + pid / 100;
+	return 0;
+}
+
+static const struct source_ops knowing_owners = { .tasks = sources_tell_known,
+						  .owner = owner_by_hundreds };
+static const struct source_ops looking_for_owners = { .tasks = sources_look,
+						      .owner = owner_by_hundreds };
+
+static void add_records(struct sideband *s, struct records *r)
+{
+	assert_int_equal(sideband_add(s, r->bytes, r->size), 0);
+	r->size = 0;
+}
+
+/* A program that the process maps at an address of its own. */
+static void map_at(struct records *r, uint32_t pid, uint64_t address, const char *path,
+		   uint64_t time)
+{
+	const struct record_mmap2 mmap = { .misc = PERF_RECORD_MISC_USER,
+					   .pid = pid,
+					   .tid = pid,
+					   .addr = address,
+					   .len = 0x1000,
+					   .prot = PROT_READ | PROT_EXEC,
+					   .name = path };
+	struct perfbuild *b = records_at(pid, time, records_at_cpu);
+
+	records_take(r, b, perfbuild_mapping(b, PERF_RECORD_MMAP2, &mmap));
+}
+
+static void execute(struct records *r, uint32_t pid, const char *comm, uint64_t time)
+{
+	struct perfbuild *b = records_at(pid, time, records_at_cpu);
+
+	records_take(r, b, perfbuild_comm(b, true, pid, pid, comm));
+}
+
+static void end(struct records *r, uint32_t pid, uint64_t time)
+{
+	struct perfbuild *b = records_at(pid, time, records_at_cpu);
+
+	records_take(r, b, perfbuild_exit(b, pid, pid));
+}
+
+/* Mappings of the process, no two of them alike, one each ns. */
+static void storm(struct sideband *s, uint32_t pid, unsigned n, uint64_t *time)
+{
+	struct records r = {};
+	char path[32];
+
+	for (unsigned i = 0; i < n; i++) {
+		(void)snprintf(path, sizeof(path), "/tmp/%u", i);
+		map_at(&r, pid, 0x10000000 + i % 16 * UINT64_C(0x1000), path, ++*time);
+		add_records(s, &r);
+	}
+	records_deinit(&r);
+}
+
+/* Whatever one user's programs do, what is known of others reaches back as far as before, what is
+ * new of his is there, and what is not is counted. */
+static void a_storm_costs_its_user(void **state)
+{
+	(void)state;
+	for (unsigned looks = 0; looks < 2; looks++) {
+		struct source source = { .ops = looks ? &looking_for_owners : &knowing_owners };
+		_cleanup_(sideband_freep) struct sideband *s = NULL;
+		struct sideband_dropped dropped;
+		struct sideband_view view;
+		struct records r = {};
+		uint64_t time = 10, since_ns;
+
+		assert_int_equal(sideband_new(8 * MEBI, NULL, &source, &s), 0);
+		if (looks)
+			sideband_end_look(s);
+		since_ns = since(s);
+		records_comm(&r, 9, "root", 1);
+		records_mmap2(&r, 9, "/bin/root", NULL, 2);
+		records_comm(&r, 201, "other", 3);
+		records_mmap2(&r, 201, "/bin/other", NULL, 4);
+		records_comm(&r, 101, "stormy", 5);
+		records_mmap2(&r, 101, "/bin/stormy", NULL, 6);
+		add_records(s, &r);
+		assert_false(sideband_next_dropped(s, &dropped));
+		storm(s, 101, 400000, &time);
+
+		assert_int_equal(sideband_stats(s).lost, 0);
+		assert_in_range(sideband_stats(s).bytes, 2 * MEBI, 8 * MEBI);
+		assert_false(sideband_wants_look(s));
+		assert_int_equal(sideband_view_init(s, &view), 0);
+		assert_int_equal(view.since_ns, since_ns);
+		assert_int_equal(find(&view, 9).n_mmap, 1);
+		assert_int_equal(find(&view, 201).n_mmap, 1);
+		assert_int_equal(view.n_cuts, 1);
+		assert_int_equal(view.cuts[0].uid, 1001);
+		assert_in_range(view.cuts[0].since_ns, 11, time - 1);
+		assert_in_range(view.cuts[0].n_dropped, 1, 400000);
+		/* What he has mapped since ever is said again. */
+		assert_string_equal(find(&view, 101).name, "/tmp/399999");
+		assert_in_range(find(&view, 101).n_mmap + view.cuts[0].n_dropped, 400001, 400200);
+		sideband_view_deinit(&view);
+		assert_true(sideband_next_dropped(s, &dropped));
+		assert_int_equal(dropped.uid, 1001);
+		assert_false(sideband_next_dropped(s, &dropped));
+		records_deinit(&r);
+	}
+}
+
+/* Others need room that one user has: he gives it, down to his part, and no further. */
+static void parts_are_kept(void **state)
+{
+	struct source source = { .ops = &knowing_owners };
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	const struct share *share;
+	uint64_t time = 10;
+
+	(void)state;
+	assert_int_equal(sideband_new(16 * MEBI, NULL, &source, &s), 0);
+	share = sideband_share(s);
+	storm(s, 101, 200000, &time);
+	assert_int_equal(share->users[0].uid, 1001);
+	assert_in_range(share->users[0].taken, 6 * MEBI, 14 * MEBI);
+	for (unsigned i = 0; i < 20; i++)
+		for (uint32_t pid = 101; pid < 500; pid += 100)
+			storm(s, pid, 10000, &time);
+	for (size_t i = 0; i < share->n_users; i++)
+		assert_in_range(share->users[i].taken, share->users[i].uid ? MEBI : 0, 5 * MEBI);
+	assert_in_range(share->taken, 6 * MEBI, 16 * MEBI);
+	/* Root's are still all there. */
+	assert_int_equal(since(s), 0);
+	assert_int_equal(add(s, 1000, time), 0);
+	assert_int_equal(sideband_stats(s).lost, 0);
+	assert_int_equal(since(s), 0);
+}
+
+/* What a view says of the last mapping of a process at an address, at the end: NULL after an exec
+ * or a fork. */
+static const char *mapped_at(const struct sideband_view *view, uint32_t pid, uint64_t address)
+{
+	const char *name = NULL;
+	uint64_t latest = 0;
+
+	for (size_t i = 0; i < view->n_spans; i++) {
+		struct cursor c = view->spans[i];
+		struct record_mmap2 mmap;
+		struct record_task fork;
+		struct record_comm comm;
+		struct record record;
+
+		while (record_next(&c, &record) == 0) {
+			const uint64_t time = record.trailer.time;
+
+			if (record_get_mmap2(&record, &mmap) == 0 && mmap.pid == pid &&
+			    mmap.addr <= address && address < mmap.addr + mmap.len &&
+			    time >= latest) {
+				name = mmap.name;
+				latest = time;
+			} else if ((record.header.type == PERF_RECORD_COMM &&
+				    record_read_comm(record.header.misc, record.body, &comm) == 0 &&
+				    comm.exec && comm.pid == pid && time >= latest) ||
+				   (record.header.type == PERF_RECORD_FORK &&
+				    record_get_task(&record, &fork) == 0 && fork.pid == pid &&
+				    time >= latest)) {
+				name = NULL;
+				latest = time;
+			}
+		}
+	}
+	return name;
+}
+
+/* A process that another user's was before, by its number or before it executed a program: when the
+ * later records are forgotten, the earlier ones are not taken for true. */
+static void no_mapping_outlives_its_process(void **state)
+{
+	struct source source = { .ops = &knowing_owners };
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	struct sideband_view view;
+	struct records r = {};
+	uint64_t time = 100;
+
+	(void)state;
+	assert_int_equal(sideband_new(8 * MEBI, NULL, &source, &s), 0);
+	/* Root's 50 forks 150, which executes a program that is user 1001's. */
+	records_comm(&r, 50, "root", 1);
+	records_mmap2(&r, 50, "/bin/root", NULL, 2);
+	records_fork(&r, 150, 50, 3);
+	map_at(&r, 150, 0x900000, "/bin/before", 4);
+	add_records(s, &r);
+	assert_int_equal(sideband_share(s)->n_users, 1);
+	execute(&r, 150, "program", 5);
+	records_mmap2(&r, 150, "/bin/program", NULL, 6);
+	/* 60 of root ends, and its number is given to a child of 150. */
+	records_mmap2(&r, 60, "/bin/sixty", NULL, 7);
+	end(&r, 60, 8);
+	records_fork(&r, 60, 150, 9);
+	map_at(&r, 60, 0x700000, "/bin/new", 10);
+	add_records(s, &r);
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_null(mapped_at(&view, 150, 0x900000));
+	assert_string_equal(mapped_at(&view, 150, 0x400000), "/bin/program");
+	assert_string_equal(mapped_at(&view, 60, 0x700000), "/bin/new");
+	sideband_view_deinit(&view);
+
+	/* It maps something else there, and ends; both is forgotten, root's records are not. */
+	end(&r, 60, 11);
+	add_records(s, &r);
+	storm(s, 101, 400000, &time);
+	storm(s, 150, 4000, &time);
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_string_equal(mapped_at(&view, 50, 0x400000), "/bin/root");
+	assert_null(mapped_at(&view, 150, 0x900000));
+	assert_string_equal(mapped_at(&view, 150, 0x400000), "/bin/program");
+	assert_null(mapped_at(&view, 60, 0x400000));
+	assert_null(mapped_at(&view, 60, 0x700000));
+	sideband_view_deinit(&view);
+	records_deinit(&r);
+}
+
+/* Whoever goes on knows as well whose records are whose. */
+static void shares_are_kept(void **state)
+{
+	struct source a = { .ops = &knowing_owners }, b = a;
+	struct sideband *s, *other;
+	struct records before, found;
+	uint64_t time = 10;
+
+	(void)state;
+	assert_int_equal(kept_new(&a.kept), 0);
+	assert_int_equal(sideband_new(8 * MEBI, NULL, &a, &s), 0);
+	assert_int_equal(add(s, 100, 1), 0);
+	storm(s, 201, 100, &time);
+	for (unsigned i = 0; i < 40; i++) {
+		storm(s, 101, 7000 + i, &time);
+		sideband_publish(s);
+		before = records_of(s);
+		/* It is killed behind these, some of which begin another epoch. */
+		storm(s, 101, 3000, &time);
+		b.kept = copy_kept(a.kept);
+		assert_int_equal(sideband_new(8 * MEBI, NULL, &b, &other), 0);
+		assert_int_equal(sideband_resume(other), 0);
+		found = records_of(other);
+		assert_int_equal(found.size, before.size);
+		assert_memory_equal(found.bytes, before.bytes, before.size);
+		records_deinit(&before);
+		records_deinit(&found);
+		time -= 3000;
+		storm(other, 101, 3000, &time);
+		before = records_of(s);
+		found = records_of(other);
+		assert_int_equal(found.size, before.size);
+		assert_memory_equal(found.bytes, before.bytes, before.size);
+		records_deinit(&before);
+		records_deinit(&found);
+		(void)sideband_free(other);
+		(void)kept_free(b.kept);
+	}
+	(void)sideband_free(s);
+	(void)kept_free(a.kept);
+}
+
+/* A source that does not know, and more users than there are accounts: they count as one. */
+static void other_users(void **state)
+{
+	struct source source = { .ops = &knowing_owners };
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	struct sideband_view view;
+	uint64_t time = 10;
+
+	(void)state;
+	assert_int_equal(sideband_new(8 * MEBI, NULL, &source, &s), 0);
+	assert_int_equal(add(s, 10, 1), 0);
+	for (uint32_t i = 1; i < 40; i++)
+		storm(s, i * 100, 10, &time);
+	storm(s, 99, 300000, &time);
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_int_equal(view.n_cuts, 1);
+	assert_int_equal(view.cuts[0].uid, SHARE_OTHERS);
+	assert_int_equal(find(&view, 100).n_mmap, 10);
+	assert_int_equal(view.since_ns, 0);
+	sideband_view_deinit(&view);
+	assert_in_range(sideband_stats(s).bytes, MEBI, 8 * MEBI);
 }
 
 struct adding {
@@ -750,6 +1046,11 @@ int main(void)
 		cmocka_unit_test(others_go_on_from_what_is_published),
 		cmocka_unit_test(a_look_begins_again),
 		cmocka_unit_test(kept_nonsense_is_refused),
+		cmocka_unit_test(a_storm_costs_its_user),
+		cmocka_unit_test(parts_are_kept),
+		cmocka_unit_test(no_mapping_outlives_its_process),
+		cmocka_unit_test(shares_are_kept),
+		cmocka_unit_test(other_users),
 		cmocka_unit_test(calls_that_fail),
 	};
 

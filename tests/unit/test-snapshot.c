@@ -156,9 +156,10 @@ struct fixture {
 	struct snapshot_request request;
 	struct snapshot_known known;
 	struct snapshot_result result;
-	bool forgets;        /* the object store gives up what it has */
-	const char *changes; /* a file that is written to once all are copied */
-	const char *failed;  /* what snapshot_write() names if it fails */
+	struct sideband_cut cut; /* uid 0: nobody's records begin later */
+	bool forgets;            /* the object store gives up what it has */
+	const char *changes;     /* a file that is written to once all are copied */
+	const char *failed;      /* what snapshot_write() names if it fails */
 };
 
 /* It is asked for when the rings are there. */
@@ -310,6 +311,8 @@ static int take(struct fixture *f)
 	assert_int_equal(sideband_add(f->sideband, f->tasks.bytes, f->tasks.size), 0);
 	assert_int_equal(sideband_view_init(f->sideband, &tasks), 0);
 	assert_int_equal(objectstore_list(f->store, &objects, &f->known.n_objects), 0);
+	if (f->cut.uid > 0)
+		tasks.cuts[tasks.n_cuts++] = f->cut;
 	f->known.tasks = &tasks;
 	f->known.objects = objects;
 	r = snapshot_write(&f->request, f->out_fd, &f->result, &f->failed);
@@ -357,7 +360,21 @@ static void an_earlier_recorder(void **state)
 	f->known.code_lost_bytes = 77;
 	assert_int_equal(take(f), 0);
 	text = manifest(f);
+	assert_has_not(text, "sideband_dropped");
 	assert_has(text, "\ntaken_over_ns=4500\ncode_lost_bytes=77\n");
+}
+
+/* A user had more records than his share. */
+static void whose_records_begin_later(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+
+	f->cut = (struct sideband_cut){ .uid = 1001, .since_ns = 4321, .n_dropped = 99 };
+	assert_int_equal(take(f), 0);
+	text = manifest(f);
+	assert_has(text, "\nsideband_since_ns=0\nsideband_since_ns.1001=4321\n"
+			 "sideband_dropped.1001=99\n");
 }
 
 static void nothing_recorded(void **state)
@@ -705,6 +722,78 @@ static void anothers_vdso(void **state)
 	}
 	assert_int_equal(n, 2);
 	free(text);
+}
+
+/* Processes of two users. */
+static pid_t users_pids[2];
+
+static int owner_of_two(struct source *source, uint32_t pid, uid_t *ret_uid)
+{
+	(void)source;
+	*ret_uid = pid == (uint32_t)users_pids[0] ? 1001 : 1002;
+	return 0;
+}
+
+static const struct source_ops source_of_two = { .tasks = sources_tell_known,
+						 .owner = owner_of_two };
+
+/* They have so many KiB of code, of which so much is to be taken. */
+static void take_of_two(struct fixture *f, const size_t kib[static 2],
+			const char *const expected[static 2])
+{
+	struct source source = { .ops = &source_of_two };
+	_cleanup_(freep) char *text = NULL;
+	char line[96];
+
+	f->sideband = sideband_free(f->sideband);
+	assert_int_equal(sideband_new(8 << 20, NULL, &source, &f->sideband), 0);
+	for (size_t i = 0; i < ARRAY_LEN(users_pids); i++) {
+		const size_t size = kib[i] << 10;
+		char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE | PROT_EXEC,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		struct record_mmap2 mmap2 = { .addr = (uintptr_t)memory,
+					      .len = size,
+					      .prot = PROT_READ | PROT_EXEC,
+					      .name = "//anon" };
+
+		assert_true(memory != MAP_FAILED);
+		memset(memory, 0x90, size);
+		users_pids[i] = fork();
+		if (users_pids[i] == 0) {
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				(void)pause();
+		}
+		(void)munmap(memory, size);
+		mmap2.pid = mmap2.tid = (uint32_t)users_pids[i];
+		put_mmap2(&mmap2, 1 + i, &f->tasks);
+		records_switch(&f->fake.switches[0], mmap2.pid, false, 3 + i, 0);
+	}
+	f->request.mem_max = 160 << 10;
+	assert_int_equal(take(f), 0);
+	text = manifest(f);
+	for (size_t i = 0; i < ARRAY_LEN(users_pids); i++) {
+		(void)kill(users_pids[i], SIGKILL);
+		(void)waitpid(users_pids[i], NULL, 0);
+		(void)snprintf(line, sizeof(line), "\nmem.%d=%s\n", (int)users_pids[i],
+			       expected[i]);
+		assert_has(text, line);
+	}
+}
+
+/* One user's compiler has made more code than MemMax= allows: the other's is all there. */
+static void memory_of_two_users(void **state)
+{
+	take_of_two(*state, (const size_t[]){ 256, 64 },
+		    (const char *const[]){ "98304: more than MemMax= may be missing", "65536" });
+}
+
+/* Both have more than their part. */
+static void memory_of_two_users_with_much(void **state)
+{
+	take_of_two(*state, (const size_t[]){ 256, 96 },
+		    (const char *const[]){ "81920: more than MemMax= may be missing",
+					   "81920: more than MemMax= may be missing" });
 }
 
 /* A record may claim any amount of memory, also what it would take hours to look at. */
@@ -1386,6 +1475,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_earlier_recorder, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(whose_records_begin_later, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nothing_recorded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(suspended_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(records_are_read_by_perf, set_up, tear_down),
@@ -1402,6 +1492,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(scopes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(own, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(anothers_vdso, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(memory_of_two_users, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(memory_of_two_users_with_much, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(claimed_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(forged_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_of_a_process_that_is_gone, set_up,
