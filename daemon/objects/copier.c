@@ -329,8 +329,8 @@ static void give_back_room(struct lane *l)
 	l->reserved = 0;
 }
 
-/* Get the limits, and room in the owner's share, if a copy of the original may be made. Return: 0 or
- * -EDQUOT. */
+/* Get the limits, and room in the owner's share, if a copy of the original may be made. Return: 0
+ * or -EDQUOT. */
 static int ask_for_room(struct lane *l, const struct collector_answer *original,
 			struct spool_limits *ret_limits)
 {
