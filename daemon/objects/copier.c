@@ -134,9 +134,9 @@ static uint64_t copy_cost(const struct object *object)
 /* --- askers ---------------------------------------------------------------------------------- */
 
 /* A record could name a process of another user, whose files would then wait. */
-static uint32_t asking_pid(const struct copier *c, const struct object *object)
+static uint32_t asking_pid(const struct copier *c, const struct record_mmap2 *mmap)
 {
-	const uint32_t pid = object->mapped.pid;
+	const uint32_t pid = mmap->pid;
 
 	return pid <= INT32_MAX &&
 		       (!c->claims.is_writer || c->claims.is_writer(c->claims.userdata, pid))
@@ -144,9 +144,9 @@ static uint32_t asking_pid(const struct copier *c, const struct object *object)
 		   : 0;
 }
 
-static uint64_t *hung_of(struct copier *c, const struct object *object)
+static uint64_t *hung_of(struct copier *c, uint64_t asker)
 {
-	return &c->hung[map_hash(&object->asker, sizeof(object->asker)) % N_OWNERS];
+	return &c->hung[map_hash(&asker, sizeof(asker)) % N_OWNERS];
 }
 
 /* Return: whether another lane may work for the one who asks for the object. The lock is held. */
@@ -270,7 +270,7 @@ static int read_original(struct lane *l, const struct object *object, int fd,
 		.verb = COLLECTOR_HASH,
 		.timeout_ms = patience_ms(object->original.found ? object->original.size
 								 : PATIENCE_BYTES_MAX),
-		.pid = asking_pid(l->copier, object),
+		.pid = asking_pid(l->copier, &object->mapped),
 		.size_max = STOREDIR_FILE_MAX,
 		.build_id = object->claimed,
 		.path = "",
@@ -294,7 +294,7 @@ static int copy_bytes(void *userdata, int to)
 	struct collector_request request = {
 		.verb = COLLECTOR_COPY,
 		.timeout_ms = patience_ms(copying->size),
-		.pid = asking_pid(copying->lane->copier, copying->object),
+		.pid = asking_pid(copying->lane->copier, &copying->object->mapped),
 		.size_max = copying->size,
 		.path = "",
 	};
@@ -450,7 +450,7 @@ static void take_in(struct lane *l, struct object *object, int fd)
 		memcpy(object->sha256, content.hash, sizeof(content.hash));
 	}
 	if (r == -ETIMEDOUT)
-		*hung_of(c, object) = clock_ns(CLOCK_MONOTONIC);
+		*hung_of(c, object->asker) = clock_ns(CLOCK_MONOTONIC);
 	object->error = r;
 	object->done = true;
 	queue_push(&c->finished, object);
@@ -597,7 +597,8 @@ void copier_set_claims(struct copier *copier, const struct claims *claims)
 void copier_add(struct copier *copier, struct object *object, int fd, int error)
 {
 	object->ahead = 0;
-	object->asker = asker_find(asking_pid(copier, object), object->original.dev, object->path);
+	object->asker =
+	    asker_find(asking_pid(copier, &object->mapped), object->original.dev, object->path);
 	object->fd = fd;
 
 	(void)pthread_mutex_lock(&copier->lock);
@@ -650,11 +651,11 @@ void copier_measure(struct copier *copier)
 }
 
 /* Return: whether a file was not read on lately that the same one asked for. The lock is held. */
-static bool has_hung(struct copier *c, const struct object *object)
+static bool has_hung(struct copier *c, uint64_t asker)
 {
-	const uint64_t at = *hung_of(c, object);
+	const uint64_t at = *hung_of(c, asker);
 
-	return object->asker != ASKER_ROOT && at > 0 && clock_ns(CLOCK_MONOTONIC) - at < HUNG_NS;
+	return asker != ASKER_ROOT && at > 0 && clock_ns(CLOCK_MONOTONIC) - at < HUNG_NS;
 }
 
 const char *copier_why_not_near(struct copier *copier, const struct object *object)
@@ -662,7 +663,7 @@ const char *copier_why_not_near(struct copier *copier, const struct object *obje
 	const char *why = NULL;
 
 	(void)pthread_mutex_lock(&copier->lock);
-	if (!object->done && has_hung(copier, object))
+	if (!object->done && has_hung(copier, object->asker))
 		why = COPIER_WHY_STALLED;
 	else if (!object->done && object->original.uid != 0 && object->ahead > COPIER_NEAR_MAX)
 		why = "more than 768 MiB of its owner's files wait to be copied";
@@ -687,25 +688,82 @@ static uint64_t stands_since(struct lane *l)
 	return l->done_at;
 }
 
-/* Return: whether each lane that works for the one who asks for the object stands still. The lock
- * is held. */
+/* Which lanes are before an object: the one that has it; those that work for the same asker; those
+ * for which its kind has no other lane; or all. */
+enum before { BEFORE_ITSELF, BEFORE_ASKER, BEFORE_UNKNOWN, BEFORE_ALL, _BEFORES };
+
+static bool is_before(const struct lane *l, const struct object *object, enum before before)
+{
+	const struct object *taking = l->taking;
+
+	switch (before) {
+	case BEFORE_ITSELF:
+		return taking == object;
+	case BEFORE_ASKER:
+		return taking && taking->asker == object->asker;
+	case BEFORE_UNKNOWN:
+		return taking && asker_is_unknown(taking->asker) && asker_is_unknown(object->asker);
+	default:
+		return taking;
+	}
+}
+
+/* Return: whether all lanes stand still that are before the object. The lock is held. */
 static bool is_stalled(struct copier *c, const struct object *object)
 {
+	static const unsigned least[] = { 1, 1, LANES_HALF, LANES };
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	bool stalled = false;
 
 	if (object->asker == ASKER_ROOT)
 		return false;
-	for (unsigned i = 0; i < LANES; i++) {
-		struct lane *l = &c->lanes[i];
+	for (enum before before = BEFORE_ITSELF; before < _BEFORES; before++) {
+		unsigned n = 0, n_standing = 0;
 
-		if (!l->taking || l->taking->asker != object->asker)
-			continue;
-		if (!l->waits || now < stands_since(l) + STALL_NS)
-			return false;
-		stalled = true;
+		for (unsigned i = 0; i < LANES; i++) {
+			struct lane *l = &c->lanes[i];
+
+			if (!is_before(l, object, before))
+				continue;
+			n++;
+			n_standing += l->waits && now >= stands_since(l) + STALL_NS;
+		}
+		if (n >= least[before])
+			return n_standing == n;
 	}
-	return stalled;
+	return false;
+}
+
+/* The lock is held. */
+static bool still_waits(const struct copier *c, const struct object *object)
+{
+	bool waits = !object->done;
+
+	for (unsigned i = 0; i < LANES; i++)
+		waits = waits && c->lanes[i].taking != object;
+	return waits;
+}
+
+void copier_ask_too(struct copier *copier, struct object *object, const struct record_mmap2 *mmap)
+{
+	uint64_t asker;
+	bool waits;
+
+	(void)pthread_mutex_lock(&copier->lock);
+	waits = still_waits(copier, object);
+	(void)pthread_mutex_unlock(&copier->lock);
+	if (!waits)
+		return;
+	asker = asker_find(asking_pid(copier, mmap), object->original.dev, object->path);
+	(void)pthread_mutex_lock(&copier->lock);
+	if (still_waits(copier, object) && asker != object->asker &&
+	    (asker == ASKER_ROOT || (!has_hung(copier, asker) && (has_hung(copier, object->asker) ||
+								  is_stalled(copier, object))))) {
+		object->asker = asker;
+		object->mapped = *mmap;
+		object->mapped.name = object->path;
+		(void)pthread_cond_broadcast(&copier->change);
+	}
+	(void)pthread_mutex_unlock(&copier->lock);
 }
 
 int copier_wait(struct copier *copier, const struct object *object, const atomic_bool *cancel)
@@ -723,8 +781,9 @@ int copier_wait(struct copier *copier, const struct object *object, const atomic
 		(void)pthread_cond_clockwait(&copier->change, &copier->lock, CLOCK_MONOTONIC,
 					     &until);
 	}
-	if (stalled)
-		*hung_of(copier, object) = clock_ns(CLOCK_MONOTONIC);
+	for (unsigned i = 0; stalled && i < LANES; i++)
+		if (is_before(&copier->lanes[i], object, BEFORE_ASKER))
+			*hung_of(copier, object->asker) = clock_ns(CLOCK_MONOTONIC);
 	(void)pthread_mutex_unlock(&copier->lock);
 	return done ? 0 : stalled ? COPIER_STALLED : -ECANCELED;
 }

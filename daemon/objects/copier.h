@@ -35,6 +35,7 @@
 struct claims;
 struct copier;
 struct object;
+struct record_mmap2;
 struct share;
 struct spool_limits;
 
@@ -70,6 +71,12 @@ void copier_set_claims(struct copier *copier, const struct claims *claims);
  * @error: 0; or negative errno: the object is known to fail
  */
 void copier_add(struct copier *copier, struct object *object, int fd, int error);
+
+/*
+ * The record @mmap names an object that was added before. While it waits behind files that are not
+ * read on, it is copied for the one who mapped it now; and for root in any case.
+ */
+void copier_ask_too(struct copier *copier, struct object *object, const struct record_mmap2 *mmap);
 
 /* Return: whether copying the object has failed; false while it waits. */
 bool copier_has_failed(struct copier *copier, const struct object *object);

@@ -407,6 +407,8 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 	 * it. */
 	if (known && known->n_refs == 1 && copier_has_failed(store->copier, known))
 		have_copied(store, known, mmap, &original, error);
+	else if (known)
+		copier_ask_too(store->copier, known, mmap);
 	if (known) {
 		known->seen = store->moment;
 		*ret_object = known;
