@@ -27,8 +27,7 @@ static int unreachable(const char *path, int r)
 	errno = -r;
 	log_error("cannot reach ptd at %s: %m", path);
 	if (r == -EACCES)
-		log_error("only root and members of the group " PTD_CONTROL_GROUP
-			  " may (adduser NAME " PTD_CONTROL_GROUP ", and log in again)");
+		log_error("the mode of the socket, or of a directory above it, keeps you away");
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		log_error("is it running? (systemctl start ptd, or ptd --runtime-dir DIR and "
 			  "ptctl --socket DIR/control)");
@@ -132,38 +131,28 @@ static int exit_status(const sd_bus_error *error, int r)
 	return gone(error, r) ? EXIT_UNREACHABLE : EXIT_FAILED;
 }
 
-/* A reply that the caller waits for. */
-struct answer {
-	sd_bus_message *reply;
-	bool came;
-};
-
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	struct answer *answer = userdata;
+	struct client_pending *pending = userdata;
 
 	(void)error;
-	answer->reply = sd_bus_message_ref(m);
-	answer->came = true;
+	pending->reply = sd_bus_message_ref(m);
 	return 0;
 }
 
-/* Send @call and wait for the reply without a time limit, because a snapshot takes as long as the
- * disk takes. On a terminal, the user sees the waiting time after a second. */
-static int wait_answer(sd_bus *bus, sd_bus_message *call, sd_bus_error *error,
-		       sd_bus_message **ret_reply)
+/* Wait for the reply without a time limit, because a snapshot takes as long as the disk takes. On a
+ * terminal, the user sees the waiting time after a second. */
+static int wait_answer(struct client_pending *p, sd_bus_error *error, sd_bus_message **ret_reply)
 {
 	const bool tell = isatty(STDERR_FILENO);
-	struct answer answer = {};
 	unsigned seconds = 0;
-	int r;
+	int r = 0;
 
-	r = sd_bus_call_async(bus, NULL, call, on_answer, &answer, UINT64_MAX);
-	while (r >= 0 && !answer.came) {
-		r = sd_bus_process(bus, NULL);
+	while (r >= 0 && !p->reply) {
+		r = sd_bus_process(p->bus, NULL);
 		if (r != 0)
 			continue;
-		r = sd_bus_wait(bus, SECOND_US);
+		r = sd_bus_wait(p->bus, SECOND_US);
 		if (r == 0 && tell)
 			fprintf(stderr, "\rptctl: waiting for ptd, %u s ", ++seconds);
 	}
@@ -171,45 +160,76 @@ static int wait_answer(sd_bus *bus, sd_bus_message *call, sd_bus_error *error,
 		fputs("\r\033[K", stderr);
 	if (r < 0)
 		return r;
-	if (sd_bus_message_is_method_error(answer.reply, NULL)) {
-		r = sd_bus_error_copy(error, sd_bus_message_get_error(answer.reply));
-		(void)sd_bus_message_unref(answer.reply);
+	if (sd_bus_message_is_method_error(p->reply, NULL)) {
+		r = sd_bus_error_copy(error, sd_bus_message_get_error(p->reply));
+		p->reply = sd_bus_message_unref(p->reply);
 		return r;
 	}
-	*ret_reply = answer.reply;
+	*ret_reply = TAKE(p->reply);
 	return 0;
 }
 
-int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply, const char *types, ...)
+static int report_failed(const char *method, const sd_bus_error *error, int r)
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
-	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	va_list ap;
-	int r;
-
-	r = sd_bus_message_new_method_call(bus, &call, NULL, PTD_CONTROL_OBJECT,
-					   PTD_CONTROL_INTERFACE, method);
-	if (r >= 0) {
-		va_start(ap, types);
-		r = sd_bus_message_appendv(call, types, ap);
-		va_end(ap);
-	}
-	if (r >= 0)
-		r = wait_answer(bus, call, &error, ret_reply);
-	if (r >= 0)
-		return EXIT_OK;
-
-	if (gone(&error, r)) {
+	if (gone(error, r)) {
 		log_error("%s: ptd went away, it stopped or was killed: its log says why "
 			  "(journalctl -u ptd)",
 			  method);
-	} else if (sd_bus_error_is_set(&error)) {
-		log_error("%s", error.message ? error.message : error.name);
+	} else if (sd_bus_error_is_set(error)) {
+		log_error("%s", error->message ? error->message : error->name);
 	} else {
 		errno = -r;
 		log_error("%s: no answer from ptd: %m", method);
 	}
-	return exit_status(&error, r);
+	return exit_status(error, r);
+}
+
+static int begin_call(struct client_pending *pending, const char *types, va_list ap)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+	const sd_bus_error none = SD_BUS_ERROR_NULL;
+	int r;
+
+	r = sd_bus_message_new_method_call(pending->bus, &call, NULL, PTD_CONTROL_OBJECT,
+					   PTD_CONTROL_INTERFACE, pending->method);
+	if (r >= 0)
+		r = sd_bus_message_appendv(call, types, ap);
+	if (r >= 0)
+		r = sd_bus_call_async(pending->bus, NULL, call, on_answer, pending, UINT64_MAX);
+	return r >= 0 ? EXIT_OK : report_failed(pending->method, &none, r);
+}
+
+int client_begin(sd_bus *bus, const char *method, struct client_pending *ret_pending,
+		 const char *types, ...)
+{
+	va_list ap;
+	int r;
+
+	*ret_pending = (struct client_pending){ .bus = bus, .method = method };
+	va_start(ap, types);
+	r = begin_call(ret_pending, types, ap);
+	va_end(ap);
+	return r;
+}
+
+int client_finish(struct client_pending *pending, sd_bus_message **ret_reply)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	const int r = wait_answer(pending, &error, ret_reply);
+
+	return r >= 0 ? EXIT_OK : report_failed(pending->method, &error, r);
+}
+
+int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply, const char *types, ...)
+{
+	struct client_pending pending = { .bus = bus, .method = method };
+	va_list ap;
+	int r;
+
+	va_start(ap, types);
+	r = begin_call(&pending, types, ap);
+	va_end(ap);
+	return r == EXIT_OK ? client_finish(&pending, ret_reply) : r;
 }
 
 int client_bad_reply(const char *method, int r)
@@ -381,7 +401,9 @@ int client_source(sd_bus *bus, struct client_source *ret_source)
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	struct client_source source = {};
 	const char *name = "";
+	int is_own = false;
 	const struct client_field fields[] = { { "source", 's', &name },
+					       { "own", 'b', &is_own },
 					       { "rings_since", 't', &source.rings_ns } };
 	int r;
 
@@ -392,6 +414,7 @@ int client_source(sd_bus *bus, struct client_source *ret_source)
 	if (r < 0)
 		return client_bad_reply("GetStatus", r);
 	source.is_emulated = strcmp(name, "emu") == 0;
+	source.is_own = is_own;
 	*ret_source = source;
 	return EXIT_OK;
 }

@@ -45,7 +45,7 @@ _ptctl() {
 	if [[ $verb == record ]]; then
 		for ((i++; i < COMP_CWORD; i++)); do
 			case ${COMP_WORDS[i]} in
-			-o | --output | --when | --count) ((i++)) ;;
+			-o | --output | -f | --format | --when | --count) ((i++)) ;;
 			--)
 				_ptctl_command $((i + 1))
 				return
@@ -73,15 +73,16 @@ _ptctl() {
 		return
 		;;
 	snapshot:--pid) words=$(cd /proc && printf '%s ' [0-9]*) ;;
-	snapshot:--cpu | snapshot:--trigger | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay | info:--last) return ;;
+	record:-f | record:--format | snapshot:-f | snapshot:--format) words='text calls functions summary collapsed html fxt' ;;
+	snapshot:--cpu | snapshot:--trigger | snapshot:--tid | snapshot:--last | snapshot:--time | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay | info:--last) return ;;
 	record:--when) words='enter: signal: exit: exit:failure' ;;
 	*)
 		case $verb in
 		'') words="$verbs -H --host --socket --json -h --help --version" ;;
 		status | list) words='--json -h --help' ;;
 		metrics) words='--http -h --help' ;;
-		record) words='-o --output --timing --when --count -h --help --' ;;
-		snapshot) words='-o --output --pid --cpu --trigger --json -h --help' ;;
+		record) words='-o --output -f --format --timing --when --count -h --help --' ;;
+		snapshot) words='-o --output --pid --cpu --trigger --own -f --format --tid --last --time --json -h --help' ;;
 		trigger) words='--comm --count --interval --delay --remove --json -h --help' ;;
 		info) words='--core --last --journal --json -h --help' ;;
 		keep) words='--release -h --help' ;;

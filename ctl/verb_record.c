@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "ctl/client.h"
 #include "ctl/copyout.h"
+#include "ctl/own.h"
 #include "ctl/plugin.h"
 #include "ctl/program.h"
 #include "ctl/run.h"
@@ -28,6 +29,7 @@
 /* What the command line asks for. */
 struct wish {
 	const char *output; /* NULL: the snapshot is not copied */
+	const char *format; /* ptd decodes what was recorded, and keeps no snapshot; or NULL */
 	bool timing;
 	struct trigger_wish trigger; /* with a condition: instead of a snapshot at the end */
 	char **command;
@@ -261,6 +263,17 @@ static int find_recording(const struct context *context, const struct client_sco
 	return EXIT_FAILED;
 }
 
+/* Have ptd decode what the program and its descendants did, for who may not have a snapshot. */
+static int save_own(sd_bus *bus, const struct client_scope *scope, const struct wish *wish,
+		    bool json)
+{
+	return own_decode(bus,
+			  &(struct own_wish){ .format = wish->format,
+					      .output = wish->output,
+					      .since_ns = scope->since_ns },
+			  json);
+}
+
 /* Save what the program did, from whichever ptd has its rings: one may end at any moment, also
  * while it makes the snapshot. Return: EXIT_OK, or an exit status. */
 static int save_recording(const struct context *context, const struct client_scope *scope,
@@ -271,10 +284,27 @@ static int save_recording(const struct context *context, const struct client_sco
 	for (unsigned n = 0;; n++) {
 		r = find_recording(context, scope, wish->command[0], bus);
 		if (r == EXIT_OK)
-			r = save_snapshot(*bus, scope, wish->output, context->json);
+			r = wish->format ? save_own(*bus, scope, wish, context->json)
+					 : save_snapshot(*bus, scope, wish->output, context->json);
 		if (r == EXIT_OK || !client_is_closed(*bus) || n == RETRIES_MAX)
 			return r;
 	}
+}
+
+/* Check that there can be a result, before the program runs. */
+static int check_rights(const struct client_source *source, const struct wish *wish)
+{
+	if (!source->is_emulated && (wish->format || source->is_own)) {
+		log_error("record: ptd records hardware, which only members of the group ptd may "
+			  "see, as a snapshot without -f");
+		return EXIT_DENIED;
+	}
+	if (source->is_own && !wish->format) {
+		log_error("record: only members of the group ptd may have a snapshot. With -f "
+			  "FORMAT, such as -f calls, ptd decodes what you record");
+		return EXIT_DENIED;
+	}
+	return EXIT_OK;
 }
 
 static int record_program(const struct context *context, struct wish *wish, int *ret_status)
@@ -284,7 +314,11 @@ static int record_program(const struct context *context, struct wish *wish, int 
 	struct client_source source;
 	int r;
 
-	if (wish->output && (r = copyout_check(wish->output)) != EXIT_OK)
+	if (wish->format)
+		r = own_check(&(struct own_wish){ .output = wish->output });
+	else
+		r = wish->output ? copyout_check(wish->output) : EXIT_OK;
+	if (r != EXIT_OK)
 		return r;
 	join_command(wish->command, scope.command);
 	wish->trigger.context = context;
@@ -293,6 +327,8 @@ static int record_program(const struct context *context, struct wish *wish, int 
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = client_source(bus, &source);
+	if (r == EXIT_OK)
+		r = check_rights(&source, wish);
 	if (r == EXIT_OK)
 		r = source.is_emulated ? record_emulated(bus, wish, &scope, ret_status)
 				       : record_native(wish, &scope, ret_status);
@@ -347,6 +383,10 @@ static int check_wish(struct wish *wish)
 {
 	struct trigger_wish *trigger = &wish->trigger;
 
+	if (wish->format && trigger->n_conditions > 0) {
+		log_error("record: -f is not for --when");
+		return -EINVAL;
+	}
 	if (trigger->count > 0 && trigger->n_conditions == 0) {
 		log_error("record: --count is for --when");
 		return -EINVAL;
@@ -366,6 +406,7 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 	enum { TIMING = 256, WHEN, COUNT };
 	static const struct option options[] = {
 		{ "output", required_argument, NULL, 'o' },
+		{ "format", required_argument, NULL, 'f' },
 		{ "timing", no_argument, NULL, TIMING },
 		{ "when", required_argument, NULL, WHEN },
 		{ "count", required_argument, NULL, COUNT },
@@ -374,10 +415,13 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 	int option;
 
 	optind = 0; /* start over: main() has parsed options of its own */
-	while ((option = getopt_long(argc, argv, "+o:", options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, "+o:f:", options, NULL)) >= 0) {
 		switch (option) {
 		case 'o':
 			wish->output = optarg;
+			break;
+		case 'f':
+			wish->format = optarg;
 			break;
 		case TIMING:
 			wish->timing = true;
@@ -397,7 +441,7 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 	}
 	if (optind >= argc) {
 		log_error("record: which program? ptctl record [-o DIR] [--timing] [--when "
-			  "CONDITION]... -- COMMAND...");
+			  "CONDITION]... -- COMMAND..., or with -f FORMAT [-o FILE]");
 		return -EINVAL;
 	}
 	wish->command = argv + optind;

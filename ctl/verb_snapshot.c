@@ -15,9 +15,12 @@
 #include "base/printable.h"
 #include "ctl/client.h"
 #include "ctl/copyout.h"
+#include "ctl/own.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
 #include "util/number.h"
+
+enum { OPTION_FORMAT = 'f', OPTION_OWN = 256, OPTION_TID, OPTION_LAST, OPTION_TIME };
 
 static int parse_pid(const char *text, uint32_t *ret_pid)
 {
@@ -64,23 +67,89 @@ static void read_comm(uint32_t pid, char ret_text[static CLIENT_COMMAND_SIZE])
 	printable_clean(ret_text, (size_t)n);
 }
 
+/* What the command line asks for. */
+struct wish {
+	struct client_scope scope;
+	const char *output;
+	bool is_own; /* the next one, instead of a snapshot that is kept */
+	struct own_wish own;
+};
+
+static int parse_number(const char *option, const char *text, uint64_t max, uint64_t *ret_number)
+{
+	if (number_parse(text, max, ret_number) == 0 && *ret_number > 0)
+		return 0;
+	log_error("snapshot: --%s: \"%s\" is no number", option, text);
+	return -EINVAL;
+}
+
+/* Check that the options belong together. */
+static int check_wish(const struct wish *wish)
+{
+	const struct own_wish *own = &wish->own;
+
+	if (wish->is_own && !own->format) {
+		log_error("snapshot: --own: in which format? -f calls, -f text and so on: see "
+			  "ptdecode --help");
+		return -EINVAL;
+	}
+	if (!wish->is_own && (own->format || own->tid || own->last || own->time)) {
+		log_error("snapshot: -f, --tid, --last and --time are for --own");
+		return -EINVAL;
+	}
+	if (wish->is_own && (wish->scope.cpus || wish->scope.trigger[0])) {
+		log_error("snapshot: --cpu and --trigger are not for --own");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int parse_own_option(int option, struct own_wish *own)
+{
+	uint64_t number = 0;
+	int r = 0;
+
+	switch (option) {
+	case OPTION_FORMAT:
+		own->format = optarg;
+		break;
+	case OPTION_TIME:
+		own->time = optarg;
+		break;
+	case OPTION_TID:
+		r = parse_number("tid", optarg, INT32_MAX, &number);
+		own->tid = (uint32_t)number;
+		break;
+	default:
+		r = parse_number("last", optarg, UINT64_MAX, &own->last);
+		break;
+	}
+	return r;
+}
+
 /* Return: index of the first argument that is no option, or -EINVAL. */
-static int parse_snapshot(int argc, char **argv, struct client_scope *scope, const char **output)
+static int parse_snapshot(int argc, char **argv, struct wish *wish)
 {
 	static const struct option options[] = {
 		{ "output", required_argument, NULL, 'o' },
 		{ "pid", required_argument, NULL, 'p' },
 		{ "cpu", required_argument, NULL, 'C' },
 		{ "trigger", required_argument, NULL, 'T' },
+		{ "own", no_argument, NULL, OPTION_OWN },
+		{ "format", required_argument, NULL, OPTION_FORMAT },
+		{ "tid", required_argument, NULL, OPTION_TID },
+		{ "last", required_argument, NULL, OPTION_LAST },
+		{ "time", required_argument, NULL, OPTION_TIME },
 		{},
 	};
+	struct client_scope *scope = &wish->scope;
 	int option;
 
 	optind = 0; /* start over: main() has parsed options of its own */
-	while ((option = getopt_long(argc, argv, "+o:p:C:", options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, "+o:p:C:f:", options, NULL)) >= 0) {
 		switch (option) {
 		case 'o':
-			*output = optarg;
+			wish->output = optarg;
 			break;
 		case 'p':
 			if (parse_pid(optarg, &scope->pid) < 0)
@@ -93,38 +162,52 @@ static int parse_snapshot(int argc, char **argv, struct client_scope *scope, con
 			if (take_trigger(optarg, scope) < 0)
 				return -EINVAL;
 			break;
+		case OPTION_OWN:
+			wish->is_own = true;
+			break;
+		case OPTION_FORMAT:
+		case OPTION_TID:
+		case OPTION_LAST:
+		case OPTION_TIME:
+			if (parse_own_option(option, &wish->own) < 0)
+				return -EINVAL;
+			break;
 		default:
 			log_error("snapshot: see ptctl snapshot --help");
 			return -EINVAL;
 		}
 	}
-	return optind;
+	return check_wish(wish) < 0 ? -EINVAL : optind;
 }
 
-int verb_snapshot(const struct context *context, int argc, char **argv)
+static int take_own(const struct context *context, struct wish *wish)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	int r;
+
+	wish->own.output = wish->output;
+	wish->own.pid = wish->scope.pid;
+	r = own_check(&wish->own);
+	if (r == EXIT_OK)
+		r = client_connect(context->socket, &bus);
+	return r == EXIT_OK ? own_decode(bus, &wish->own, context->json) : r;
+}
+
+static int take_whole(const struct context *context, struct client_scope *scope, const char *output)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
-	struct client_scope scope = {};
-	const char *output = NULL;
 	int r;
 
-	r = parse_snapshot(argc, argv, &scope, &output);
-	if (r < 0)
-		return EXIT_USAGE;
-	if (r < argc) {
-		log_error("snapshot: unexpected argument \"%s\"", argv[r]);
-		return EXIT_USAGE;
-	}
 	if (output && (r = copyout_check(output)) != EXIT_OK)
 		return r;
-	if (scope.pid > 0)
-		read_comm(scope.pid, scope.command);
-	scope.command_pid = scope.pid;
+	if (scope->pid > 0)
+		read_comm(scope->pid, scope->command);
+	scope->command_pid = scope->pid;
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
-		r = client_snapshot(bus, &scope, &reply, &snapshot);
+		r = client_snapshot(bus, scope, &reply, &snapshot);
 	if (r == EXIT_OK && output)
 		r = copyout_snapshot(bus, snapshot.id, output);
 	if (r != EXIT_OK)
@@ -140,4 +223,20 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 	(void)fflush(stdout);
 	show_taken(&snapshot, output, 0);
 	return EXIT_OK;
+}
+
+int verb_snapshot(const struct context *context, int argc, char **argv)
+{
+	struct wish wish = {};
+	int r;
+
+	r = parse_snapshot(argc, argv, &wish);
+	if (r < 0)
+		return EXIT_USAGE;
+	if (r < argc) {
+		log_error("snapshot: unexpected argument \"%s\"", argv[r]);
+		return EXIT_USAGE;
+	}
+	return wish.is_own ? take_own(context, &wish)
+			   : take_whole(context, &wish.scope, wish.output);
 }

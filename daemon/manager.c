@@ -15,6 +15,7 @@
 #include "daemon/config/config.h"
 #include "daemon/control/listen.h"
 #include "daemon/control/server.h"
+#include "daemon/decoder/owns.h"
 #include "daemon/intake.h"
 #include "daemon/keeper/link.h"
 #include "daemon/notify.h"
@@ -59,6 +60,7 @@ struct manager {
 	bool trim_later;            /* the limits changed while a job was running */
 	struct intake *intake;
 	struct jobs *jobs;
+	struct owns *owns;
 	struct triggers *triggers;
 	struct server *server;
 
@@ -217,10 +219,27 @@ static int on_expire(sd_event_source *timer, uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
+/* Have a user's own snapshot decoded. He is told what came of it; it is no evidence of others. */
+static void finish_own(struct manager *m, struct job *job)
+{
+	if (job->error < 0)
+		owns_fail(m->owns, job->id, job->error, job->message);
+	else
+		owns_decode(m->owns, job->id, snapshotjob_take_dir(job), job->result.n_missing);
+}
+
 static void finish_job(struct job *job, void *userdata)
 {
 	struct manager *m = userdata;
 
+	if (job->scope.is_own) {
+		finish_own(m, job);
+		snapshotjob_free(job);
+		if (m->trim_later)
+			enforce_limits(m);
+		say_status(m);
+		return;
+	}
 	snapshotjob_free(job);
 	if (job->error < 0) {
 		m->n_failed++;
@@ -247,20 +266,27 @@ static const struct jobs_ops jobs_ops = {
 	.finish = finish_job,
 };
 
-static int take_snapshot(void *userdata, const struct scope *scope, const struct caller *caller,
-			 const char **ret_id)
+/* Write the id of the next snapshot. */
+static void write_id(struct manager *m)
 {
-	struct manager *m = userdata;
 	struct timespec now;
 	struct tm tm;
 	char time[32];
-	int r;
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
 	(void)strftime(time, sizeof(time), "%Y%m%dT%H%M%S", &tm);
 	(void)snprintf(m->id, sizeof(m->id), "%s.%06uZ-%" PRIu64, time,
 		       (unsigned)(now.tv_nsec / 1000), m->n_ids + 1);
+}
+
+static int take_snapshot(void *userdata, const struct scope *scope, const struct caller *caller,
+			 const char **ret_id)
+{
+	struct manager *m = userdata;
+	int r;
+
+	write_id(m);
 	r = jobs_add(m->jobs, m->id, scope, caller);
 	if (r < 0)
 		return r;
@@ -268,6 +294,46 @@ static int take_snapshot(void *userdata, const struct scope *scope, const struct
 	say_status(m);
 	*ret_id = m->id;
 	return 0;
+}
+
+static int take_own(void *userdata, const struct scope *scope, const struct decoder_wish *wish,
+		    const struct caller *caller, const char **ret_id, int *ret_output)
+{
+	struct manager *m = userdata;
+	_cleanup_(fd_closep) int output = -1;
+	int r;
+
+	if (!m->source->ops->is_of)
+		return -EOPNOTSUPP;
+	write_id(m);
+	r = owns_begin(m->owns, m->id, scope->uid, wish, &output);
+	if (r < 0)
+		return r;
+	r = jobs_add(m->jobs, m->id, scope, caller);
+	if (r < 0) {
+		owns_fail(m->owns, m->id, r, "there is no memory");
+		return r;
+	}
+	m->n_ids++;
+	*ret_id = m->id;
+	*ret_output = output;
+	output = -1;
+	return 0;
+}
+
+static const struct own_result *find_own(void *userdata, const char *id, uid_t uid)
+{
+	const struct manager *m = userdata;
+
+	return owns_find(m->owns, id, uid);
+}
+
+static void on_own_done(void *userdata, const char *id, const struct own_result *result)
+{
+	const struct manager *m = userdata;
+
+	if (m->server)
+		server_own_done(m->server, id, result);
 }
 
 /* The condition of a trigger holds. */
@@ -299,7 +365,7 @@ static int take_triggered(void *userdata, const struct trigger_state *trigger,
 
 /* --- for the control interface --------------------------------------------------------------- */
 
-static int open_pool(void *userdata, uid_t uid, bool timing, int *ret_fd)
+static int open_pool(void *userdata, uid_t uid, bool all, bool timing, int *ret_fd)
 {
 	struct manager *m = userdata;
 	int fd, r;
@@ -307,6 +373,8 @@ static int open_pool(void *userdata, uid_t uid, bool timing, int *ret_fd)
 	fd = source_emu_share(m->source, uid, timing);
 	if (fd < 0)
 		return fd;
+	if (all)
+		source_emu_mark_all(m->source);
 	r = intake_expect(m->intake);
 	if (r == 0)
 		*ret_fd = fd;
@@ -429,6 +497,8 @@ static const struct recorder_ops recorder_ops = {
 	.open_pool = open_pool,
 	.pause = pause_source,
 	.take_snapshot = take_snapshot,
+	.take_own = take_own,
+	.find_own = find_own,
 	.remove_snapshot = remove_snapshot,
 	.reload = reload_config,
 };
@@ -560,6 +630,9 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 		r = start_ticking(m);
 	if (r < 0)
 		return log_error_errno(r, "cannot start: %m");
+	r = owns_new(m->event, m->spool, m->runtime_dir, on_own_done, m, &m->owns);
+	if (r < 0)
+		return log_error_errno(r, "cannot start: %m");
 	r = triggers_new(m->event, options->state_dir, m->runtime_dir, take_triggered, m,
 			 &m->triggers);
 	if (r < 0)
@@ -581,6 +654,7 @@ struct manager *manager_free(struct manager *manager)
 	 * replies. */
 	(void)triggers_free(manager->triggers);
 	(void)jobs_free(manager->jobs);
+	(void)owns_free(manager->owns);
 	(void)server_free(manager->server);
 	if (manager->socket_path)
 		(void)unlink(manager->socket_path);

@@ -316,6 +316,19 @@ int retention_make_room(const struct retention *retention, const struct diskuse_
 	return foreseen == -EDQUOT ? foreseen : -ENOSPC;
 }
 
+int retention_has_room(const struct retention *retention, const struct diskuse_amount *needed)
+{
+	const struct diskuse_amount all = {
+		.bytes = needed->bytes + retention->limits.keep_free,
+		.inodes = needed->inodes + retention->limits.keep_free_inodes,
+	};
+	struct diskuse_amount available;
+	int r;
+
+	r = spool_free_room(retention->spool, &available);
+	return r < 0 ? r : amount_suffices(&available, &all);
+}
+
 /* --- the limits ------------------------------------------------------------------------------ */
 
 /* Get by how much the limits are exceeded. */

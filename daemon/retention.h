@@ -78,6 +78,11 @@ _must_check_ int retention_make_room(const struct retention *retention,
 				     const struct diskuse_amount *needed, uid_t uid,
 				     retention_evict_fn evict, void *userdata);
 
+/* Return: whether there is room for @needed more within KeepFree=, without removing anything; or
+ *         negative errno. */
+_must_check_ int retention_has_room(const struct retention *retention,
+				    const struct diskuse_amount *needed);
+
 /*
  * Remove what exceeds the limits. No other thread may link to copies meanwhile.
  *

@@ -21,6 +21,9 @@
 /* Bytes to have free in addition before a snapshot is tried again. */
 #define ROOM_RETRY (UINT64_C(256) << 20)
 
+/* A user's own snapshot takes that part of the free room at most. */
+#define OWN_PART 16u
+
 struct snapshotjob {
 	struct snapshot_request request;
 	struct intake *intake; /* borrowed */
@@ -36,6 +39,8 @@ struct snapshotjob {
 	struct sideband_view view;
 	struct object **objects;
 	struct jitfile *jitfiles;
+
+	int own_dir_fd; /* see snapshotjob_take_dir() */
 };
 
 static void forget_known(struct snapshotjob *self)
@@ -121,6 +126,7 @@ int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 			.gather = ask_known,
 			.userdata = job,
 		},
+		.own_dir_fd = -1,
 		.intake = context->intake,
 		.retention = context->retention,
 	};
@@ -133,8 +139,10 @@ void snapshotjob_free(struct job *job)
 {
 	struct snapshotjob *self = job->userdata;
 
-	if (self)
+	if (self) {
 		forget_known(self);
+		(void)fd_close(self->own_dir_fd);
+	}
 	free(self);
 	job->userdata = NULL;
 }
@@ -150,7 +158,10 @@ static int write_snapshot(struct job *job, const char **reterr_what)
 	r = spool_begin(spool, job->id, &dir);
 	if (r == 0)
 		r = snapshot_write(&self->request, dir, &job->result, reterr_what);
-	if (r == 0) {
+	if (r == 0 && job->scope.is_own) {
+		self->own_dir_fd = dir;
+		dir = -1;
+	} else if (r == 0) {
 		*reterr_what = "directory";
 		r = spool_commit(spool, job->id, dir);
 	}
@@ -219,12 +230,53 @@ static void say_no_room(struct job *job, const struct diskuse_amount *needed)
 		       (double)needed->bytes / (1 << 20), (double)available.bytes / (1 << 20));
 }
 
+int snapshotjob_take_dir(struct job *job)
+{
+	struct snapshotjob *self = job->userdata;
+	const int fd = self->own_dir_fd;
+
+	self->own_dir_fd = -1;
+	return fd;
+}
+
+/* Nothing is removed for a user's own snapshot, which is there for moments only. Several of them
+ * together leave most of the room to others. */
+static int run_own(struct job *job, const struct diskuse_amount *needed)
+{
+	const struct diskuse_amount free = { .bytes = OWN_PART * needed->bytes,
+					     .inodes = OWN_PART * needed->inodes };
+	struct snapshotjob *self = job->userdata;
+	const char *what = "directory";
+	int r;
+
+	r = retention_has_room(&self->retention, &free);
+	if (r >= 0)
+		r = r == 0 ? -ENOSPC : write_snapshot(job, &what);
+	if (r == -ESRCH)
+		(void)snprintf(job->message, sizeof(job->message),
+			       "no program of user %u was recorded as far back as the rings go",
+			       (unsigned)job->scope.uid);
+	else if (r == -ENOSPC)
+		(void)snprintf(job->message, sizeof(job->message),
+			       "the disk of the recorder has too little room");
+	else if (r == -ECANCELED)
+		(void)snprintf(job->message, sizeof(job->message),
+			       "a snapshot of the machine was taken instead: try again");
+	else if (r < 0)
+		(void)snprintf(job->message, sizeof(job->message), "cannot write the %s: %s", what,
+			       strerror(-r));
+	return r;
+}
+
 int snapshotjob_run(struct job *job)
 {
 	struct snapshotjob *self = job->userdata;
 	struct diskuse_amount needed = snapshot_estimate(&self->request, &self->known);
 	const char *what;
 	int r;
+
+	if (job->scope.is_own)
+		return run_own(job, &needed);
 
 	r = write_in_room(job, &needed, &what);
 	if (r == 0)

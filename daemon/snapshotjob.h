@@ -53,3 +53,11 @@ _must_check_ int snapshotjob_gather(struct job *job);
  * Return: 0 and @job->result; or negative errno and @job->message.
  */
 _must_check_ int snapshotjob_run(struct job *job);
+
+/*
+ * Take the directory of a user's own snapshot (scope.is_own) from a job that has succeeded. The
+ * directory is in no list, and the caller removes it by spool_abort().
+ *
+ * Return: a descriptor, which is the caller's.
+ */
+_must_check_ int snapshotjob_take_dir(struct job *job);

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "util/copyfile.h"
 #include "util/regular.h"
@@ -71,6 +72,13 @@ int dirs_make(int at, const char *path, mode_t mode)
 			return -errno;
 	}
 	return 0;
+}
+
+int dirs_make_public(const char *path)
+{
+	if (mkdir(path, 0755) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return geteuid() == 0 && chmod(path, 0755) < 0 ? -errno : 0;
 }
 
 static int copy_tree(int from, int to, const char *last, int depth);

@@ -46,6 +46,10 @@ _must_check_ int dirs_check_empty(int fd);
  */
 _must_check_ int dirs_make(int at, const char *path, mode_t mode);
 
+/* Make the directory @path unless it exists. If root makes it, every user can come to what is in
+ * it, whatever the umask is. Return: 0, or negative errno. */
+_must_check_ int dirs_make_public(const char *path);
+
 /*
  * Copy the contents of the directory @from into the empty directory @to. Only the caller may read
  * the copies. Entries that are neither regular files nor directories are left out.

@@ -252,6 +252,8 @@ static uid_t user_of(const struct collector_request *request)
 
 	if (request->verb == COLLECTOR_KERNEL_NAMES || request->verb == COLLECTOR_KERNEL_CODE)
 		return KERNEL;
+	if (request->verb == COLLECTOR_READABLE)
+		return request->uid;
 	if (request->pid == 0)
 		return NO_USER;
 	by = claimant_find(NULL, request->pid);
@@ -267,6 +269,7 @@ static bool reads_bytes(const struct collector_request *request)
 	case COLLECTOR_OPEN_PATH:
 	case COLLECTOR_STAT:
 	case COLLECTOR_MAPPED:
+	case COLLECTOR_READABLE:
 		return false;
 	default:
 		return true;

@@ -24,6 +24,7 @@ struct wire_request {
 	struct wire_id build_id;
 	uint64_t zero; /* of the clock, as the next two; mult 0: there is none */
 	uint32_t mult, shift;
+	uint32_t uid, rest;
 };
 
 struct wire_answer {
@@ -84,6 +85,7 @@ size_t collector_write_request(const struct collector_request *request,
 		.zero = request->clock.zero,
 		.mult = request->clock.valid ? request->clock.mult : 0,
 		.shift = request->clock.shift,
+		.uid = request->uid,
 	};
 
 	memcpy(ret_bytes, &wire, sizeof(wire));
@@ -102,7 +104,7 @@ int collector_read_request(const uint8_t *bytes, size_t size, struct collector_r
 	if (wire.version != COLLECTOR_VERSION || wire.verb == 0 || wire.verb >= _COLLECTOR_VERBS ||
 	    wire.flags >= _COLLECTOR_FLAGS || wire.timeout_ms == 0 ||
 	    wire.timeout_ms > COLLECTOR_TIMEOUT_MAX || wire.pid > INT32_MAX ||
-	    wire.shift > TSC_SHIFT_MAX || wire.path_size == 0 ||
+	    wire.shift > TSC_SHIFT_MAX || wire.rest != 0 || wire.path_size == 0 ||
 	    wire.path_size > COLLECTOR_PATH_MAX || size != sizeof(wire) + wire.path_size ||
 	    memchr(bytes + sizeof(wire), 0, wire.path_size) != bytes + size - 1)
 		return -EBADMSG;
@@ -123,6 +125,7 @@ int collector_read_request(const uint8_t *bytes, size_t size, struct collector_r
 			   .shift = (uint16_t)wire.shift,
 			   .mult = wire.mult,
 			   .zero = wire.zero },
+		.uid = wire.uid,
 		.path = (const char *)bytes + sizeof(wire),
 	};
 	if (id_from_wire(&wire.build_id, &request.build_id) < 0)

@@ -19,7 +19,7 @@
 #include "util/buildid.h"
 #include "util/sha256.h"
 
-#define COLLECTOR_VERSION     1u
+#define COLLECTOR_VERSION     2u
 #define COLLECTOR_PATH_MAX    4096u                       /* bytes, with the NUL */
 #define COLLECTOR_MESSAGE_MAX (512u + COLLECTOR_PATH_MAX) /* bytes */
 #define COLLECTOR_TIMEOUT_MAX 60000u                      /* ms */
@@ -48,6 +48,9 @@ enum collector_verb {
 	/* Copy the kernel's code into the first descriptor, and write MMAP records that say where
 	 * it is into the second. Without descriptors: find out whether that can be done. */
 	COLLECTOR_KERNEL_CODE,
+	/* Find out which file is at the path, in the collector's namespace, if the user may read
+	 * it. */
+	COLLECTOR_READABLE,
 	_COLLECTOR_VERBS,
 };
 
@@ -91,6 +94,7 @@ struct collector_request {
 	uint64_t size_max;
 
 	struct tsc_conv clock; /* COLLECTOR_MAPPINGS: of the records */
+	uint32_t uid;          /* COLLECTOR_READABLE: the user */
 
 	struct buildid build_id; /* that the file is said to have; size 0: not known */
 	const char *path;        /* borrowed; "": none */
@@ -104,7 +108,8 @@ struct collector_answer {
 	 * were copied. */
 	uint64_t size;
 
-	/* COLLECTOR_FIND, COLLECTOR_HASH, COLLECTOR_OPEN_PATH, COLLECTOR_STAT: which file it is. */
+	/* COLLECTOR_FIND, COLLECTOR_HASH, COLLECTOR_OPEN_PATH, COLLECTOR_STAT, COLLECTOR_READABLE:
+	 * which file it is. */
 	uint32_t uid; /* its owner */
 	uint64_t dev, ino;
 	int64_t mtime_ns, ctime_ns;

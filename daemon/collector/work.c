@@ -19,6 +19,7 @@
 #include "daemon/proc/kernelmap.h"
 #include "daemon/proc/mappedfile.h"
 #include "daemon/proc/memcopy.h"
+#include "daemon/proc/readable.h"
 #include "util/copyfile.h"
 #include "util/dirs.h"
 #include "util/effort.h"
@@ -194,6 +195,18 @@ static int stat_file(int fd, struct collector_answer *ret_answer)
 		return -errno;
 	*ret_answer = describe_file(&st);
 	return 0;
+}
+
+static int check_readable(const struct collector_request *request,
+			  struct collector_answer *ret_answer)
+{
+	struct stat st;
+	int r;
+
+	r = readable_check(request->uid, request->path, &st);
+	if (r == 0)
+		*ret_answer = describe_file(&st);
+	return r;
 }
 
 /* Return: 0 if the process has the file mapped; -ENOENT if not; or another negative errno. */
@@ -406,6 +419,9 @@ void work_do(struct work *work, const struct collector_request *request, const i
 		break;
 	case COLLECTOR_MAPPED:
 		r = check_mapped(request);
+		break;
+	case COLLECTOR_READABLE:
+		r = check_readable(request, &answer);
 		break;
 	case COLLECTOR_PERF_USERS:
 		r = list_perf_users(request, fds[0]);

@@ -12,14 +12,15 @@ static const struct {
 	const char *method;
 	enum access access;
 } methods[] = {
-	{ "GetStatus", ACCESS_OWN }, /* it says less to those who have no more */
-	{ "OpenSource", ACCESS_ALL },    { "Pause", ACCESS_ALL },
-	{ "Resume", ACCESS_ALL },        { "TakeSnapshot", ACCESS_ALL },
-	{ "WaitSnapshot", ACCESS_ALL },  { "ListSnapshots", ACCESS_ALL },
-	{ "OpenSnapshot", ACCESS_ALL },  { "RemoveSnapshot", ACCESS_ALL },
-	{ "KeepSnapshot", ACCESS_ALL },  { "AddTrigger", ACCESS_ALL },
-	{ "RemoveTrigger", ACCESS_ALL }, { "ListTriggers", ACCESS_ALL },
-	{ "Reload", ACCESS_ALL },
+	{ "GetStatus", ACCESS_OWN },  /* it says less to those who have no more */
+	{ "OpenSource", ACCESS_OWN }, /* each user's programs write to a pool of his own */
+	{ "TakeOwn", ACCESS_OWN },        { "WaitOwn", ACCESS_OWN },
+	{ "Pause", ACCESS_ALL },          { "Resume", ACCESS_ALL },
+	{ "TakeSnapshot", ACCESS_ALL },   { "WaitSnapshot", ACCESS_ALL },
+	{ "ListSnapshots", ACCESS_ALL },  { "OpenSnapshot", ACCESS_ALL },
+	{ "RemoveSnapshot", ACCESS_ALL }, { "KeepSnapshot", ACCESS_ALL },
+	{ "AddTrigger", ACCESS_ALL },     { "RemoveTrigger", ACCESS_ALL },
+	{ "ListTriggers", ACCESS_ALL },   { "Reload", ACCESS_ALL },
 };
 
 /* Return: whether @access suffices for the method. */
@@ -45,6 +46,9 @@ int access_check(sd_bus_message *m, enum access access, sd_bus_error *error)
 	return sd_bus_error_setf(
 	    error, PTD_ERROR_ACCESS_DENIED,
 	    "only root, the recorder's user and members of the group " PTD_CONTROL_GROUP
-	    " may call %s",
-	    method ? method : "this");
+	    " may call %s%s",
+	    method ? method : "this",
+	    method && strcmp(method, "TakeSnapshot") == 0
+		? ": others can have `ptctl snapshot --own -f FORMAT`"
+		: "");
 }

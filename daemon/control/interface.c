@@ -10,6 +10,7 @@
 #include "daemon/control/call.h"
 #include "daemon/control/recorder.h"
 #include "daemon/control/triggercalls.h"
+#include "daemon/decoder/owns.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/spool/spool.h"
 #include "ptd/control.h"
@@ -117,6 +118,7 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if ((r = call_append_string(reply, "version", PTD_VERSION)) < 0 ||
 	    (r = call_append_string(reply, "source", s.source)) < 0 ||
 	    (!all && (r = sd_bus_message_append(reply, "{sv}", "own", "b", true)) < 0) ||
+	    (!all && (r = call_append_u64(reply, "rings_since", s.rings_ns)) < 0) ||
 	    (all && (r = append_all(reply, recorder, &s)) < 0) ||
 	    (r = append_refused(reply, peer)) < 0)
 		return r;
@@ -141,7 +143,8 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = call_read_options(m, read_source_option, &timing, error);
 	if (r < 0)
 		return r;
-	r = recorder->ops->open_pool(recorder->userdata, peer->caller.uid, timing, &fd);
+	r = recorder->ops->open_pool(recorder->userdata, peer->caller.uid,
+				     peer->access == ACCESS_ALL, timing, &fd);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_EMULATED,
 					"the recorder records hardware, everything that runs: "
@@ -153,7 +156,9 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 					 (unsigned)peer->caller.uid);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
-	caller_log(&peer->caller, CALLER_RECORDED, NULL);
+	/* Anybody may call this as often as he likes, and fill the log by it. */
+	if (peer->access == ACCESS_ALL)
+		caller_log(&peer->caller, CALLER_RECORDED, NULL);
 	return sd_bus_reply_method_return(m, "sh", "emu", fd);
 }
 
@@ -295,6 +300,20 @@ static int reply_done(sd_bus_message *call, const char *directory, const struct 
 	return call_send_reply(reply, 0);
 }
 
+/* Have the call answered later. */
+static int put_off(struct interface *interface, sd_bus_message *m, sd_bus_error *error)
+{
+	int r;
+
+	if (interface->waiters.n >= WAITERS_MAX)
+		return sd_bus_error_set(error, PTD_ERROR_BUSY, "too many calls are waiting");
+	r = vec_push(&interface->waiters, m);
+	if (r < 0)
+		return r;
+	(void)sd_bus_message_ref(m);
+	return 1;
+}
+
 static int wait_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
@@ -307,19 +326,156 @@ static int wait_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (r < 0)
 		return r;
 	job = jobs_find(interface->recorder.jobs, id);
-	if (!job)
+	if (!job || job->scope.is_own)
 		return no_snapshot(error, id);
 	if (job->done)
 		return reply_done(m, spool_path(interface->recorder.spool), job);
+	return put_off(interface, m, error);
+}
 
-	if (interface->waiters.n >= WAITERS_MAX)
-		return sd_bus_error_set(error, PTD_ERROR_BUSY, "too many calls are waiting");
-	r = vec_push(&interface->waiters, m);
+/* --- own snapshots ---------------------------------------------------------------------------- */
+
+struct own_options {
+	struct scope scope;
+	struct decoder_wish wish;
+};
+
+/* @userdata is a struct own_options. */
+static int read_own_option(sd_bus_message *m, const char *option, void *userdata,
+			   sd_bus_error *error)
+{
+	struct own_options *o = userdata;
+
+	if (strcmp(option, "since") == 0)
+		return sd_bus_message_read(m, "v", "t", &o->scope.since_ns);
+	if (strcmp(option, "pid") == 0)
+		return sd_bus_message_read(m, "v", "u", &o->wish.pid);
+	if (strcmp(option, "tid") == 0)
+		return sd_bus_message_read(m, "v", "u", &o->wish.tid);
+	if (strcmp(option, "last") == 0)
+		return sd_bus_message_read(m, "v", "t", &o->wish.last);
+	if (strcmp(option, "time") == 0)
+		return call_read_text(m, o->wish.time, sizeof(o->wish.time));
+	return call_no_option(option, error);
+}
+
+static int read_own(sd_bus_message *m, struct own_options *ret_options, sd_bus_error *error)
+{
+	struct own_options o = {};
+	const char *format;
+	int r;
+
+	r = sd_bus_message_read(m, "s", &format);
+	if (r >= 0)
+		r = call_read_options(m, read_own_option, &o, error);
 	if (r < 0)
 		return r;
-	(void)sd_bus_message_ref(m);
-	return 1;
+	(void)snprintf(o.wish.format, sizeof(o.wish.format), "%s", format);
+	if (strlen(format) >= sizeof(o.wish.format) || !decoder_wish_is_good(&o.wish))
+		return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+					"that is no format, or no time, of ptdecode");
+	*ret_options = o;
+	return 0;
 }
+
+static int take_own(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
+	_cleanup_(fd_closep) int output = -1;
+	struct own_options options;
+	const char *id;
+	int r;
+
+	r = read_own(m, &options, error);
+	if (r < 0)
+		return r;
+	options.scope.is_own = true;
+	options.scope.uid = peer->caller.uid;
+	r = recorder->ops->take_own(recorder->userdata, &options.scope, &options.wish,
+				    &peer->caller, &id, &output);
+	if (r == -EOPNOTSUPP)
+		return sd_bus_error_set(
+		    error, PTD_ERROR_NOT_EMULATED,
+		    "the recorder records hardware, whose rings hold what "
+		    "programs of all users ran: only members of the group " PTD_CONTROL_GROUP
+		    " may see that");
+	if (r == -EBUSY)
+		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
+					 "the snapshot that user %u asked for before is not "
+					 "decoded yet, or those of too many others",
+					 (unsigned)peer->caller.uid);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_TOOK_OWN, id);
+	return sd_bus_reply_method_return(m, "sh", id, output);
+}
+
+static int reply_own(sd_bus_message *call, const char *id, const struct own_result *result)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int r;
+
+	if (result->error < 0)
+		return sd_bus_reply_method_errorf(
+		    call, result->error == -ECANCELED ? PTD_ERROR_BUSY : PTD_ERROR_FAILED, "%s",
+		    result->text);
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "{sv}");
+	if (r < 0)
+		return r;
+	if ((r = call_append_string(reply, "id", id)) < 0 ||
+	    (r = call_append_u32(reply, "status", result->status)) < 0 ||
+	    (r = call_append_string(reply, "messages", result->text)) < 0 ||
+	    (r = call_append_u32(reply, "objects_missing", result->n_missing)) < 0)
+		return r;
+	return call_send_reply(reply, 0);
+}
+
+static int wait_own(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
+	const struct own_result *result;
+	const char *id;
+	int r;
+
+	r = sd_bus_message_read(m, "s", &id);
+	if (r < 0)
+		return r;
+	result = recorder->ops->find_own(recorder->userdata, id, peer->caller.uid);
+	if (!result)
+		return no_snapshot(error, id);
+	return result->done ? reply_own(m, id, result) : put_off(peer->interface, m, error);
+}
+
+void interface_own_done(struct interface *interface, const char *own_id,
+			const struct own_result *result)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < interface->waiters.n; i++) {
+		sd_bus_message *call = interface->waiters.items[i];
+		const char *id;
+		int r;
+
+		if (sd_bus_message_rewind(call, true) >= 0 &&
+		    sd_bus_message_read(call, "s", &id) >= 0 && strcmp(id, own_id) != 0) {
+			interface->waiters.items[n++] = call;
+			continue;
+		}
+		/* A client that has disconnected does not get the reply. One that waits gets some
+		 * reply, even if what ptdecode said is no text for D-Bus. */
+		r = reply_own(call, own_id, result);
+		if (r < 0)
+			(void)sd_bus_reply_method_errno(call, r, NULL);
+		(void)sd_bus_message_unref(call);
+	}
+	interface->waiters.n = n;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 void interface_job_done(struct interface *interface, const struct job *job)
 {
@@ -508,6 +664,9 @@ static const sd_bus_vtable vtable[] = {
 	METHOD("TakeSnapshot", "a{sv}", SD_BUS_PARAM(options), "s", SD_BUS_PARAM(id),
 	       take_snapshot),
 	METHOD("WaitSnapshot", "s", SD_BUS_PARAM(id), "a{sv}", SD_BUS_PARAM(result), wait_snapshot),
+	METHOD("TakeOwn", "sa{sv}", SD_BUS_PARAM(format) SD_BUS_PARAM(options), "sh",
+	       SD_BUS_PARAM(id) SD_BUS_PARAM(output), take_own),
+	METHOD("WaitOwn", "s", SD_BUS_PARAM(id), "a{sv}", SD_BUS_PARAM(result), wait_own),
 	METHOD("ListSnapshots", "", , "aa{sv}", SD_BUS_PARAM(snapshots), list_snapshots),
 	METHOD("OpenSnapshot", "s", SD_BUS_PARAM(id), "h", SD_BUS_PARAM(directory), open_snapshot),
 	METHOD("RemoveSnapshot", "s", SD_BUS_PARAM(id), "", , remove_snapshot),

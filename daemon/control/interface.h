@@ -18,11 +18,12 @@
 #include "util/vec.h"
 
 struct job;
+struct own_result;
 
 /* The interface; all connections share one. */
 struct interface {
 	struct recorder recorder;
-	VEC(sd_bus_message *) waiters; /* calls of WaitSnapshot without a reply yet */
+	VEC(sd_bus_message *) waiters; /* calls of WaitSnapshot and WaitOwn without a reply yet */
 };
 
 /* What the interface has for each connection, as long as the connection lives. */
@@ -38,6 +39,10 @@ _must_check_ int interface_attach(sd_bus *bus, struct interface_peer *peer);
 
 /* Reply to the clients that wait for @job, which is done. */
 void interface_job_done(struct interface *interface, const struct job *job);
+
+/* Reply to the clients that wait for the own snapshot @id, which is done. */
+void interface_own_done(struct interface *interface, const char *id,
+			const struct own_result *result);
 
 /* Return: whether a call on that connection has no reply yet. */
 bool interface_waits(const struct interface *interface, const sd_bus *bus);

@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
+#include "util/dirs.h"
+
 #define SOCKET_NAME "control"
 
 static int bind_at(const struct sockaddr_un *address, int *ret_fd)
@@ -22,9 +24,9 @@ static int bind_at(const struct sockaddr_un *address, int *ret_fd)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return -errno;
-	/* The user of a client decides whether it is answered; the mode of the socket only keeps
-	 * other users away. */
-	if (chmod(address->sun_path, 0660) < 0 || listen(fd, SOMAXCONN) < 0)
+	/* The user of a client decides what it may call. But a recorder that somebody runs for
+	 * himself is not for others. */
+	if (chmod(address->sun_path, geteuid() == 0 ? 0666 : 0660) < 0 || listen(fd, SOMAXCONN) < 0)
 		return -errno;
 	*ret_fd = fd;
 	fd = -1;
@@ -62,8 +64,9 @@ int listen_control(const char *runtime_dir, int *ret_fd, char **ret_path)
 	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s/" SOCKET_NAME,
 			     runtime_dir) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
-	if (mkdir(runtime_dir, 0755) < 0 && errno != EEXIST)
-		return -errno;
+	r = dirs_make_public(runtime_dir);
+	if (r < 0)
+		return r;
 	path = strdup(address.sun_path);
 	if (!path)
 		return -ENOMEM;

@@ -333,7 +333,10 @@ const char *peer_overdue(const struct peer *peer, uint64_t now)
 		return "it does not read its replies";
 	if (peer->n_bytes > 0)
 		return "it does not complete its message";
-	return peer->options.access == ACCESS_ALL ? NULL : "it may not stay connected";
+	return peer->options.access == ACCESS_ALL ||
+		       interface_waits(peer->options.interface, peer->bus)
+		   ? NULL
+		   : "it may not stay connected";
 }
 
 /* A connection of a process that has too many is worth least; otherwise a few processes that

@@ -17,7 +17,9 @@
 #include "daemon/source/source.h"
 
 struct caller;
+struct decoder_wish;
 struct jobs;
+struct own_result;
 struct scope;
 struct spool;
 struct triggers;
@@ -61,12 +63,13 @@ struct recorder_ops {
 	/*
 	 * Get the descriptor of the pool that the software source has for the user, which is
 	 * borrowed, for a program that writes MTC and CYC packets if @timing. From now on task
-	 * records are drained.
+	 * records are drained. If @all, a snapshot of all pools may leave out what was recorded
+	 * before.
 	 *
 	 * Return: 0; -EOPNOTSUPP if the source is not the software one; -EDQUOT if it has no pool
 	 *         for another user; or negative errno.
 	 */
-	int (*open_pool)(void *userdata, uid_t uid, bool timing, int *ret_fd);
+	int (*open_pool)(void *userdata, uid_t uid, bool all, bool timing, int *ret_fd);
 
 	/*
 	 * Give the hardware to other programs, or take it again.
@@ -84,6 +87,21 @@ struct recorder_ops {
 	 */
 	int (*take_snapshot)(void *userdata, const struct scope *scope, const struct caller *caller,
 			     const char **ret_id);
+
+	/*
+	 * Take a snapshot of what programs of @caller's user ran, and have it decoded. @ret_id is
+	 * borrowed and valid until the next call, and @ret_output, what the output is read from, is
+	 * the interface's.
+	 *
+	 * Return: 0; -EOPNOTSUPP if the source does not tell users apart; -EBUSY if the user has
+	 * one already, or too many users have; or another negative errno.
+	 */
+	int (*take_own)(void *userdata, const struct scope *scope, const struct decoder_wish *wish,
+			const struct caller *caller, const char **ret_id, int *ret_output);
+
+	/* Return: what became of it, valid until the next call; NULL if the user has none that is
+	 * called @id. */
+	const struct own_result *(*find_own)(void *userdata, const char *id, uid_t uid);
 
 	/* Remove the snapshot @id. Return: 0; -ENOENT; -EPERM if it is kept; or another negative
 	 * errno. */

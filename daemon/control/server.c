@@ -23,7 +23,9 @@
  * than his share. */
 #define PEERS_MAX      128u
 #define PEERS_USER_MAX 96u
-#define PEERS_OWN_MAX  16u
+#define PEERS_OWN_MAX  48u
+/* And of one such user. */
+#define PEERS_OWN_USER_MAX 8u
 
 static_assert(PEERS_MAX <= UINT8_MAX, "peer_worth() counts no further");
 
@@ -252,8 +254,10 @@ static int admit_peer(struct server *c, int fd)
 	}
 	caller_init(&options.caller, ucred.uid, ucred.pid);
 	options.access = access_of(c, fd, &ucred);
-	if (options.access != ACCESS_ALL)
+	if (options.access != ACCESS_ALL) {
+		make_peer_room(c, PEERS_OWN_USER_MAX, of_user, ucred.uid);
 		make_peer_room(c, PEERS_OWN_MAX, has_own_only, 0);
+	}
 	make_peer_room(c, PEERS_USER_MAX, of_user, ucred.uid);
 	if (c->peers.n == PEERS_MAX && find_giver(c, &giver))
 		make_peer_room(c, 1, of_user, giver);
@@ -335,4 +339,9 @@ struct server *server_free(struct server *server)
 void server_job_done(struct server *server, const struct job *job)
 {
 	interface_job_done(&server->interface, job);
+}
+
+void server_own_done(struct server *server, const char *id, const struct own_result *result)
+{
+	interface_own_done(&server->interface, id, result);
 }

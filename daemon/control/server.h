@@ -14,6 +14,7 @@
 
 struct server;
 struct job;
+struct own_result;
 struct recorder;
 typedef struct sd_event sd_event;
 
@@ -31,3 +32,6 @@ DEFINE_CLEANUP(struct server *, server_free);
 
 /* Reply to the clients that wait for @job, which is done. */
 void server_job_done(struct server *server, const struct job *job);
+
+/* Reply to the clients that wait for the own snapshot @id, which is done. */
+void server_own_done(struct server *server, const char *id, const struct own_result *result);

@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "util/dirs.h"
+
 #define START_TRIES   200u
 #define START_POLL_NS 5000000
 
@@ -125,7 +127,7 @@ static int make_directories(struct helper *helper)
 	*slash = 0;
 	slash = strrchr(path, '/');
 	*slash = 0;
-	if (path[0] && mkdir(path, 0755) < 0 && errno != EEXIST)
+	if (path[0] && dirs_make_public(path) < 0)
 		return -errno;
 	*slash = '/';
 	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;

@@ -411,7 +411,8 @@ static int add_program(struct codestore *store, const struct coderecord *record,
 	program = calloc(1, sizeof(*program));
 	if (!program)
 		return -ENOMEM;
-	program->name = (struct codestore_program){ .pid = pid, .start = start };
+	program->name =
+	    (struct codestore_program){ .pid = pid, .uid = record->uid, .start = start };
 	program->uid = record->uid;
 	r = map_put(&store->by_name, program_key(pid, start), (uintptr_t)program);
 	if (r < 0) {
@@ -434,6 +435,9 @@ static int add_start(struct codestore *store, const struct coderecord *record)
 
 	if (find_program(store, record->pid, record->start))
 		return 0;
+	/* Nobody inherits code of another user, whatever his record says. */
+	if (parent && parent->uid != record->uid)
+		parent = NULL;
 	store->busy = parent;
 	r = add_program(store, record, &program);
 	store->busy = NULL;

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 
@@ -60,6 +61,7 @@ void codestore_lose(struct codestore *store);
 struct codestore_program {
 	uint64_t serial; /* a number that increases from one program to the next */
 	uint32_t pid;
+	uid_t uid;          /* whose program handed the code over */
 	uint64_t start;     /* when it began, on CLOCK_MONOTONIC in ns */
 	uint64_t n_refused; /* records */
 };

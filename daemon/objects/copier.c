@@ -315,7 +315,7 @@ static int check_build_id(int fd, const struct buildid *claimed, struct buildid 
 
 /* What was found out about an original. */
 struct content {
-	uid_t owner;
+	struct original file; /* as it was before it was read */
 	struct buildid build_id;
 	char hash[SHA256_HEX_SIZE];
 	bool copied; /* there is a copy without a name; if not, the store has the content already */
@@ -369,7 +369,7 @@ static int copy_in(struct lane *l, const struct object *object, int fd, struct c
 	r = read_original(l, object, fd, &answer);
 	if (r < 0)
 		return r;
-	content.owner = answer.uid;
+	content.file = original_of(&answer);
 	content.build_id = answer.build_id;
 	memcpy(content.hash, answer.sha256, sizeof(content.hash));
 	if (content.hash[0] == '\0' || !storedir_has(c->store_fd, content.hash)) {
@@ -407,7 +407,7 @@ static int name_copy(struct lane *l, const struct content *content)
 		return -EAGAIN;
 	r = storedir_name(c->store_fd, l->slot, content->hash);
 	if (r == 0)
-		share_take(&c->share, content->owner, content->taken);
+		share_take(&c->share, content->file.uid, content->taken);
 	return r;
 }
 
@@ -442,9 +442,11 @@ static void take_in(struct lane *l, struct object *object, int fd)
 		(void)pthread_mutex_unlock(&c->lock);
 		r = 0;
 	}
+	original = fd_close(original);
 	if (r == 0) {
 		object->build_id = content.build_id;
-		object->owner = content.owner;
+		object->owner = content.file.uid;
+		object->copied = content.file;
 		memcpy(object->sha256, content.hash, sizeof(content.hash));
 	}
 	if (r == -ETIMEDOUT)

@@ -44,6 +44,7 @@ struct object {
 	struct buildid build_id;      /* of the content; anyone can write any into a file */
 	char sha256[SHA256_HEX_SIZE]; /* of the content, and its name in the store directory */
 	uid_t owner;                  /* of the original when it was copied */
+	struct original copied;       /* that file, as it was before it was read */
 };
 
 /* Return: whether what the record maps may be an object: it is executable, and a file or the vDSO.

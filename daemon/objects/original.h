@@ -24,6 +24,7 @@
 #include "base/base.h"
 
 struct claims;
+struct collector_answer;
 struct collectorlink;
 struct record_mmap2;
 
@@ -37,6 +38,9 @@ struct original {
 
 /* Return: whether both are the same file; false if one was not found. */
 bool original_equal(const struct original *a, const struct original *b);
+
+/* Return: the file that the collector's answer names. */
+struct original original_of(const struct collector_answer *answer);
 
 /* How the file is looked for. */
 enum original_way {
@@ -68,3 +72,12 @@ _must_check_ int original_find(struct collectorlink *link, enum original_way way
 			       const struct claims *claims, const struct record_mmap2 *mmap,
 			       const atomic_bool *cancel, int *ret_fd,
 			       struct original *ret_original);
+
+/*
+ * Find out which file is at @path now, if the user may read it with his own rights, in the
+ * collector's namespace (daemon/proc/readable.h).
+ *
+ * Return: 0; -EACCES if he may not, or that is not certain; or another negative errno.
+ */
+_must_check_ int original_read_by(struct collectorlink *link, uid_t uid, const char *path,
+				  const atomic_bool *cancel, struct original *ret_original);

@@ -57,20 +57,42 @@ unsigned jobs_pending(const struct jobs *jobs)
 	return n;
 }
 
+static void forget_job(struct jobs *j, const struct job *job)
+{
+	size_t i = 0;
+
+	while (j->list.items[i] != job)
+		i++;
+	free(j->list.items[i]);
+	j->list.n--;
+	memmove(j->list.items + i, j->list.items + i + 1, (j->list.n - i) * sizeof(struct job *));
+}
+
 static void finish_job(struct jobs *j, struct job *job)
 {
 	job->done = true;
 	j->ops->finish(job, j->userdata);
 
 	/* Forget the oldest result when there are too many. */
-	if (j->list.n - jobs_pending(j) > JOBS_FINISHED_MAX) {
-		free(j->list.items[0]);
-		j->list.n--;
-		memmove(j->list.items, j->list.items + 1, j->list.n * sizeof(struct job *));
-	}
+	if (job->scope.is_own)
+		forget_job(j, job);
+	else if (j->list.n - jobs_pending(j) > JOBS_FINISHED_MAX)
+		forget_job(j, j->list.items[0]);
 }
 
-/* Let the first job of another user than the last one be the next. */
+/* Find the first job from @i on that is, or is not, a user's own, and that is another user's than
+ * the last one. Return: its index, or the number of jobs. */
+static size_t find_turn(const struct jobs *j, size_t i, bool is_own, bool of_another)
+{
+	struct job *const *items = j->list.items;
+
+	while (i < j->list.n && (items[i]->scope.is_own != is_own ||
+				 (of_another && items[i]->caller.uid == j->turn)))
+		i++;
+	return i;
+}
+
+/* Let the first job of another user than the last one be the next. Users' own ones come last. */
 static void take_turns(struct jobs *j)
 {
 	struct job **items = j->list.items, *next;
@@ -78,8 +100,11 @@ static void take_turns(struct jobs *j)
 
 	while (first < j->list.n && items[first]->done)
 		first++;
-	for (i = first; i < j->list.n && items[i]->caller.uid == j->turn; i++)
-		;
+	i = find_turn(j, first, false, true);
+	if (i == j->list.n)
+		i = find_turn(j, first, false, false);
+	if (i == j->list.n)
+		i = find_turn(j, first, true, true);
 	if (i < j->list.n) {
 		next = items[i];
 		memmove(items + first + 1, items + first, (i - first) * sizeof(struct job *));
@@ -271,7 +296,8 @@ static void count_waiting(struct jobs *j)
 
 	share_restart(&j->share);
 	for (size_t i = 0; i < j->list.n; i++)
-		if (!j->list.items[i]->done && j->list.items[i] != first)
+		if (!j->list.items[i]->done && j->list.items[i] != first &&
+		    !j->list.items[i]->scope.is_own)
 			share_take(&j->share, j->list.items[i]->caller.uid, 1);
 }
 
@@ -281,8 +307,9 @@ static void push_out(struct jobs *j, uid_t uid)
 	size_t i = j->list.n;
 	struct job *job;
 
-	while (j->list.items[--i]->caller.uid != uid)
-		;
+	do
+		i--;
+	while (j->list.items[i]->caller.uid != uid || j->list.items[i]->scope.is_own);
 	job = j->list.items[i];
 	/* Finished jobs come first. */
 	for (; i > 0 && !j->list.items[i - 1]->done; i--)
@@ -318,13 +345,23 @@ void jobs_get_share(const struct jobs *jobs, struct share *ret_share)
 	*ret_share = jobs->share;
 }
 
+/* The rings go on being overwritten: what is asked for them as a whole does not wait. */
+static void cancel_own(struct jobs *j)
+{
+	struct job *job = j->running ? first_pending(j) : NULL;
+
+	if (job && job->scope.is_own)
+		atomic_store(&job->cancel, true);
+}
+
 int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
 	     const struct caller *caller)
 {
+	const bool is_own = scope && scope->is_own;
 	struct job *job;
 	int r;
 
-	if (!make_place(jobs, caller->uid))
+	if (!is_own && !make_place(jobs, caller->uid))
 		return -EBUSY;
 	job = calloc(1, sizeof(*job));
 	if (!job)
@@ -342,6 +379,8 @@ int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
 		return r;
 	}
 	jobs->list.items[jobs->list.n++] = job; /* there is room */
+	if (!is_own)
+		cancel_own(jobs);
 	return 0;
 }
 

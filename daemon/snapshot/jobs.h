@@ -10,6 +10,10 @@
  * yet, the newest job of the user who has most fails. Otherwise a job belongs to the queue alone:
  * it is done whether or not the client that asked for it is still connected.
  *
+ * A user's own snapshots (scope.is_own), which anybody may ask for, come after all others. They
+ * take no places: who adds them limits their number. One that runs is cancelled when another
+ * snapshot is asked for. Their results are not remembered.
+ *
  * The event loop calls all functions but jobs_gather().
  */
 

@@ -167,9 +167,20 @@ static int add_jitfile(struct livecode *l, const struct jitfile *file, bool fits
 	return r;
 }
 
+/* Return: whether what is known of a process of the user, or of who was one, may be kept. */
+static bool is_shown(const struct livecode *l, uint32_t pid, uid_t uid)
+{
+	const struct scope *scope = &l->request->scope;
+
+	return map_get(l->pids, pid) && (!scope->is_own || uid == scope->uid);
+}
+
+/* Of those that were forgotten, the user is not known. */
 static bool is_wanted(const struct livecode *l, size_t i)
 {
-	return map_get(l->pids, l->known->jitfiles[i].pid) != NULL;
+	const struct jitfile *file = &l->known->jitfiles[i];
+
+	return is_shown(l, file->pid, file->uid) && (!l->request->scope.is_own || file->fd >= 0);
 }
 
 /* Find out which files fit: at first those that are in their users' parts of the limit, then others
@@ -561,7 +572,7 @@ static int add_code(struct livecode *l)
 	int r = 0;
 
 	while (r == 0 && codestore_next(l->known->code, &program))
-		if (map_get(l->pids, program.pid))
+		if (is_shown(l, program.pid, program.uid))
 			r = cancel_asked(l->request->cancel) ? -ECANCELED
 							     : add_program(l, &program, &ran);
 	map_deinit(&ran.pids);
@@ -570,7 +581,10 @@ static int add_code(struct livecode *l)
 	return r;
 }
 
+/* Memory is not known to be of the user. */
 int livecode_add_memory(struct livecode *l)
 {
+	if (l->request->scope.is_own && !l->known->code)
+		return 0;
 	return l->known->code ? add_code(l) : read_memory(l);
 }

@@ -11,8 +11,10 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "daemon/collector/link.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
+#include "daemon/objects/object.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
 #include "daemon/snapshot/bundle.h"
@@ -32,6 +34,7 @@
 #include "util/dirs.h"
 #include "util/effort.h"
 #include "util/map.h"
+#include "util/mapname.h"
 #include "util/pieces.h"
 #include "util/vec.h"
 
@@ -43,6 +46,7 @@
 /* A snapshot that is being written. */
 struct writer {
 	const struct snapshot_request *request;
+	struct scope scope; /* the request's; if it is a user's own, with the CPUs that are his */
 	int dir_fd;
 	const char *step; /* the file or folder that is being written, for messages */
 	struct snapshot_result result;
@@ -66,6 +70,7 @@ struct writer {
 
 	struct bundle *bundle;
 	struct selection *selection; /* of known.objects */
+	struct collectorlink *link;  /* only for a user's own snapshot */
 	VEC(struct perffile_object) with_build_id;
 
 	/* What was kept of code that is in no file, and what not: lines of the manifest. */
@@ -97,6 +102,7 @@ static void writer_deinit(struct writer *w)
 		(void)fclose(w->notes_stream);
 	free(w->notes);
 	(void)selection_free(w->selection);
+	(void)collectorlink_free(w->link);
 	(void)bundle_free(w->bundle);
 	vec_deinit(&w->with_build_id);
 }
@@ -120,13 +126,13 @@ static int note_switches(struct writer *w, const struct cpucopy *cpu)
 	struct record record;
 	int r = 0;
 
-	if (w->request->scope.pid)
+	if (w->scope.pid)
 		r = scope_add_ran(&w->asked, c, &w->ran);
 	if (r < 0)
 		return r;
 	while (record_next(&c, &record) == 0) {
 		stretch_times(w, record.trailer.time);
-		if (w->request->scope.pid && !map_get(&w->asked, record.trailer.pid))
+		if (w->scope.pid && !map_get(&w->asked, record.trailer.pid))
 			continue;
 		r = map_put(&w->pids, record.trailer.pid, 1);
 		if (r < 0)
@@ -143,19 +149,19 @@ static int find_asked(struct writer *w)
 	const struct snapshot_request *q = w->request;
 	int r;
 
-	if (q->scope.pid == 0)
+	if (w->scope.pid == 0)
 		return 0;
 	proc_fd = dirs_open(AT_FDCWD, "/proc");
 	if (proc_fd < 0)
 		return proc_fd;
 	r = q->gather(q->userdata, &w->known);
-	return r < 0 ? r : scope_pids(&q->scope, w->known.tasks, proc_fd, &w->asked);
+	return r < 0 ? r : scope_pids(&w->scope, w->known.tasks, proc_fd, &w->asked);
 }
 
 /* Did somebody run there who is asked for? If not, forget what was copied. */
 static bool is_in_scope(struct writer *w, uint32_t cpu)
 {
-	if (w->request->scope.pid == 0 || scope_ran(&w->asked, cpucopy_records(&w->cpus[cpu])))
+	if (w->scope.pid == 0 || scope_ran(&w->asked, cpucopy_records(&w->cpus[cpu])))
 		return true;
 	cpucopy_deinit(&w->cpus[cpu]);
 	return false;
@@ -218,6 +224,21 @@ static int copy_facts(struct writer *w)
 	return source->clock ? ptclock_log_copy(source->clock, &w->clock) : 0;
 }
 
+/* Once the rings are held: the CPUs of a user may be another one's at any other time. */
+static void find_own_cpus(struct writer *w)
+{
+	struct source *source = w->request->source;
+	struct scope *scope = &w->scope;
+
+	scope->some_cpus = true;
+	scope->cpus = (struct cpulist){};
+	for (uint32_t i = 0; i < source->n_cpus && i < CPULIST_MAX; i++)
+		if (source->ops->is_of && source->ops->is_of(source, i, scope->uid)) {
+			scope->cpus.bits[i / 64] |= UINT64_C(1) << i % 64;
+			scope->cpus.end = i + 1;
+		}
+}
+
 /* Held, copied, and written only then: the rings' writers go on. */
 static int copy_rings(struct writer *w)
 {
@@ -225,7 +246,7 @@ static int copy_rings(struct writer *w)
 	struct ringcopy rings = {
 		.source = source,
 		.cpus = w->cpus,
-		.scope = &w->request->scope,
+		.scope = &w->scope,
 		.cancel = w->request->cancel,
 	};
 	bool held = true;
@@ -236,6 +257,8 @@ static int copy_rings(struct writer *w)
 	r = source->ops->hold(source, &w->moment);
 	if (r < 0)
 		return r;
+	if (w->scope.is_own)
+		find_own_cpus(w);
 	for (uint32_t first = 0; r == 0 && first < source->n_cpus; first = end) {
 		r = ringcopy_some(&rings, first, &end);
 		if (r == 0 && first == 0)
@@ -262,10 +285,18 @@ static int write_rings(struct writer *w)
 {
 	const int r = copy_rings(w);
 
-	return r == 0 && w->request->scope.pid && w->pids.n_used == 0 ? -ESRCH : r;
+	return r == 0 && (w->scope.pid || w->scope.is_own) && w->pids.n_used == 0 ? -ESRCH : r;
 }
 
 /* --- the records ----------------------------------------------------------------------------- */
+
+/* Return: whether the record may be written. In a user's own snapshot, that is what his own
+ * programs wrote; and that records were lost, which concerns everybody. */
+static bool is_shown(const struct writer *w, const struct record *record)
+{
+	return !w->scope.is_own || record->writer == RECORD_OF_USER(w->scope.uid) ||
+	       (record->writer == RECORD_TRUE && record->header.type == PERF_RECORD_LOST);
+}
 
 /* A child has the mappings of its parent, so the parents of those who ran matter too. */
 static int add_parents(struct writer *w)
@@ -279,7 +310,7 @@ static int add_parents(struct writer *w)
 		struct record_task fork;
 
 		while (r == 0 && record_next(&c, &record) == 0) {
-			if (record.header.type == PERF_RECORD_FORK &&
+			if (record.header.type == PERF_RECORD_FORK && is_shown(w, &record) &&
 			    record_get_task(&record, &fork) == 0 && fork.pid != fork.ppid)
 				r = vec_push(&forks, fork);
 		}
@@ -313,6 +344,16 @@ static uint32_t task_of(const struct record *record)
 	return record_read_pid(record->header.type, record->body, &pid) < 0 ? 0 : pid;
 }
 
+/* The file says nothing of who wrote the record. */
+static void write_task(struct writer *w, const struct record *record)
+{
+	uint8_t bytes[RECORD_SIZE_MAX];
+
+	memcpy(bytes, record->bytes, record->header.size);
+	record_set_writer(bytes, record->header.size, RECORD_TRUE);
+	perffile_write(w->file, bytes, record->header.size);
+}
+
 /* Write the records of tasks that ran, and of their parents. No others are needed. */
 static void write_tasks(struct writer *w)
 {
@@ -323,10 +364,10 @@ static void write_tasks(struct writer *w)
 		while (record_next(&c, &record) == 0) {
 			const uint32_t pid = task_of(&record);
 
-			if (pid != 0 && !map_get(&w->pids, pid))
+			if (!is_shown(w, &record) || (pid != 0 && !map_get(&w->pids, pid)))
 				continue;
 			stretch_times(w, record.trailer.time);
-			perffile_write(w->file, record.bytes, record.header.size);
+			write_task(w, &record);
 		}
 	}
 }
@@ -404,18 +445,45 @@ static int add_object(struct writer *w, const struct object *object, bool by_con
 	return 0;
 }
 
+/* For selection_set_filter(), in a user's own snapshot. The copy may be of a file that other users
+ * mapped, and the user only named: he gets what he can read at that path himself. */
+static bool may_read(void *userdata, const struct object *object)
+{
+	const struct writer *w = userdata;
+	struct original now;
+
+	return mapname_is_vdso(object->path) ||
+	       (original_read_by(w->link, w->scope.uid, object->path, w->request->cancel, &now) ==
+		    0 &&
+		original_equal(&now, &object->copied));
+}
+
+static int set_filter(struct writer *w)
+{
+	int r;
+
+	if (!w->scope.is_own)
+		return 0;
+	r = collectorlink_new(w->request->runtime_dir, false, &w->link);
+	if (r == 0)
+		selection_set_filter(w->selection, may_read, w);
+	return r;
+}
+
 static int select_objects(struct writer *w)
 {
 	int r;
 
 	r = selection_new(w->known.objects, w->known.n_objects, &w->selection);
+	if (r == 0)
+		r = set_filter(w);
 	for (size_t i = 0; r == 0 && i < w->known.tasks->n_spans; i++) {
 		struct cursor c = w->known.tasks->spans[i];
 		struct record_mmap2 mmap;
 		struct record record;
 
 		while (r == 0 && record_next(&c, &record) == 0)
-			if (record.header.type == PERF_RECORD_MMAP2 &&
+			if (record.header.type == PERF_RECORD_MMAP2 && is_shown(w, &record) &&
 			    record_get_mmap2(&record, &mmap) == 0 && map_get(&w->pids, mmap.pid))
 				r = selection_add(w->selection, &mmap);
 	}
@@ -501,10 +569,10 @@ static void put_manifest(FILE *f, void *userdata)
 	fprintf(f, PTD_MANIFEST_COMPLETE_UNTIL "=%" PRIu64 "\n", w->moment.complete_until_ns);
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
 		w->result.n_missing);
-	if (q->scope.started_ns > 0)
+	if (w->scope.started_ns > 0)
 		fprintf(f, PTD_MANIFEST_COMMAND_COMPLETE "=%s\n",
-			w->result.complete_since_ns > q->scope.started_ns ? "no" : "yes");
-	scope_write_manifest(&q->scope, &w->ran, (int64_t)(w->moment.ns - w->moment.monotonic_ns),
+			w->result.complete_since_ns > w->scope.started_ns ? "no" : "yes");
+	scope_write_manifest(&w->scope, &w->ran, (int64_t)(w->moment.ns - w->moment.monotonic_ns),
 			     f);
 	fprintf(f, "sideband_lost=%" PRIu64 "\n", w->known.sideband_lost);
 	if (w->known.taken_over_ns > 0)
@@ -563,7 +631,7 @@ static int add_kernel(struct writer *w)
 	const char *why;
 	int r;
 
-	if (!w->request->source->facts.kernel)
+	if (!w->request->source->facts.kernel || w->scope.is_own)
 		return 0;
 	w->step = PTD_SNAPSHOT_KCORE_DIR;
 	if (mkdirat(w->dir_fd, PTD_SNAPSHOT_KCORE_DIR, 0750) < 0)
@@ -730,7 +798,10 @@ static int write_all(struct writer *w)
 int snapshot_write(const struct snapshot_request *request, int dir_fd,
 		   struct snapshot_result *ret_result, const char **reterr_what)
 {
-	struct writer w = { .request = request, .dir_fd = dir_fd, .step = PTD_SNAPSHOT_SUMS };
+	struct writer w = { .request = request,
+			    .scope = request->scope,
+			    .dir_fd = dir_fd,
+			    .step = PTD_SNAPSHOT_SUMS };
 	int r;
 
 	r = writer_init(&w);

@@ -79,7 +79,7 @@ struct snapshot_result {
 /*
  * Write all files of a snapshot into the empty directory @dir_fd.
  *
- * Return: 0; -ECANCELED; -ESRCH if the process of the scope did not run; or another negative errno.
+ * Return: 0; -ECANCELED; -ESRCH if no process of the scope ran; or another negative errno.
  *         On failure @reterr_what is the name, a constant, of the file or folder that failed.
  */
 _must_check_ int snapshot_write(const struct snapshot_request *request, int dir_fd,

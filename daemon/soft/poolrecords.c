@@ -131,6 +131,7 @@ size_t poolrecords_tasks(struct poolrecords *records, uint8_t *bytes, size_t siz
 		if (records->note_writer)
 			records->note_writer(records->userdata, record.trailer.pid);
 		memmove(bytes + n, bytes + at, record.header.size);
+		record_set_writer(bytes + n, record.header.size, RECORD_OF_USER(records->walk.uid));
 		n += record.header.size;
 	}
 	if (r < 0)
@@ -215,8 +216,9 @@ static bool take_switch(struct poolrecords *r, const struct record *record)
 	default:
 		return false;
 	}
-	return believe_runner(r, t->pid, t->tid) && believe_runner(r, who.pid, who.tid) &&
-	       believe_runner(r, sw.other.pid, sw.other.tid);
+	/* That is for ptd to note, and goes to a file as it is. */
+	return record->writer == RECORD_TRUE && believe_runner(r, t->pid, t->tid) &&
+	       believe_runner(r, who.pid, who.tid) && believe_runner(r, sw.other.pid, sw.other.tid);
 }
 
 size_t poolrecords_switches(struct poolrecords *records, uint8_t *bytes, size_t size)

@@ -8,7 +8,8 @@
  * has no right to write: about processes and threads that are not his (daemon/soft/poolclaims.h),
  * about the kernel, about other pools' CPUs, of a time at which nobody can have written them now,
  * and of kinds that the plugin does not write. So whatever a program writes into its pool, it can
- * only lie about processes of its own user.
+ * only lie about processes of its own user. Task records of all users are kept together, so each
+ * gets a note of whose program wrote it (record_set_writer()).
  *
  * Each function works in place, and returns the number of bytes, or items, that are left.
  */

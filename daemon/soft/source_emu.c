@@ -220,6 +220,13 @@ static int copy_events(struct source *source, uint32_t cpu, uint64_t since_ns,
 	return 0;
 }
 
+static bool is_of(struct source *source, uint32_t cpu, uid_t uid)
+{
+	struct userpool *pool;
+
+	return find_pool(emu(source), cpu, &pool, &cpu) == 0 && pool && userpool_uid(pool) == uid;
+}
+
 /* --- streams ---------------------------------------------------------------------------------- */
 
 static int drain(struct source *source, enum source_stream stream, uint8_t **ret_bytes,
@@ -563,8 +570,14 @@ int source_emu_share(struct source *source, uid_t uid, bool timing)
 	userpool_share(e->places[number].pool, timing);
 	/* The program may write such packets before anything else is published. */
 	kept_publish(source->kept);
-	each_pool(e, p) poolrings_mark(userpool_rings(p));
+	poolrings_mark(userpool_rings(e->places[number].pool));
 	return userpool_fd(e->places[number].pool);
+}
+
+void source_emu_mark_all(struct source *source)
+{
+	if (source->ops->hold == hold)
+		each_pool(emu(source), p) poolrings_mark(userpool_rings(p));
 }
 
 void source_emu_get_share(const struct source *source, enum source_emu_account account,
@@ -619,6 +632,7 @@ static const struct source_ops emu_ops = {
 	.view = view,
 	.copy_switches = copy_switches,
 	.copy_events = copy_events,
+	.is_of = is_of,
 	.free = emu_free,
 };
 

@@ -38,7 +38,7 @@ _must_check_ int source_emu_new(const struct config *config, struct keeperlink *
 
 /*
  * Share the pool of the user @uid with a program of his that is about to be recorded, and set a
- * bookmark in all pools: a snapshot may leave out what the rings held before it, and on every CPU
+ * bookmark in the pool: a snapshot may leave out what the rings held before it, and on every CPU
  * that is free now decoding can begin there.
  *
  * @timing: the program is going to write MTC and CYC packets, whatever the settings are; snapshots
@@ -49,6 +49,10 @@ _must_check_ int source_emu_new(const struct config *config, struct keeperlink *
  *         negative errno.
  */
 _must_check_ int source_emu_share(struct source *source, uid_t uid, bool timing);
+
+/* Set a bookmark in all pools, for who is going to take a snapshot of all of them. A pool remembers
+ * some bookmarks only, so not everybody may have that done. */
+void source_emu_mark_all(struct source *source);
 
 /* What is counted for each user. */
 enum source_emu_account {

@@ -22,7 +22,7 @@
 
 #include "base/base.h"
 
-#define KEPT_VERSION     5u
+#define KEPT_VERSION     6u
 #define KEPT_SLOT_SIZE   ((size_t)128 << 10)
 #define KEPT_STREAMS_MAX 16u
 #define KEPT_WRITERS_MAX 64u

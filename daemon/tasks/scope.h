@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "base/cursor.h"
@@ -29,7 +30,9 @@ struct scope {
 	uint64_t since_ns; /* CLOCK_MONOTONIC: nothing older than the source's last bookmark before
 			    * it; 0: all */
 	uint32_t pid;      /* only this process and its descendants; 0: all */
-	bool some_cpus;    /* only these: */
+	bool is_own;       /* only what programs of @uid ran, for that user to see */
+	uid_t uid;
+	bool some_cpus; /* only these: */
 	struct cpulist cpus;
 
 	/* What the client says of its command, for the manifest: its words, which are printable,

@@ -5,8 +5,9 @@
  * The control interface
  *
  * Clients speak D-Bus with the recorder over a socket, peer to peer, without a bus between them.
- * `gdbus introspect` and `gdbus call --address unix:path=…` can be clients. Every method but
- * GetStatus may fail with PTD_ERROR_ACCESS_DENIED.
+ * `gdbus introspect` and `gdbus call --address unix:path=…` can be clients. Any user may call
+ * GetStatus, OpenSource, TakeOwn and WaitOwn, which are about his own programs; the other methods
+ * fail with PTD_ERROR_ACCESS_DENIED for users who are not in the group PTD_CONTROL_GROUP.
  *
  * org.ptd.Recorder1, object /org/ptd/Recorder1:
  *
@@ -31,6 +32,19 @@
  *						that held, in which thread, and when
  *	WaitSnapshot(s id) -> (a{sv} result)	answered when the job is done: "id" s, "path" s,
  *						"bytes" t, …; the job's error if it failed
+ *	TakeOwn(s format, a{sv} options)	take a snapshot of the caller's own programs under
+ *		-> (s id, h output)		the software source, which is in no list; have it
+ *						decoded as `ptdecode -f FORMAT` would, and read the
+ *						output from the pipe. PTD_ERROR_BUSY if the caller
+ *						has one already, or too many users have;
+ *						PTD_ERROR_NOT_EMULATED. Options: "since" t, as
+ *						above; "pid" u, "tid" u, "last" t, "time" s, as of
+ *						ptdecode
+ *	WaitOwn(s id) -> (a{sv} result)		answered when the output is written: "id" s;
+ *						"status" u, of ptdecode; "messages" s, of ptdecode;
+ *						"objects_missing" u, files that the caller may not
+ *						read, or that are gone. PTD_ERROR_FAILED if there
+ *						is no output, or not all of it
  *	ListSnapshots() -> aa{sv}		what the spool holds, oldest first
  *	OpenSnapshot(s id) -> h			its directory, read-only
  *	RemoveSnapshot(s id)			remove it; PTD_ERROR_KEPT if it is kept

@@ -41,7 +41,7 @@ collector_pid=
 umask 022
 chmod 755 "$T"
 mkdir "$T/bin"
-install -m 755 -t "$T/bin" "$O"/{ptd,ptd-collector,ptctl,ptd-emu.so} "$O"/tools/{ptd-nopt,attack-*} "$O"/targets/*.c
+install -m 755 -t "$T/bin" "$O"/{ptd,ptd-collector,ptd-decoder,ptdecode,ptctl,ptd-emu.so} "$O"/tools/{ptd-nopt,attack-*} "$O"/targets/*.c
 install -d -o $NOBODY -g $NOBODY "$T/nobody"
 install -d -m 700 -o $OTHER -g $OTHER "$T/private"
 export PTD_EMU_SO=$T/bin/ptd-emu.so
@@ -118,8 +118,7 @@ attack_start() {
 		sleep 0.05
 	done
 	"$O/ptctl" status >/dev/null 2>&1 || attack_no_start
-	chgrp $PTD_ID "$T/run/control"
-	chmod 660 "$T/run/control"
+	chmod 666 "$T/run/control" # as in ptd.socket
 	[[ $(grep ^CapEff: /proc/$ptd_pid/status) == $(grep ^CapBnd: /proc/$ptd_pid/status | sed s/Bnd/Eff/) &&
 		$(grep ^Uid: /proc/$ptd_pid/status) == *$PTD_ID* ]] ||
 		fail "ptd has not the unit's privileges: $(cat /proc/$ptd_pid/status)"

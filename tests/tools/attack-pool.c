@@ -7,6 +7,9 @@
  * attack-pool forge PID ADDRESS PATH...: writes records that say that process PID, this process,
  * process 1, and one that is gone run, and have each PATH mapped, and anonymous memory at ADDRESS.
  *
+ * attack-pool claim PATH OFFSET: writes records that say that this process has the file mapped,
+ * which it may not even see, and runs what is at the offset.
+ *
  * attack-pool scribble: changes the header of the pool all the time.
  *
  * attack-pool litter: has the rings of tasks and of code make no sense.
@@ -144,6 +147,31 @@ static void forge(const struct attach *attach, uint32_t victim, uint64_t address
 	}
 }
 
+/* --- claim ----------------------------------------------------------------------------------- */
+
+static void claim(const struct attach *attach, const char *path, uint64_t offset)
+{
+	const struct poolrecord_who who = { .pid = (uint32_t)getpid(), .tid = (uint32_t)getpid() };
+
+	poolrecord_comm(attach, who, "claimer", true);
+	poolrecord_mmap(attach, who,
+			&(struct record_mmap2){ .addr = 0x400000,
+						.len = 0x10000,
+						.prot = PROT_READ | PROT_EXEC,
+						.flags = MAP_PRIVATE,
+						.name = path });
+	for (;;) {
+		struct lease lease = { .attach = attach, .mode = 64, .who = who };
+
+		if (lease_take(&lease, LEASE_WAIT) == 0) {
+			encode_enable(&lease.encode, 0x400000 + offset, lease.since_ns);
+			encode_disable(&lease.encode);
+			lease_give(&lease, true);
+		}
+		rest();
+	}
+}
+
 /* --- scribble ------------------------------------------------------------------------------- */
 
 static void scribble(const struct attach *attach)
@@ -193,9 +221,12 @@ int main(int argc, char **argv)
 	else if (strcmp(verb, "forge") == 0 && argc >= 4)
 		forge(&attach, (uint32_t)strtoul(argv[2], NULL, 0), strtoul(argv[3], NULL, 0),
 		      argv + 4);
+	else if (strcmp(verb, "claim") == 0 && argc == 4)
+		claim(&attach, argv[2], strtoul(argv[3], NULL, 0));
 	else if (strcmp(verb, "scribble") == 0 && argc == 2)
 		scribble(&attach);
 	else if (strcmp(verb, "litter") == 0 && argc == 2)
 		litter(&attach);
-	errx(2, "usage: attack-pool victim TEXT | forge PID ADDRESS PATH... | scribble | litter");
+	errx(2, "usage: attack-pool victim TEXT | forge PID ADDRESS PATH... | claim PATH OFFSET | "
+		"scribble | litter");
 }

@@ -191,6 +191,27 @@ static void forks_have_what_their_parent_had(void **state)
 }
 
 /* A beginning that was said late: what the parent handed over after the fork is not the child's. */
+/* Even if its record says that another user's program is its parent. */
+static void no_code_of_another_user(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
+	struct codestore_program program = {};
+
+	(void)state;
+	has_users = true;
+	put(CODERECORD_START, DEAD, 100, 0, 0, "");
+	put(CODERECORD_NEW, DEAD, 100, 110, 0x1000, "ab");
+	put(CODERECORD_CHANGED, DEAD, 100, 120, 0x1000, "AB");
+	put_fork((uint32_t)getpid(), 150, 130, DEAD, 100);
+	put_fork(DEAD + 1, 150, 130, DEAD, 100);
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, (uint32_t)getpid(), 150), "");
+	assert_string_equal(text_of(s, DEAD + 1, 150), "0@1000:ab 120@1000:AB");
+	while (codestore_next(s, &program))
+		assert_int_equal(program.uid, user_of(program.pid));
+	has_users = false;
+}
+
 static void forks_that_were_said_late(void **state)
 {
 	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
@@ -567,6 +588,7 @@ int main(void)
 		cmocka_unit_test(first_bytes_and_changes),
 		cmocka_unit_test(programs_of_one_process_are_apart),
 		cmocka_unit_test(forks_have_what_their_parent_had),
+		cmocka_unit_test(no_code_of_another_user),
 		cmocka_unit_test(forks_that_were_said_late),
 		cmocka_unit_test(the_limit_holds),
 		cmocka_unit_test(two_users),

@@ -49,6 +49,7 @@ static const struct collector_request find_self = {
 	.ino = 6,
 	.size_max = 1 << 20,
 	.clock = { .valid = true, .shift = 31, .mult = 5, .zero = UINT64_MAX - 3 },
+	.uid = 1001,
 	.build_id = { { 1, 2, 3 }, 3 },
 	.path = "/bin/ls",
 };
@@ -83,6 +84,7 @@ static void requests_are_read_as_written(void **state)
 	assert_string_equal(read.path, "/bin/ls");
 	assert_true(buildid_equal(&read.build_id, &find_self.build_id));
 	assert_int_equal(read.birth, 99);
+	assert_int_equal(read.uid, 1001);
 	assert_true(read.clock.valid && read.clock.mult == 5 && read.clock.shift == 31);
 	assert_true(read.clock.zero == UINT64_MAX - 3);
 	assert_int_equal(collector_write_request(&read, again), size);
@@ -124,7 +126,8 @@ static void requests_that_nobody_means(void **state)
 		{ "a path without an end", 84, UINT32_MAX },
 		{ "a long build-id", 88, BUILDID_MAX + 1 },
 		{ "a clock that is none", 124, TSC_SHIFT_MAX + 1 },
-		{ "a NUL in the path", 128, 0 },
+		{ "more than a user", 132, 1 },
+		{ "a NUL in the path", 136, 0 },
 	};
 	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
 	struct collector_request read = { .id = 42 };

@@ -138,12 +138,34 @@ static void depth_is_bounded(void **state)
 	assert_int_equal(dirs_remove(f->fd, "to/1/2/3/4"), 0);
 }
 
+/* One that is there stays as it is. */
+static void for_everybody(void **state)
+{
+	const struct fixture *f = *state;
+	const mode_t before = umask(077);
+	char path[256];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "%s/public", f->path);
+	assert_int_equal(dirs_make_public(path), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, geteuid() == 0 ? 0755 : 0700);
+	assert_int_equal(chmod(path, 0711), 0);
+	assert_int_equal(dirs_make_public(path), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0711);
+	(void)snprintf(path, sizeof(path), "%s/none/public", f->path);
+	assert_int_equal(dirs_make_public(path), -ENOENT);
+	(void)umask(before);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_tree_is_copied, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(links_are_removed_not_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(depth_is_bounded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(for_everybody, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,7 @@
 
 #include "ctl/show.h"
 #include "daemon/control/interface.h"
+#include "daemon/decoder/owns.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/spool/spool.h"
 #include "daemon/tasks/scope.h"
@@ -44,6 +45,8 @@ struct fixture {
 	bool timing; /* likewise */
 	char removed[SNAPID_SIZE];
 	struct scope scope;
+	struct decoder_wish wish;
+	struct own_result own;
 	unsigned n_reloads;
 	char *reply; /* as JSON, without its line's end, or NAME: TEXT of an error */
 	unsigned n_answers;
@@ -90,9 +93,11 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 		share_count_taken_back(ret_share, 1002);
 }
 
-static int open_pool(void *userdata, uid_t uid, bool timing, int *ret_fd)
+static int open_pool(void *userdata, uid_t uid, bool all, bool timing, int *ret_fd)
 {
 	struct fixture *f = userdata;
+
+	assert_int_equal(all, f->peer.access == ACCESS_ALL);
 
 	assert_int_equal(uid, 5);
 	*ret_fd = STDERR_FILENO;
@@ -119,6 +124,29 @@ static int take_snapshot(void *userdata, const struct scope *scope, const struct
 	return f->result;
 }
 
+static int take_own(void *userdata, const struct scope *scope, const struct decoder_wish *wish,
+		    const struct caller *caller, const char **ret_id, int *ret_output)
+{
+	struct fixture *f = userdata;
+
+	assert_string_equal(caller->comm, "asker");
+	f->scope = *scope;
+	f->wish = *wish;
+	if (f->result < 0)
+		return f->result;
+	*ret_id = "OWN-1";
+	*ret_output = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(*ret_output >= 0);
+	return 0;
+}
+
+static const struct own_result *find_own(void *userdata, const char *id, uid_t uid)
+{
+	struct fixture *f = userdata;
+
+	return strcmp(id, "OWN-1") == 0 && uid == 5 ? &f->own : NULL;
+}
+
 static int remove_snapshot(void *userdata, const char *id)
 {
 	struct fixture *f = userdata;
@@ -142,6 +170,8 @@ static const struct recorder_ops ops = {
 	.open_pool = open_pool,
 	.pause = pause_or_not,
 	.take_snapshot = take_snapshot,
+	.take_own = take_own,
+	.find_own = find_own,
 	.remove_snapshot = remove_snapshot,
 	.reload = reload,
 };
@@ -615,13 +645,11 @@ static void denied(void **state)
 	static const struct {
 		const char *method, *types;
 	} rows[] = {
-		{ "OpenSource", "a{sv}" }, { "Pause", "" },
-		{ "Resume", "" },          { "TakeSnapshot", "a{sv}" },
-		{ "WaitSnapshot", "s" },   { "ListSnapshots", "" },
-		{ "OpenSnapshot", "s" },   { "RemoveSnapshot", "s" },
-		{ "KeepSnapshot", "sb" },  { "AddTrigger", "s" },
-		{ "RemoveTrigger", "s" },  { "ListTriggers", "" },
-		{ "Reload", "" },          { "NoSuchMethod", "" },
+		{ "Pause", "" },           { "Resume", "" },         { "TakeSnapshot", "a{sv}" },
+		{ "WaitSnapshot", "s" },   { "ListSnapshots", "" },  { "OpenSnapshot", "s" },
+		{ "RemoveSnapshot", "s" }, { "KeepSnapshot", "sb" }, { "AddTrigger", "s" },
+		{ "RemoveTrigger", "s" },  { "ListTriggers", "" },   { "Reload", "" },
+		{ "NoSuchMethod", "" },
 	};
 	struct fixture *f = *state;
 	char expected[200];
@@ -637,8 +665,11 @@ static void denied(void **state)
 		(void)snprintf(expected, sizeof(expected),
 			       PTD_ERROR_ACCESS_DENIED
 			       ": only root, the recorder's user and members of the group ptd "
-			       "may call %s",
-			       rows[i].method);
+			       "may call %s%s",
+			       rows[i].method,
+			       strcmp(rows[i].method, "TakeSnapshot") == 0
+				   ? ": others can have `ptctl snapshot --own -f FORMAT`"
+				   : "");
 		assert_string_equal(f->reply, expected);
 		assert_string_equal(f->said, "");
 	}
@@ -648,6 +679,88 @@ static void denied(void **state)
 	assert_int_equal(f->n_answers, ARRAY_LEN(rows));
 }
 
+/* What anybody may have decoded. It is of the user who connected, whatever he says. */
+static void own(void **state)
+{
+	static const struct {
+		int result;
+		const char *reply;
+	} rows[] = {
+		{ -EOPNOTSUPP, PTD_ERROR_NOT_EMULATED
+		  ": the recorder records hardware, whose rings hold what programs of all users "
+		  "ran: only members of the group ptd may see that" },
+		{ -EBUSY,
+		  PTD_ERROR_BUSY ": the snapshot that user 5 asked for before is not decoded "
+				 "yet, or those of too many others" },
+		{ -EIO, "org.freedesktop.DBus.Error.IOError: Input/output error" },
+	};
+	static const char bad[] =
+	    "org.freedesktop.DBus.Error.InvalidArgs: that is no format, or no "
+	    "time, of ptdecode";
+	char longer[DECODER_FORMAT_SIZE + 1];
+	struct fixture *f = *state;
+
+	f->peer.access = ACCESS_OWN;
+	ask(f, "TakeOwn", "sa{sv}", "calls:min-duration=10us", 5, "since", "t", UINT64_C(4), "pid",
+	    "u", 7, "tid", "u", 8, "last", "t", UINT64_C(9), "time", "s", "-5s");
+	assert_int_equal(f->n_answers, 1);
+	assert_non_null(strstr(f->said,
+			       "asker (process 6, user 5) asked for what own programs ran, "
+			       "snapshot OWN-1"));
+	assert_true(f->scope.is_own);
+	assert_int_equal(f->scope.uid, 5);
+	assert_int_equal(f->scope.since_ns, 4);
+	assert_int_equal(f->scope.pid, 0);
+	assert_string_equal(f->wish.format, "calls:min-duration=10us");
+	assert_int_equal(f->wish.pid, 7);
+	assert_int_equal(f->wish.tid, 8);
+	assert_int_equal(f->wish.last, 9);
+	assert_string_equal(f->wish.time, "-5s");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		f->result = rows[i].result;
+		assert_answer(f, rows[i].reply, "TakeOwn", "sa{sv}", "text", 0);
+		assert_string_equal(f->said, "");
+	}
+	f->result = 0;
+	memset(longer, 'x', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = 0;
+	assert_answer(f, bad, "TakeOwn", "sa{sv}", "", 0);
+	assert_answer(f, bad, "TakeOwn", "sa{sv}", "a\nb", 0);
+	assert_answer(f, bad, "TakeOwn", "sa{sv}", longer, 0);
+	ask(f, "TakeOwn", "sa{sv}", "text", 1, "uid", "u", 0);
+	assert_non_null(strstr(f->reply, "InvalidArgs"));
+
+	assert_answer(f, PTD_ERROR_NO_SNAPSHOT ": there is no snapshot \"OWN-2\"", "WaitOwn", "s",
+		      "OWN-2");
+	ask(f, "WaitOwn", "s", "OWN-1");
+	assert_true(interface_waits(&f->interface, f->server));
+	f->own = (struct own_result){ .done = true, .status = 3, .n_missing = 2, .text = "said" };
+	interface_own_done(&f->interface, "OWN-9", &f->own);
+	assert_true(interface_waits(&f->interface, f->server));
+	interface_own_done(&f->interface, "OWN-1", &f->own);
+	talk(f);
+	assert_false(interface_waits(&f->interface, f->server));
+	assert_string_equal(f->reply, "{\"id\":\"OWN-1\",\"status\":3,\"messages\":\"said\","
+				      "\"objects_missing\":2}");
+	/* U+FFFE is no text for D-Bus. */
+	f->own.done = false;
+	ask(f, "WaitOwn", "s", "OWN-1");
+	(void)snprintf(f->own.text, sizeof(f->own.text), "\xef\xbf\xbe");
+	f->own.done = true;
+	interface_own_done(&f->interface, "OWN-1", &f->own);
+	talk(f);
+	assert_false(interface_waits(&f->interface, f->server));
+	assert_non_null(strstr(f->reply, "InvalidArgs"));
+	(void)snprintf(f->own.text, sizeof(f->own.text), "said");
+	f->own.error = -EIO;
+	assert_answer(f, PTD_ERROR_FAILED ": said", "WaitOwn", "s", "OWN-1");
+	f->own.error = -ECANCELED;
+	assert_answer(f, PTD_ERROR_BUSY ": said", "WaitOwn", "s", "OWN-1");
+	f->peer.caller.uid = 6;
+	assert_answer(f, PTD_ERROR_NO_SNAPSHOT ": there is no snapshot \"OWN-1\"", "WaitOwn", "s",
+		      "OWN-1");
+}
+
 /* Others see what concerns them. */
 static void status_of_own(void **state)
 {
@@ -655,8 +768,9 @@ static void status_of_own(void **state)
 
 	f->peer.access = ACCESS_OWN;
 	ask(f, "GetStatus", "", 0);
-	assert_string_equal(f->reply, "{\"version\":\"" PTD_VERSION
-				      "\",\"source\":\"fake\",\"own\":true,\"refused\":[]}");
+	assert_string_equal(
+	    f->reply, "{\"version\":\"" PTD_VERSION
+		      "\",\"source\":\"fake\",\"own\":true,\"rings_since\":9,\"refused\":[]}");
 	f->peer.caller.uid = 1001;
 	ask(f, "GetStatus", "", 0);
 	assert_non_null(strstr(f->reply, "\"refused\":[{\"what\":\"objects\",\"uid\":1001"));
@@ -679,6 +793,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(list, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(open_remove_keep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(denied, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(own, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(status_of_own, set_up, tear_down),
 	};
 

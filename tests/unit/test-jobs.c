@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -198,6 +199,57 @@ static void two_users(void **state)
 }
 
 /* So many results can be asked for; each older one gives its place to the latest. */
+/* Users' own ones come after all others, take no places, and are not remembered. */
+static void own_ones(void **state)
+{
+	const struct caller a = { .uid = 1000, .comm = "a" }, b = { .uid = 1001, .comm = "b" };
+	const struct scope own = { .is_own = true };
+	struct fixture *f = *state;
+
+	f->heard = 0;
+	for (unsigned i = 0; i < JOBS_WAITING_MAX + 2; i++)
+		assert_int_equal(jobs_add(f->jobs, (char[]){ 'o', (char)('0' + i), 0 }, &own, &a),
+				 0);
+	assert_int_equal(jobs_add(f->jobs, "p0", &own, &b), 0);
+	for (unsigned i = 0; i < JOBS_WAITING_MAX - 1; i++)
+		assert_int_equal(jobs_add(f->jobs, (char[]){ 'a', (char)('0' + i), 0 }, NULL, &a),
+				 0);
+	assert_int_equal(jobs_add(f->jobs, "b0", NULL, &b), 0);
+	run_until_done(f);
+	assert_string_equal(f->order, "a0 b0 a1 a2 a3 a4 a5 a6 p0 o0 o1 o2 o3 o4 o5 o6 o7 o8 o9 ");
+	assert_null(jobs_find(f->jobs, "o0"));
+	assert_non_null(jobs_find(f->jobs, "a0"));
+}
+
+static int wait_for_cancel(struct job *job)
+{
+	while (!atomic_load(&job->cancel))
+		(void)sched_yield();
+	return -ECANCELED;
+}
+
+/* One that runs makes way for another that is not. */
+static void own_one_that_runs(void **state)
+{
+	static const struct jobs_ops waiting = {
+		.prepare = prepare, .gather = gather, .run = wait_for_cancel, .finish = finish
+	};
+	const struct scope own = { .is_own = true };
+	struct fixture *f = *state;
+
+	(void)jobs_free(f->jobs);
+	assert_int_equal(jobs_new(f->event, &waiting, f, &f->jobs), 0);
+	assert_int_equal(jobs_add(f->jobs, "o", &own, &caller), 0);
+	while (f->n_prepared == 0)
+		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+	assert_int_equal(jobs_add(f->jobs, "p", &own, &caller), 0);
+	assert_int_equal(jobs_add(f->jobs, "a", NULL, &caller), 0);
+	while (f->n_finished == 0)
+		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+	assert_string_equal(f->order, "o ");
+	assert_int_equal(f->last_error, -ECANCELED);
+}
+
 static void results_that_are_forgotten(void **state)
 {
 	struct fixture *f = *state;
@@ -309,6 +361,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_users, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(own_ones, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(own_one_that_runs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(results_that_are_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_that_cannot_begin, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(given_up_before_it_began, set_up, tear_down),

@@ -282,6 +282,28 @@ static void lost(void **state)
 	assert_int_equal(r.lost_ns, NOW);
 }
 
+/* Whatever the record says of that itself. */
+static void writers(void **state)
+{
+	static const uint64_t ids[] = { 2, UINT64_C(1) << 32 | 2, UINT64_MAX << 32 | 2 };
+	struct record record;
+	uint8_t bytes[4096];
+	struct cursor c;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		const struct spoil id = SPOIL(trailer.id, ids[i]);
+
+		assert_true(take(PERF_RECORD_COMM, &id, poolrecords_tasks, bytes));
+		c = cursor_from(bytes, sizeof(bytes));
+		assert_int_equal(record_next(&c, &record), 0);
+		assert_int_equal(record.writer, RECORD_OF_USER(USER));
+		assert_int_equal(record.trailer.id, 2);
+		assert_int_equal(
+		    take(PERF_RECORD_SWITCH_CPU_WIDE, &id, poolrecords_switches, bytes), i == 0);
+	}
+}
+
 static void switches(void **state)
 {
 	static const uint32_t types[] = { PERF_RECORD_SWITCH_CPU_WIDE, PERF_RECORD_ITRACE_START };
@@ -424,6 +446,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(kinds_of_tasks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(parents, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(writers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(switches, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(whose_code, set_up, tear_down),

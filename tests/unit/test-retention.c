@@ -240,6 +240,36 @@ static void room_for_another(void **state)
 }
 
 /* What is too much goes, the oldest first; what is shared is counted once. */
+/* For what is not worth that anything is removed. */
+static void room_that_is_there(void **state)
+{
+	static const struct {
+		struct spool_limits limits;
+		struct diskuse_amount needed;
+		bool expected;
+	} rows[] = {
+		{ {}, { MIB, 1 }, true },
+		{ {}, { 100 * MIB, 1 }, false },
+		{ { .keep_free = 1 * MIB }, { MIB, 1 }, true },
+		{ { .keep_free = 100 * MIB }, { MIB, 1 }, false },
+		{ {}, { MIB, 100 }, false },
+		{ { .keep_free_inodes = 100 }, { MIB, 1 }, false },
+	};
+	struct fixture *f = *state;
+
+	if (!f->mounted)
+		skip();
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("  row %zu\n", i);
+		put_snapshots(f);
+		f->retention.limits = rows[i].limits;
+		assert_int_equal(retention_has_room(&f->retention, &rows[i].needed),
+				 rows[i].expected);
+		assert_string_equal(there(f), "ABCD");
+		remove_all(f);
+	}
+}
+
 static void limits_are_kept(void **state)
 {
 	static const struct {
@@ -539,6 +569,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(limits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_of_inodes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room_for_another, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(room_that_is_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_are_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(shares, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_nobodys, set_up, tear_down),

@@ -30,7 +30,7 @@
 
 /* As in daemon/control/control.c. */
 #define USER_MAX   96
-#define DENIED_MAX 16
+#define DENIED_MAX 8 /* of one user */
 
 #define NOBODY 65534
 

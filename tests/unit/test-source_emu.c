@@ -98,6 +98,19 @@ static void write_tasks(struct fixture *f, const struct records *r)
 }
 
 /* What is written is what is drained. */
+/* The source notes who wrote the records. */
+static void assert_records(uint8_t *bytes, const struct records *r, uid_t writer)
+{
+	struct records drained = { bytes, r->size };
+	struct cursor c = cursor_from(bytes, r->size);
+	struct record record;
+
+	while (record_next(&c, &record) == 0)
+		assert_int_equal(record.writer, RECORD_OF_USER(writer));
+	records_set_writer(&drained, 0, RECORD_TRUE);
+	assert_memory_equal(bytes, r->bytes, r->size);
+}
+
 static void assert_drained(struct fixture *f, const struct records *r)
 {
 	uint8_t *bytes;
@@ -107,7 +120,7 @@ static void assert_drained(struct fixture *f, const struct records *r)
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 	f->source->ops->give_room(f->source);
 	assert_int_equal(size, r->size);
-	assert_memory_equal(bytes, r->bytes, size);
+	assert_records(bytes, r, geteuid());
 	free(bytes);
 }
 
@@ -494,7 +507,7 @@ static void draining(void **state)
 		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 		f->source->ops->give_room(f->source);
 		assert_int_equal(size, r.size);
-		assert_memory_equal(bytes, r.bytes, size);
+		assert_records(bytes, &r, geteuid());
 		assert_int_equal(f->pool->task_tail, f->pool->task_head);
 	}
 	free(bytes);
@@ -746,6 +759,23 @@ static void users(void **state)
 }
 
 /* Records of a user's pool are believed about his processes, not about those of others. */
+/* Other users cannot push them out. */
+static void whose_bookmarks(void **state)
+{
+	struct fixture *f = *state;
+
+	bookmark_at(f, 10);
+	for (unsigned i = 0; i < 100; i++)
+		assert_true(source_emu_share(f->source, 1000 + i % 2, false) >= 0);
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_since(f, 10, 1010);
+	f->source->ops->release(f->source);
+	for (unsigned i = 0; i < 100; i++)
+		source_emu_mark_all(f->source);
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_since(f, 10, 0);
+}
+
 static void lies(void **state)
 {
 	struct fixture *f = *state;
@@ -773,7 +803,7 @@ static void lies(void **state)
 	write_tasks(f, &all);
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 	assert_int_equal(size, good.size);
-	assert_memory_equal(bytes, good.bytes, size);
+	assert_records(bytes, &good, 1000);
 	free(bytes);
 	write_code(f, his, 0x1000, 1);
 	write_code(f, others, 0x1000, 1);
@@ -917,6 +947,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(holding, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(switches, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(bookmarks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(whose_bookmarks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(draining, set_up, tear_down),

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "ctl/client.h"
+#include "ctl/show.h"
+#include "ctl/verb.h"
+
+#define COPY_SIZE ((size_t)64 << 10)
+
+/* Exit statuses of ptdecode. */
+enum { DECODED = 0, NOT_DECODED = 1, NOT_ASKED_WELL = 2, DECODED_WITH_GAPS = 3 };
+
+static const char *name_of(const struct own_wish *wish)
+{
+	return wish->output ? wish->output : "standard output";
+}
+
+static int cannot_write(const struct own_wish *wish, int r)
+{
+	errno = -r;
+	log_error("%s: cannot write: %m", name_of(wish));
+	return EXIT_FAILED;
+}
+
+int own_check(const struct own_wish *wish)
+{
+	int fd;
+
+	if (!wish->output)
+		return EXIT_OK;
+	fd = open(wish->output, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+	if (fd < 0)
+		return cannot_write(wish, -errno);
+	(void)fd_close(fd);
+	return EXIT_OK;
+}
+
+static int write_all(int fd, const uint8_t *bytes, size_t n)
+{
+	for (size_t done = 0; done < n;) {
+		const ssize_t more = write(fd, bytes + done, n - done);
+
+		if (more < 0 && errno != EINTR)
+			return -errno;
+		done += more < 0 ? 0 : (size_t)more;
+	}
+	return 0;
+}
+
+/* Copy what ptdecode writes, as it comes. */
+static int copy_output(int from, int to)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(COPY_SIZE);
+	ssize_t n;
+	int r = bytes ? 0 : -ENOMEM;
+
+	while (r == 0 && (n = read(from, bytes, COPY_SIZE)) != 0) {
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0)
+			r = write_all(to, bytes, (size_t)n);
+	}
+	return r;
+}
+
+static int write_output(const struct own_wish *wish, int from)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	int r;
+
+	if (!wish->output)
+		return copy_output(from, STDOUT_FILENO);
+	fd = open(wish->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+	if (fd < 0)
+		return -errno;
+	r = copy_output(from, fd);
+	return r == 0 && fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : r;
+}
+
+static int show_result(sd_bus_message *reply, bool json)
+{
+	uint32_t status = NOT_DECODED, n_missing = 0;
+	const char *messages = "";
+	const struct client_field fields[] = {
+		{ "status", 'u', &status },
+		{ "messages", 's', &messages },
+		{ "objects_missing", 'u', &n_missing },
+	};
+	int r;
+
+	r = client_read_fields(reply, fields, ARRAY_LEN(fields));
+	if (r >= 0 && json) {
+		r = sd_bus_message_rewind(reply, true);
+		if (r >= 0)
+			r = show_json(stderr, reply);
+	} else if (r >= 0) {
+		fputs(messages, stderr);
+		if (n_missing > 0)
+			log_notice(
+			    "%u file%s that ran %s left out: you may not read %s, or %s gone",
+			    n_missing, plural(n_missing), n_missing == 1 ? "is" : "are",
+			    n_missing == 1 ? "it" : "them", n_missing == 1 ? "it is" : "they are");
+	}
+	if (r < 0)
+		return client_bad_reply("WaitOwn", r);
+	return status == DECODED || status == DECODED_WITH_GAPS ? EXIT_OK
+	       : status == NOT_ASKED_WELL                       ? EXIT_USAGE
+								: EXIT_FAILED;
+}
+
+/* What became of it is asked for before the output is read: ptd cuts off a client who may see only
+ * his own, and asks for nothing. */
+int own_decode(sd_bus *bus, const struct own_wish *wish, bool json)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL, *result = NULL;
+	struct client_pending pending;
+	int output, r, written;
+	const char *id;
+
+	r = client_call(bus, "TakeOwn", &reply, "sa{sv}", wish->format, 5, "since", "t",
+			wish->since_ns, "pid", "u", wish->pid, "tid", "u", wish->tid, "last", "t",
+			wish->last, "time", "s", wish->time ? wish->time : "");
+	if (r != EXIT_OK)
+		return r;
+	r = sd_bus_message_read(reply, "sh", &id, &output); /* both borrowed from the message */
+	if (r < 0)
+		return client_bad_reply("TakeOwn", r);
+	r = client_begin(bus, "WaitOwn", &pending, "s", id);
+	if (r == EXIT_OK)
+		r = sd_bus_flush(bus) < 0 ? EXIT_UNREACHABLE : EXIT_OK;
+	if (r != EXIT_OK)
+		return r;
+	written = write_output(wish, output);
+	if (written < 0)
+		return cannot_write(wish, written);
+	r = client_finish(&pending, &result);
+	return r == EXIT_OK ? show_result(result, json) : r;
+}
