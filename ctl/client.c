@@ -366,12 +366,12 @@ int client_snapshot(sd_bus *bus, const struct client_scope *scope, sd_bus_messag
 	};
 	int r;
 
-	r = client_call(bus, "TakeSnapshot", &taken, "a{sv}", 9, "since", "t", scope->since_ns,
-			"pid", "u", scope->pid, "cpus", "s", scope->cpus ? scope->cpus : "",
-			"command", "s", scope->command, "command_pid", "u", scope->command_pid,
-			"started", "t", scope->started_ns, "trigger", "s", scope->trigger,
-			"trigger_tid", "u", scope->trigger_tid, "trigger_time", "t",
-			scope->trigger_ns);
+	r = client_call(bus, "TakeSnapshot", &taken, "a{sv}", 10, "since", "t", scope->since_ns,
+			"pid", "u", scope->pid, "cgroup", "s", scope->cgroup ? scope->cgroup : "",
+			"cpus", "s", scope->cpus ? scope->cpus : "", "command", "s", scope->command,
+			"command_pid", "u", scope->command_pid, "started", "t", scope->started_ns,
+			"trigger", "s", scope->trigger, "trigger_tid", "u", scope->trigger_tid,
+			"trigger_time", "t", scope->trigger_ns);
 	if (r != EXIT_OK)
 		return r;
 	r = sd_bus_message_read(taken, "s", &id);

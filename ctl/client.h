@@ -108,7 +108,8 @@ _must_check_ int client_open_snapshot(sd_bus *bus, const char *id, int *ret_fd);
 struct client_scope {
 	uint64_t since_ns; /* CLOCK_MONOTONIC; since the source was opened last before that time */
 	uint32_t pid;
-	const char *cpus; /* a list such as 0-3,8 */
+	const char *cgroup; /* path or name of a control group */
+	const char *cpus;   /* a list such as 0-3,8 */
 
 	/* For the manifest: what ran, in which process, and, if ptctl ran it, since when
 	 * (CLOCK_MONOTONIC). */

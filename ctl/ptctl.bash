@@ -74,7 +74,8 @@ _ptctl() {
 		;;
 	snapshot:--pid) words=$(cd /proc && printf '%s ' [0-9]*) ;;
 	record:-f | record:--format | snapshot:-f | snapshot:--format) words='text calls functions summary collapsed html fxt' ;;
-	snapshot:--cpu | snapshot:--trigger | snapshot:--tid | snapshot:--last | snapshot:--time | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay | info:--last) return ;;
+	snapshot:--unit) words=$(systemctl list-units --no-legend --plain --type=service,scope,slice 2>/dev/null | cut -d' ' -f1) ;;
+	snapshot:--cpu | snapshot:--cgroup | snapshot:--trigger | snapshot:--tid | snapshot:--last | snapshot:--time | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay | info:--last) return ;;
 	record:--when) words='enter: signal: exit: exit:failure' ;;
 	*)
 		case $verb in
@@ -82,7 +83,7 @@ _ptctl() {
 		status | list) words='--json -h --help' ;;
 		metrics) words='--http -h --help' ;;
 		record) words='-o --output -f --format --timing --when --count -h --help --' ;;
-		snapshot) words='-o --output --pid --cpu --trigger --own -f --format --tid --last --time --json -h --help' ;;
+		snapshot) words='-o --output --pid --unit --cgroup --cpu --trigger --own -f --format --tid --last --time --json -h --help' ;;
 		trigger) words='--comm --count --interval --delay --remove --json -h --help' ;;
 		info) words='--core --last --journal --json -h --help' ;;
 		keep) words='--release -h --help' ;;

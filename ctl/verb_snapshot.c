@@ -20,7 +20,17 @@
 #include "ctl/verb.h"
 #include "util/number.h"
 
-enum { OPTION_FORMAT = 'f', OPTION_OWN = 256, OPTION_TID, OPTION_LAST, OPTION_TIME };
+enum {
+	OPTION_FORMAT = 'f',
+	OPTION_OWN = 256,
+	OPTION_TID,
+	OPTION_LAST,
+	OPTION_TIME,
+	OPTION_UNIT,
+	OPTION_CGROUP
+};
+
+#define UNIT_SIZE 256 /* the longest name of a unit, with the NUL */
 
 static int parse_pid(const char *text, uint32_t *ret_pid)
 {
@@ -70,6 +80,7 @@ static void read_comm(uint32_t pid, char ret_text[static CLIENT_COMMAND_SIZE])
 /* What the command line asks for. */
 struct wish {
 	struct client_scope scope;
+	char unit[UNIT_SIZE]; /* the name of its control group; "": none */
 	const char *output;
 	bool is_own; /* the next one, instead of a snapshot that is kept */
 	struct own_wish own;
@@ -97,11 +108,28 @@ static int check_wish(const struct wish *wish)
 		log_error("snapshot: -f, --tid, --last and --time are for --own");
 		return -EINVAL;
 	}
-	if (wish->is_own && (wish->scope.cpus || wish->scope.trigger[0])) {
-		log_error("snapshot: --cpu and --trigger are not for --own");
+	if (wish->scope.cgroup && wish->unit[0]) {
+		log_error("snapshot: --unit and --cgroup exclude each other");
+		return -EINVAL;
+	}
+	if (wish->is_own &&
+	    (wish->scope.cpus || wish->scope.trigger[0] || wish->scope.cgroup || wish->unit[0])) {
+		log_error("snapshot: --cpu, --unit, --cgroup and --trigger are not for --own");
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/* A name without a suffix is that of a service, as for systemctl. */
+static int parse_unit(const char *text, char ret_unit[static UNIT_SIZE])
+{
+	const int n = snprintf(ret_unit, UNIT_SIZE, "%s%s", text,
+			       strchr(text, '.') ? "" : ".service");
+
+	if (text[0] && !strchr(text, '/') && n < (int)UNIT_SIZE)
+		return 0;
+	log_error("snapshot: --unit: \"%s\" is no name of a unit", text);
+	return -EINVAL;
 }
 
 static int parse_own_option(int option, struct own_wish *own)
@@ -133,6 +161,8 @@ static int parse_snapshot(int argc, char **argv, struct wish *wish)
 	static const struct option options[] = {
 		{ "output", required_argument, NULL, 'o' },
 		{ "pid", required_argument, NULL, 'p' },
+		{ "unit", required_argument, NULL, OPTION_UNIT },
+		{ "cgroup", required_argument, NULL, OPTION_CGROUP },
 		{ "cpu", required_argument, NULL, 'C' },
 		{ "trigger", required_argument, NULL, 'T' },
 		{ "own", no_argument, NULL, OPTION_OWN },
@@ -154,6 +184,13 @@ static int parse_snapshot(int argc, char **argv, struct wish *wish)
 		case 'p':
 			if (parse_pid(optarg, &scope->pid) < 0)
 				return -EINVAL;
+			break;
+		case OPTION_UNIT:
+			if (parse_unit(optarg, wish->unit) < 0)
+				return -EINVAL;
+			break;
+		case OPTION_CGROUP:
+			scope->cgroup = optarg;
 			break;
 		case 'C':
 			scope->cpus = optarg;
@@ -237,6 +274,8 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 		log_error("snapshot: unexpected argument \"%s\"", argv[r]);
 		return EXIT_USAGE;
 	}
+	if (wish.unit[0])
+		wish.scope.cgroup = wish.unit;
 	return wish.is_own ? take_own(context, &wish)
 			   : take_whole(context, &wish.scope, wish.output);
 }

@@ -268,6 +268,24 @@ static int run_own(struct job *job, const struct diskuse_amount *needed)
 	return r;
 }
 
+/* Nothing of the processes that are asked for is in the rings. */
+static void say_nobody_ran(struct job *job, int r)
+{
+	if (r == -ENXIO)
+		(void)snprintf(job->message, sizeof(job->message),
+			       "there is no control group %.300s", job->scope.cgroup);
+	else if (job->scope.cgroup[0])
+		(void)snprintf(
+		    job->message, sizeof(job->message),
+		    "no process that is in control group %.300s now did run as far back as "
+		    "the rings go",
+		    job->scope.cgroup);
+	else
+		(void)snprintf(job->message, sizeof(job->message),
+			       "process %" PRIu32 " did not run as far back as the rings go",
+			       job->scope.pid);
+}
+
 int snapshotjob_run(struct job *job)
 {
 	struct snapshotjob *self = job->userdata;
@@ -289,10 +307,8 @@ int snapshotjob_run(struct job *job)
 			       "than his share, and snapshots of others are not removed for that",
 			       job->id, spool_path(self->retention.spool),
 			       (unsigned)job->caller.uid);
-	else if (r == -ESRCH)
-		(void)snprintf(job->message, sizeof(job->message),
-			       "process %" PRIu32 " did not run as far back as the rings go",
-			       job->scope.pid);
+	else if (r == -ENXIO || r == -ESRCH)
+		say_nobody_ran(job, r);
 	else
 		(void)snprintf(job->message, sizeof(job->message),
 			       "cannot write %s of snapshot %s under %s: %s", what, job->id,

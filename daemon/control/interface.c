@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "daemon/control/call.h"
 #include "daemon/control/recorder.h"
 #include "daemon/control/triggercalls.h"
 #include "daemon/decoder/owns.h"
+#include "daemon/proc/cgroup.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/spool/spool.h"
 #include "ptd/control.h"
@@ -207,6 +209,23 @@ static int read_cpus(sd_bus_message *m, struct scope *scope, sd_bus_error *error
 	return 0;
 }
 
+static int read_cgroup(sd_bus_message *m, struct scope *scope, sd_bus_error *error)
+{
+	const char *name;
+	int r;
+
+	r = sd_bus_message_read(m, "v", "s", &name);
+	if (r < 0 || !name[0])
+		return r;
+	(void)snprintf(scope->cgroup, sizeof(scope->cgroup), "%s", name);
+	printable_clean(scope->cgroup, strlen(scope->cgroup));
+	if (strcmp(scope->cgroup, name) != 0 || !cgroup_name_is_good(name))
+		return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+					"that is neither the name nor the path of a control group: "
+					"nginx.service or /system.slice/nginx.service is one");
+	return 0;
+}
+
 /* @userdata is the struct scope of TakeSnapshot. */
 static int read_scope_option(sd_bus_message *m, const char *option, void *userdata,
 			     sd_bus_error *error)
@@ -217,6 +236,8 @@ static int read_scope_option(sd_bus_message *m, const char *option, void *userda
 		return sd_bus_message_read(m, "v", "t", &scope->since_ns);
 	if (strcmp(option, "pid") == 0)
 		return sd_bus_message_read(m, "v", "u", &scope->pid);
+	if (strcmp(option, "cgroup") == 0)
+		return read_cgroup(m, scope, error);
 	if (strcmp(option, "cpus") == 0)
 		return read_cpus(m, scope, error);
 	if (strcmp(option, "command") == 0)

@@ -17,6 +17,7 @@
 #include "daemon/objects/object.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
+#include "daemon/proc/cgroup.h"
 #include "daemon/snapshot/bundle.h"
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/snapshot/kernelfiles.h"
@@ -126,19 +127,29 @@ static int note_switches(struct writer *w, const struct cpucopy *cpu)
 	struct record record;
 	int r = 0;
 
-	if (w->scope.pid)
+	if (scope_has_processes(&w->scope))
 		r = scope_add_ran(&w->asked, c, &w->ran);
 	if (r < 0)
 		return r;
 	while (record_next(&c, &record) == 0) {
 		stretch_times(w, record.trailer.time);
-		if (w->scope.pid && !map_get(&w->asked, record.trailer.pid))
+		if (scope_has_processes(&w->scope) && !map_get(&w->asked, record.trailer.pid))
 			continue;
 		r = map_put(&w->pids, record.trailer.pid, 1);
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+/* Find who is in the control group now. Return: 0; -ENXIO if there is no such group; or another
+ * negative errno. */
+static int find_group(struct writer *w)
+{
+	_cleanup_(fd_closep) int fd = cgroup_open_root();
+	const int r = fd < 0 ? fd : cgroup_pids(fd, w->scope.cgroup, &w->asked);
+
+	return r == -ENOENT ? -ENXIO : r;
 }
 
 /* Whose PT is asked for. Once the rings are copied, so that the records name whoever
@@ -149,19 +160,21 @@ static int find_asked(struct writer *w)
 	const struct snapshot_request *q = w->request;
 	int r;
 
-	if (w->scope.pid == 0)
+	if (!scope_has_processes(&w->scope))
 		return 0;
 	proc_fd = dirs_open(AT_FDCWD, "/proc");
 	if (proc_fd < 0)
 		return proc_fd;
 	r = q->gather(q->userdata, &w->known);
+	if (r == 0 && w->scope.cgroup[0])
+		r = find_group(w);
 	return r < 0 ? r : scope_pids(&w->scope, w->known.tasks, proc_fd, &w->asked);
 }
 
 /* Did somebody run there who is asked for? If not, forget what was copied. */
 static bool is_in_scope(struct writer *w, uint32_t cpu)
 {
-	if (w->scope.pid == 0 || scope_ran(&w->asked, cpucopy_records(&w->cpus[cpu])))
+	if (!scope_has_processes(&w->scope) || scope_ran(&w->asked, cpucopy_records(&w->cpus[cpu])))
 		return true;
 	cpucopy_deinit(&w->cpus[cpu]);
 	return false;
@@ -280,12 +293,14 @@ static int copy_rings(struct writer *w)
 	return r;
 }
 
-/* Return: 0; -ESRCH if the process of the scope did not run; -ECANCELED; or negative errno. */
+/* Return: 0; -ESRCH if no process of the scope ran; -ENXIO if its control group is missing; -ECANCELED; or negative errno. */
 static int write_rings(struct writer *w)
 {
 	const int r = copy_rings(w);
 
-	return r == 0 && (w->scope.pid || w->scope.is_own) && w->pids.n_used == 0 ? -ESRCH : r;
+	return r == 0 && (scope_has_processes(&w->scope) || w->scope.is_own) && w->pids.n_used == 0
+		   ? -ESRCH
+		   : r;
 }
 
 /* --- the records ----------------------------------------------------------------------------- */

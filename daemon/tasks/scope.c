@@ -105,7 +105,7 @@ int scope_pids(const struct scope *scope, const struct sideband_view *tasks, int
 	struct births births = {};
 	int r;
 
-	r = map_put(ret_pids, scope->pid, 1);
+	r = scope->pid > 0 ? map_put(ret_pids, scope->pid, 1) : 0;
 	for (size_t i = 0; r == 0 && i < tasks->n_spans; i++)
 		r = add_recorded(&births, tasks->spans[i]);
 	if (r == 0)
@@ -193,10 +193,12 @@ void scope_write_manifest(const struct scope *scope, const struct map *ran, int6
 			PTD_MANIFEST_TRIGGER "=%s\n" PTD_MANIFEST_TRIGGER_TID "=%" PRIu32
 					     "\n" PTD_MANIFEST_TRIGGER_TIME "=%" PRIu64 "\n",
 			scope->trigger, scope->trigger_tid, scope->trigger_ns + (uint64_t)shift_ns);
-	if (scope->pid > 0) {
+	if (scope->pid > 0)
 		fprintf(f, "scope_pid=%" PRIu32 "\n", scope->pid);
+	if (scope->cgroup[0])
+		fprintf(f, "scope_cgroup=%s\n", scope->cgroup);
+	if (scope_has_processes(scope))
 		write_pids(ran, f);
-	}
 	if (!scope->some_cpus)
 		return;
 	fputs("scope_cpus=", f);

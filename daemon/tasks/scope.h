@@ -23,6 +23,7 @@
 
 #define SCOPE_COMMAND_SIZE 256 /* with its NUL; longer ones are cut */
 #define SCOPE_TRIGGER_SIZE 256 /* likewise */
+#define SCOPE_CGROUP_SIZE  1024
 
 struct sideband_view;
 
@@ -30,7 +31,10 @@ struct scope {
 	uint64_t since_ns; /* CLOCK_MONOTONIC: nothing older than the source's last bookmark before
 			    * it; 0: all */
 	uint32_t pid;      /* only this process and its descendants; 0: all */
-	bool is_own;       /* only what programs of @uid ran, for that user to see */
+	/* Only the processes of this control group, and their descendants (daemon/proc/cgroup.h);
+	 * "": all. */
+	char cgroup[SCOPE_CGROUP_SIZE];
+	bool is_own; /* only what programs of @uid ran, for that user to see */
 	uid_t uid;
 	bool some_cpus; /* only these: */
 	struct cpulist cpus;
@@ -49,20 +53,26 @@ struct scope {
 	uint64_t trigger_ns;
 };
 
+/* Return: whether only some processes are asked for. */
+static inline bool scope_has_processes(const struct scope *scope)
+{
+	return scope->pid > 0 || scope->cgroup[0];
+}
+
 static inline bool scope_has_cpu(const struct scope *scope, uint32_t cpu)
 {
 	return !scope->some_cpus || cpulist_has(&scope->cpus, cpu);
 }
 
 /*
- * Find the process of the scope and its descendants. The records name parents, and so does /proc
+ * Find the processes of the scope and their descendants. The records name parents, and so does /proc
  * for the processes that live. The records alone would not do: those about a server forget the
  * children that it forked yesterday, and never named those that it forked before the recorder was
  * started. A process is not found if it was forked before the records begin and its parent has
  * ended.
  *
  * @proc_fd: the folder /proc; borrowed
- * @ret_pids: a map of the caller's, that was made zero; the keys are pids
+ * @ret_pids: a map of the caller's, whose keys are pids; it has those of the control group already
  *
  * Return: 0, or negative errno.
  */
@@ -83,7 +93,7 @@ _must_check_ int scope_add_ran(const struct map *pids, struct cursor switches, s
 /*
  * Write the lines of the manifest about the scope; none if it is all.
  *
- * @ran: if the scope has a process, which of it and its descendants ran
+ * @ran: if the scope has processes, which of them and their descendants ran
  * @shift_ns: how far the records' clock is ahead of CLOCK_MONOTONIC
  */
 void scope_write_manifest(const struct scope *scope, const struct map *ran, int64_t shift_ns,

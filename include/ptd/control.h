@@ -22,10 +22,12 @@
  *						the software source
  *	TakeSnapshot(a{sv} options) -> (s id)	queue one; PTD_ERROR_BUSY if the queue is full.
  *						Options: "pid" u, only what this process and its
- *						descendants ran; "cpus" s, only these CPUs, such as
- *						"0-3,8"; "since" t, only what was recorded since
- *						the source was opened last before that time
- *						(CLOCK_MONOTONIC, ns). For the manifest
+ *						descendants ran; "cgroup" s, only what the processes
+ *						of a control group, given by its path or its name,
+ *						and their descendants ran; "cpus" s, only these
+ *						CPUs, such as "0-3,8"; "since" t, only what was
+ *						recorded since the source was opened last before
+ *						that time (CLOCK_MONOTONIC, ns). For the manifest
  *						alone: "command" s, "command_pid" u, what ran, and
  *						"started" t, since when, on that clock; "trigger" s,
  *						"trigger_tid" u, "trigger_time" t, the condition

@@ -450,6 +450,7 @@ static void reload_settings(void **state)
 
 static void take(void **state)
 {
+	static const char *const no_groups[] = { "/", "..", "a/b", "/a/../b", "a\nscope_pid=1" };
 	struct fixture *f = *state;
 
 	assert_answer(f, "\"TAKEN-1\"", "TakeSnapshot", "a{sv}", 0);
@@ -474,6 +475,15 @@ static void take(void **state)
 	assert_int_equal(f->scope.trigger_ns, 6);
 	assert_answer(f, "\"TAKEN-1\"", "TakeSnapshot", "a{sv}", 1, "cpus", "s", "");
 	assert_false(f->scope.some_cpus);
+	assert_string_equal(f->scope.cgroup, "");
+	assert_answer(f, "\"TAKEN-1\"", "TakeSnapshot", "a{sv}", 1, "cgroup", "s", "web.service");
+	assert_string_equal(f->scope.cgroup, "web.service");
+	for (size_t i = 0; i < ARRAY_LEN(no_groups); i++)
+		assert_answer(f,
+			      "org.freedesktop.DBus.Error.InvalidArgs: that is neither the name "
+			      "nor the path of a control group: nginx.service or "
+			      "/system.slice/nginx.service is one",
+			      "TakeSnapshot", "a{sv}", 1, "cgroup", "s", no_groups[i]);
 
 	assert_answer(f, "org.freedesktop.DBus.Error.InvalidArgs: there is no option \"fast\"",
 		      "TakeSnapshot", "a{sv}", 1, "fast", "b", 1);
