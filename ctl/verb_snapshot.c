@@ -123,8 +123,8 @@ static int check_wish(const struct wish *wish)
 /* A name without a suffix is that of a service, as for systemctl. */
 static int parse_unit(const char *text, char ret_unit[static UNIT_SIZE])
 {
-	const int n = snprintf(ret_unit, UNIT_SIZE, "%s%s", text,
-			       strchr(text, '.') ? "" : ".service");
+	const int n =
+	    snprintf(ret_unit, UNIT_SIZE, "%s%s", text, strchr(text, '.') ? "" : ".service");
 
 	if (text[0] && !strchr(text, '/') && n < (int)UNIT_SIZE)
 		return 0;

@@ -293,7 +293,8 @@ static int copy_rings(struct writer *w)
 	return r;
 }
 
-/* Return: 0; -ESRCH if no process of the scope ran; -ENXIO if its control group is missing; -ECANCELED; or negative errno. */
+/* Return: 0; -ESRCH if no process of the scope ran; -ENXIO if its control group is missing;
+ * -ECANCELED; or another negative errno. */
 static int write_rings(struct writer *w)
 {
 	const int r = copy_rings(w);

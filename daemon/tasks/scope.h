@@ -65,10 +65,10 @@ static inline bool scope_has_cpu(const struct scope *scope, uint32_t cpu)
 }
 
 /*
- * Find the processes of the scope and their descendants. The records name parents, and so does /proc
- * for the processes that live. The records alone would not do: those about a server forget the
- * children that it forked yesterday, and never named those that it forked before the recorder was
- * started. A process is not found if it was forked before the records begin and its parent has
+ * Find the processes of the scope and their descendants. The records name parents, and so does
+ * /proc for the processes that live. The records alone would not do: those about a server forget
+ * the children that it forked yesterday, and never named those that it forked before the recorder
+ * was started. A process is not found if it was forked before the records begin and its parent has
  * ended.
  *
  * @proc_fd: the folder /proc; borrowed
