@@ -513,7 +513,6 @@ static int start_recording(struct source_pt *p, const struct config *config,
 	p->cpus.runtime_dir = p->runtime_dir;
 	p->source.n_cpus = p->cpus.n;
 	p->source.records_fd = p->cpus.epoll_fd;
-	p->source.records_room = p->cpus.setup.task_size;
 	if (r == 0)
 		r = ptclock_log_new(&p->source.clock);
 	if (r == 0)
@@ -535,6 +534,7 @@ static int start_recording(struct source_pt *p, const struct config *config,
 	if (p->cpus.setup.aux_size == 0 || p->cpus.setup.switch_size == 0)
 		cpus_set_sizes(&p->cpus, config->aux_size, config->switch_size, config->task_size,
 			       cpulist_count(&online));
+	p->source.records_room = p->cpus.setup.task_size;
 	r = check_rights(p, cpulist_count(&online));
 	if (r < 0)
 		return r;
