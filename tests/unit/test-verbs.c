@@ -657,10 +657,11 @@ static void snapshot(void **state)
 	assert_string_equal(f->printed, "ID-7\n");
 	assert_has(f->said, "snapshot ID-7: 2.0 KiB of PT in /some/ID-7\n");
 	assert_has(f->said, "1 object missing in it");
-	assert_string_equal(f->calls, "TakeSnapshot {\"since\":0,\"pid\":0,\"cpus\":\"\","
-				      "\"command\":\"\",\"command_pid\":0,\"started\":0,"
-				      "\"trigger\":\"\",\"trigger_tid\":0,\"trigger_time\":0}\n"
-				      "WaitSnapshot \"ID-7\"\n");
+	assert_string_equal(f->calls,
+			    "TakeSnapshot {\"since\":0,\"pid\":0,\"cgroup\":\"\","
+			    "\"cpus\":\"\",\"command\":\"\",\"command_pid\":0,\"started\":0,"
+			    "\"trigger\":\"\",\"trigger_tid\":0,\"trigger_time\":0}\n"
+			    "WaitSnapshot \"ID-7\"\n");
 
 	/* What a process is called, its snapshot is called. */
 	file = fopen("/proc/self/comm", "re");
@@ -671,14 +672,22 @@ static void snapshot(void **state)
 	(void)snprintf(arguments, sizeof(arguments), "snapshot --pid 0%d --cpu 1,3-4", getpid());
 	assert_int_equal(run(f, verb_snapshot, arguments), EXIT_OK);
 	(void)snprintf(expected, sizeof(expected),
-		       "TakeSnapshot {\"since\":0,\"pid\":%d,\"cpus\":\"1,3-4\",\"command\":\"%s\","
+		       "TakeSnapshot {\"since\":0,\"pid\":%d,\"cgroup\":\"\",\"cpus\":\"1,3-4\","
+		       "\"command\":\"%s\","
 		       "\"command_pid\":%d,\"started\":0,"
 		       "\"trigger\":\"\",\"trigger_tid\":0,\"trigger_time\":0}\n",
 		       getpid(), comm, getpid());
 	assert_has(f->calls, expected);
 	/* One that is no more has no name. */
 	assert_int_equal(run(f, verb_snapshot, "snapshot -p 2147483647"), EXIT_OK);
-	assert_has(f->calls, "\"pid\":2147483647,\"cpus\":\"\",\"command\":\"\",");
+	assert_has(f->calls, "\"pid\":2147483647,\"cgroup\":\"\",\"cpus\":\"\",\"command\":\"\",");
+	/* Of control groups, whose names ptd knows. */
+	assert_int_equal(run(f, verb_snapshot, "snapshot --unit web"), EXIT_OK);
+	assert_has(f->calls, "\"cgroup\":\"web.service\",");
+	assert_int_equal(run(f, verb_snapshot, "snapshot --unit web.slice"), EXIT_OK);
+	assert_has(f->calls, "\"cgroup\":\"web.slice\",");
+	assert_int_equal(run(f, verb_snapshot, "snapshot --cgroup /a/b"), EXIT_OK);
+	assert_has(f->calls, "\"cgroup\":\"/a/b\",");
 
 	f->context.json = true;
 	assert_int_equal(run(f, verb_snapshot, "snapshot"), EXIT_OK);
@@ -691,6 +700,10 @@ static void snapshot(void **state)
 	assert_has(f->said, "unexpected argument \"x\"");
 	assert_int_equal(run(f, verb_snapshot, "snapshot -p 2147483648"), EXIT_USAGE);
 	assert_has(f->said, "\"2147483648\" is no process ID");
+	assert_int_equal(run(f, verb_snapshot, "snapshot --unit a/b"), EXIT_USAGE);
+	assert_has(f->said, "\"a/b\" is no name of a unit");
+	assert_int_equal(run(f, verb_snapshot, "snapshot --unit a --cgroup b"), EXIT_USAGE);
+	assert_has(f->said, "--unit and --cgroup exclude each other");
 	assert_string_equal(f->calls, "");
 	answer_with(f, no_id);
 	assert_int_equal(run(f, verb_snapshot, "snapshot"), EXIT_FAILED);
