@@ -30,8 +30,6 @@
 #define DRAIN_US       UINT64_C(50000)
 #define DRAIN_MIN_US   UINT64_C(1000) /* for a source with a descriptor */
 #define DRAIN_PART     20u /* part of one CPU's time that draining such a source may take */
-#define RATE_LEAST     64u /* bytes of records that one CPU may write in 1 us, at any time */
-#define RATE_HOLDS_NS  UINT64_C(10000000000) /* a storm may rest for so long */
 #define FAIR_AGAIN_NS  UINT64_C(1000000000)  /* between two attempts to take copies back */
 #define STORM_AGAIN_NS UINT64_C(60000000000) /* between two messages about one process */
 #define STORM_OTHER_NS UINT64_C(10000000000) /* between messages about two processes */
@@ -58,8 +56,7 @@ struct intake {
 	bool said_no_code; /* the same for code that ran */
 
 	uint64_t drained_ns; /* when the records that came last were taken */
-	/* How many bytes of them came in 1 us, at most of late, and when. */
-	uint64_t rate, rate_ns;
+	uint64_t rate;       /* the most bytes of them that ever came in 1 us */
 
 	uint64_t fair_again_ns; /* when copies may be taken back again */
 
@@ -316,16 +313,14 @@ static void drain_code(struct intake *intake)
 		kept_draft(source->kept)->code_bytes = codestore_size(intake->code);
 }
 
-/* Note how quickly records came that were taken now. */
+/* Note how quickly records came that were taken now, if they are so many that it matters. */
 static void note_rate(struct intake *intake, size_t size)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	const uint64_t rate = size / ((now - intake->drained_ns) / 1000 + 1);
 
-	if (rate >= intake->rate || now - intake->rate_ns > RATE_HOLDS_NS) {
+	if (size >= intake->options.source->records_room / 8 && rate > intake->rate)
 		intake->rate = rate;
-		intake->rate_ns = now;
-	}
 	intake->drained_ns = now;
 }
 
@@ -424,17 +419,16 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 
 /*
  * Return: for how long no records need be taken after that took @spent_ns. It is to take a small
- * part of a CPU's time, but no more than a quarter of a ring may be filled meanwhile, even if a
- * storm begins: if a ring overflows, the records of all users are lost.
+ * part of a CPU's time, but no more than a quarter of a ring may be filled meanwhile, as quickly as
+ * records have ever come: if a ring overflows, the records of all users are lost.
  */
 static uint64_t pause_us(const struct intake *intake, uint64_t spent_ns)
 {
-	const uint64_t rate = intake->rate > RATE_LEAST ? intake->rate : RATE_LEAST;
-	const uint64_t most = intake->options.source->records_room / 4 / rate;
+	const uint64_t room = intake->options.source->records_room / 4;
 	uint64_t pause = DRAIN_PART * spent_ns / 1000;
 
-	if (pause > most && intake->options.source->records_room > 0)
-		pause = most;
+	if (room > 0 && pause > room / (intake->rate + 1))
+		pause = room / (intake->rate + 1);
 	return pause < DRAIN_MIN_US ? DRAIN_MIN_US : pause < DRAIN_US ? pause : DRAIN_US;
 }
 
