@@ -20,27 +20,20 @@
 struct records {
 	uint8_t *bytes;
 	size_t size;
+	size_t room; /* bytes allocated */
 };
 
-/* Return: how many bytes are allocated for @size: hardly more, so that a sanitizer sees who reads
- * beyond them; but many records are not copied again for each one. */
-static inline size_t records_room(size_t size)
-{
-	size_t room = (size_t)1 << 16;
-
-	if (size < room)
-		return size + 1;
-	while (room <= size)
-		room *= 2;
-	return room;
-}
-
+/* Few records lie in hardly more memory than they need, so that a sanitizer sees who reads beyond
+ * them; many are not copied again for each one. */
 static inline void records_add(struct records *r, const void *bytes, size_t size)
 {
-	const size_t room = records_room(r->size + size);
+	const size_t few = (size_t)1 << 16;
+	const size_t end = r->size + size;
 
-	if (!r->bytes || room != records_room(r->size))
-		r->bytes = realloc(r->bytes, room);
+	if (end >= r->room) {
+		r->room = end < few ? end + 1 : 2 * end;
+		r->bytes = realloc(r->bytes, r->room);
+	}
 	if (!r->bytes)
 		abort();
 	memcpy(r->bytes + r->size, bytes, size);
@@ -66,7 +59,11 @@ static inline void records_deinit(struct records *r)
 /* Take over what was built from @at on. */
 static inline void records_take(struct records *r, const struct perfbuild *b, size_t at)
 {
-	records_add(r, b->bytes + at, b->size - at);
+	const size_t size = b->size - at;
+
+	if (size > sizeof(b->bytes))
+		abort();
+	records_add(r, b->bytes + at, size);
 }
 
 /* The CPU that task records name. */

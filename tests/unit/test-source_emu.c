@@ -97,11 +97,10 @@ static void write_tasks(struct fixture *f, const struct records *r)
 	f->pool->task_head = head + r->size;
 }
 
-/* What is written is what is drained. */
 /* The source notes who wrote the records. */
 static void assert_records(uint8_t *bytes, const struct records *r, uid_t writer)
 {
-	struct records drained = { bytes, r->size };
+	struct records drained = { .bytes = bytes, .size = r->size };
 	struct cursor c = cursor_from(bytes, r->size);
 	struct record record;
 
@@ -111,6 +110,7 @@ static void assert_records(uint8_t *bytes, const struct records *r, uid_t writer
 	assert_memory_equal(bytes, r->bytes, r->size);
 }
 
+/* What is written is what is drained. */
 static void assert_drained(struct fixture *f, const struct records *r)
 {
 	uint8_t *bytes;
