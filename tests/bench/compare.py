@@ -298,7 +298,9 @@ def table(rows):
              " | ".join(f"{what}: {peer}" for what, peer in columns) + " |", "|---" * (len(columns) + 2) + "|"]
     for name in dict.fromkeys(row[0] for row in rows):
         ratios = {(row[1], row[4]): row for row in rows if row[0] == name}
-        ours = next((row[2] for row in ratios.values() if row[1] == "runs"), 0)
+        ours = next((row[2] for row in ratios.values() if row[1] == "runs"), None)
+        if ours is None:
+            continue
         cells = [f"{ratios[c][5]:.2f}×" if c in ratios else "" for c in columns]
         lines.append(f"| {name} | {ours:.0f} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
