@@ -37,6 +37,11 @@ int call_no_option(const char *option, sd_bus_error *error)
 				 option);
 }
 
+int call_no_snapshot(sd_bus_error *error, const char *id)
+{
+	return sd_bus_error_setf(error, PTD_ERROR_NO_SNAPSHOT, "there is no snapshot \"%s\"", id);
+}
+
 int call_read_options(sd_bus_message *m,
 		      int (*read)(sd_bus_message *m, const char *option, void *userdata,
 				  sd_bus_error *error),

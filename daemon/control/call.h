@@ -31,5 +31,8 @@ _must_check_ int call_read_options(sd_bus_message *m,
 /* There is no such option. */
 _must_check_ int call_no_option(const char *option, sd_bus_error *error);
 
+/* There is no such snapshot. */
+_must_check_ int call_no_snapshot(sd_bus_error *error, const char *id);
+
 /* Read the value of an option that is a text which others will see; a longer one is cut. */
 _must_check_ int call_read_text(sd_bus_message *m, char *ret_text, size_t size);

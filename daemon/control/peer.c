@@ -299,7 +299,7 @@ struct peer *peer_free(struct peer *peer)
 	if (!peer)
 		return NULL;
 
-	interface_forget(peer->options.interface, peer->bus);
+	waiters_forget(&peer->options.interface->waiters, peer->bus);
 	sd_event_source_disable_unref(peer->turn);
 	sd_event_source_disable_unref(peer->io);
 	(void)sd_bus_close_unref(peer->bus);
@@ -334,7 +334,7 @@ const char *peer_overdue(const struct peer *peer, uint64_t now)
 	if (peer->n_bytes > 0)
 		return "it does not complete its message";
 	return peer->options.access == ACCESS_ALL ||
-		       interface_waits(peer->options.interface, peer->bus)
+		       waiters_has(&peer->options.interface->waiters, peer->bus)
 		   ? NULL
 		   : "it may not stay connected";
 }
@@ -346,9 +346,9 @@ const char *peer_overdue(const struct peer *peer, uint64_t now)
 uint64_t peer_worth(const struct peer *peer, unsigned n_connections)
 {
 	const uint64_t n_beyond = n_connections > DECENT_MAX ? n_connections - DECENT_MAX : 0;
-	const uint64_t rank = !peer->begun                                          ? 0
-			      : interface_waits(peer->options.interface, peer->bus) ? 2
-										    : 1;
+	const uint64_t rank = !peer->begun                                                ? 0
+			      : waiters_has(&peer->options.interface->waiters, peer->bus) ? 2
+											  : 1;
 
 	return (UINT8_MAX - n_beyond) << 56 | rank << 54 |
 	       (peer->frame_us & ((UINT64_C(1) << 54) - 1));

@@ -13,7 +13,9 @@
 
 #include "base/log.h"
 #include "daemon/control/interface.h"
+#include "daemon/control/owncalls.h"
 #include "daemon/control/peer.h"
+#include "daemon/control/snapshotcalls.h"
 #include "daemon/share/share.h"
 #include "ptd/control.h"
 #include "util/vec.h"
@@ -329,7 +331,7 @@ struct server *server_free(struct server *server)
 	sd_event_source_disable_unref(server->tick);
 	for (size_t i = 0; i < server->peers.n; i++)
 		(void)peer_free(server->peers.items[i]);
-	interface_deinit(&server->interface);
+	waiters_deinit(&server->interface.waiters);
 	vec_deinit(&server->peers);
 	(void)sd_event_unref(server->event);
 	free(server);
@@ -338,10 +340,10 @@ struct server *server_free(struct server *server)
 
 void server_job_done(struct server *server, const struct job *job)
 {
-	interface_job_done(&server->interface, job);
+	snapshotcalls_done(&server->interface, job);
 }
 
 void server_own_done(struct server *server, const char *id, const struct own_result *result)
 {
-	interface_own_done(&server->interface, id, result);
+	owncalls_done(&server->interface, id, result);
 }

@@ -23,6 +23,8 @@
 
 #include "ctl/show.h"
 #include "daemon/control/interface.h"
+#include "daemon/control/owncalls.h"
+#include "daemon/control/snapshotcalls.h"
 #include "daemon/decoder/owns.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/spool/spool.h"
@@ -31,7 +33,7 @@
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
 
-#define WAITERS_MAX 256u /* as in daemon/control/interface.c */
+#define WAITERS_MAX 256u /* as in daemon/control/waiters.c */
 
 struct fixture {
 	char dir[TEMPDIR_SIZE];
@@ -212,7 +214,7 @@ static void finish(struct job *job, void *userdata)
 {
 	struct fixture *f = userdata;
 
-	interface_job_done(&f->interface, job);
+	snapshotcalls_done(&f->interface, job);
 }
 
 static const struct jobs_ops jobs_ops = {
@@ -279,7 +281,7 @@ static int tear_down(void **state)
 	struct fixture *f = *state;
 
 	(void)jobs_free(f->jobs);
-	interface_deinit(&f->interface);
+	waiters_deinit(&f->interface.waiters);
 	(void)sd_bus_close_unref(f->client);
 	(void)sd_bus_close_unref(f->server);
 	(void)sd_event_unref(f->event);
@@ -522,20 +524,20 @@ static void waiting(void **state)
 	assert_int_equal(jobs_add(f->jobs, "J-1", NULL, &caller), 0);
 	assert_int_equal(jobs_add(f->jobs, "J-2", NULL, &caller), 0);
 	f->n_answers = 0;
-	assert_false(interface_waits(&f->interface, f->server));
+	assert_false(waiters_has(&f->interface.waiters, f->server));
 	ask(f, "WaitSnapshot", "s", "J-1");
 	ask(f, "WaitSnapshot", "s", "J-1");
 	ask(f, "WaitSnapshot", "s", "J-2");
 	assert_int_equal(f->n_answers, 0);
-	assert_true(interface_waits(&f->interface, f->server));
-	assert_false(interface_waits(&f->interface, f->client));
-	interface_job_done(&f->interface, jobs_find(f->jobs, "J-1"));
+	assert_true(waiters_has(&f->interface.waiters, f->server));
+	assert_false(waiters_has(&f->interface.waiters, f->client));
+	snapshotcalls_done(&f->interface, jobs_find(f->jobs, "J-1"));
 	talk(f);
 	assert_int_equal(f->n_answers, 2);
-	assert_true(interface_waits(&f->interface, f->server));
+	assert_true(waiters_has(&f->interface.waiters, f->server));
 	run_jobs(f);
 	assert_int_equal(f->n_answers, 3);
-	assert_false(interface_waits(&f->interface, f->server));
+	assert_false(waiters_has(&f->interface.waiters, f->server));
 	(void)snprintf(expected, sizeof(expected),
 		       "{\"id\":\"J-2\",\"path\":\"%s/state/snapshots/J-2\"," RESULT, f->dir);
 	assert_string_equal(f->reply, expected);
@@ -562,7 +564,7 @@ static void too_many_wait(void **state)
 	assert_answer(f, PTD_ERROR_BUSY ": too many calls are waiting", "WaitSnapshot", "s", "J-1");
 	run_jobs(f);
 	assert_int_equal(f->n_answers, WAITERS_MAX + 1);
-	assert_int_equal(f->interface.waiters.n, 0);
+	assert_int_equal(f->interface.waiters.calls.n, 0);
 }
 
 /* Those of a connection that is closed; not those of others. */
@@ -573,10 +575,10 @@ static void forgotten(void **state)
 
 	assert_int_equal(jobs_add(f->jobs, "J-1", NULL, &caller), 0);
 	ask(f, "WaitSnapshot", "s", "J-1");
-	interface_forget(&f->interface, f->client);
-	assert_true(interface_waits(&f->interface, f->server));
-	interface_forget(&f->interface, f->server);
-	assert_false(interface_waits(&f->interface, f->server));
+	waiters_forget(&f->interface.waiters, f->client);
+	assert_true(waiters_has(&f->interface.waiters, f->server));
+	waiters_forget(&f->interface.waiters, f->server);
+	assert_false(waiters_has(&f->interface.waiters, f->server));
 	run_jobs(f);
 	assert_int_equal(f->n_answers, 0);
 }
@@ -743,13 +745,13 @@ static void own(void **state)
 	assert_answer(f, PTD_ERROR_NO_SNAPSHOT ": there is no snapshot \"OWN-2\"", "WaitOwn", "s",
 		      "OWN-2");
 	ask(f, "WaitOwn", "s", "OWN-1");
-	assert_true(interface_waits(&f->interface, f->server));
+	assert_true(waiters_has(&f->interface.waiters, f->server));
 	f->own = (struct own_result){ .done = true, .status = 3, .n_missing = 2, .text = "said" };
-	interface_own_done(&f->interface, "OWN-9", &f->own);
-	assert_true(interface_waits(&f->interface, f->server));
-	interface_own_done(&f->interface, "OWN-1", &f->own);
+	owncalls_done(&f->interface, "OWN-9", &f->own);
+	assert_true(waiters_has(&f->interface.waiters, f->server));
+	owncalls_done(&f->interface, "OWN-1", &f->own);
 	talk(f);
-	assert_false(interface_waits(&f->interface, f->server));
+	assert_false(waiters_has(&f->interface.waiters, f->server));
 	assert_string_equal(f->reply, "{\"id\":\"OWN-1\",\"status\":3,\"messages\":\"said\","
 				      "\"objects_missing\":2}");
 	/* U+FFFE is no text for D-Bus. */
@@ -757,9 +759,9 @@ static void own(void **state)
 	ask(f, "WaitOwn", "s", "OWN-1");
 	(void)snprintf(f->own.text, sizeof(f->own.text), "\xef\xbf\xbe");
 	f->own.done = true;
-	interface_own_done(&f->interface, "OWN-1", &f->own);
+	owncalls_done(&f->interface, "OWN-1", &f->own);
 	talk(f);
-	assert_false(interface_waits(&f->interface, f->server));
+	assert_false(waiters_has(&f->interface.waiters, f->server));
 	assert_non_null(strstr(f->reply, "InvalidArgs"));
 	(void)snprintf(f->own.text, sizeof(f->own.text), "said");
 	f->own.error = -EIO;

@@ -94,7 +94,7 @@ static int tear_down(void **state)
 		(void)peer_free(f->clients[i].peer);
 		(void)fd_close(f->clients[i].fd);
 	}
-	interface_deinit(&f->interface);
+	waiters_deinit(&f->interface.waiters);
 	(void)sd_event_unref(f->event);
 	free(f);
 	return 0;
