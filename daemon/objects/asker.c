@@ -5,11 +5,21 @@
 #include <string.h>
 
 #include "daemon/proc/claimant.h"
+#include "record/codec.h"
 #include "util/map.h"
 
 /* User numbers have fewer bits. */
 #define UNKNOWN   (UINT64_C(1) << 63)
 #define BY_FOLDER (UINT64_C(1) << 62)
+
+uint32_t asker_pid(const struct claims *claims, const struct record_mmap2 *mmap)
+{
+	const uint32_t pid = mmap->pid;
+
+	return pid <= INT32_MAX && (!claims->is_writer || claims->is_writer(claims->userdata, pid))
+		   ? pid
+		   : 0;
+}
 
 static uint64_t unknown_asker(uint64_t dev, const char *path)
 {

@@ -7,21 +7,18 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "daemon/collector/link.h"
 #include "daemon/objects/asker.h"
+#include "daemon/objects/copylane.h"
+#include "daemon/objects/copyqueue.h"
 #include "daemon/objects/object.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/share/share.h"
 #include "daemon/spool/spool.h"
 #include "daemon/spool/storedir.h"
 #include "util/cancel.h"
-#include "util/map.h"
 
 /* Number of originals for which the copier has a descriptor while they wait. If there are more,
  * they are looked for again when it is their turn. */
@@ -29,278 +26,54 @@
 
 #define CANCEL_POLL_NS 50000000
 
-/* Least number of bytes that a file counts, because copying even a small file takes a moment. */
-#define COST_MIN (UINT64_C(256) << 10)
-
-/* Number of owners of files that are distinguished. If there are more, some count as one. */
-#define N_OWNERS 64u
-
-/* Longest time for reading one original, while others wait: even a slow disk can read it. */
-#define PATIENCE_MS        5000u
-#define PATIENCE_MS_MIB    40u
-#define PATIENCE_BYTES_MAX STOREDIR_FILE_MAX
-
-/* A snapshot does not wait for a file of which nothing was read for so long. */
-#define STALL_NS UINT64_C(800000000)
-
-/* If reading a file took longer than its patience, or a snapshot has given it up, snapshots do not
- * wait for other files of the same asker for a while. */
-#define HUNG_NS UINT64_C(30000000000)
-
-/* Lanes work at a time: for root or for those whose users are not known, half of them; for each
- * user, one. */
-#define LANES      STOREDIR_SLOTS
-#define LANES_HALF (LANES / 2)
-
-/* Longest time to wait for a collector that is being started. If it does not come, the next object
- * does not wait for it. */
-#define COLLECTOR_NS      UINT64_C(3000000000)
-#define COLLECTOR_POLL_NS 50000000
-
 /* How often a copy is tried again if it was removed just when it was found. */
 #define TRIES 3u
 
-struct queue {
-	struct object *first, *last;
-};
-
 /* A thread that copies one object after the other. */
-struct lane {
+struct worker {
 	struct copier *copier;
-	unsigned slot; /* of its copies without a name */
+	unsigned slot; /* of its copies without a name; and its place in the queue */
 	pthread_t thread;
 	bool has_thread;
-
-	/* The thread's own. */
-	struct collectorlink *link;
-	bool gave_up; /* the last request found no collector */
+	struct copylane lane;
 
 	/* The copier's lock is for these. */
-	const struct object *taking; /* the one that is being copied, or NULL */
-	int hashed_fd;               /* where the collector says how much it has read */
-	bool waits;                  /* for the collector, which waits for a disk or a server */
-	int copy_fd;                 /* to which the copy is being written; or -1 */
-	uid_t reserved_by;           /* the owner of what is being copied */
-	uint64_t reserved;           /* bytes that are in his share until the copy has a name */
-	uint64_t done;               /* bytes that were read and copied at the last look */
-	uint64_t done_at;            /* since when there have been no more */
+	uid_t reserved_by; /* the owner of what is being copied */
+	uint64_t reserved; /* bytes that are in his share until the copy has a name */
 };
 
 struct copier {
 	int store_fd; /* borrowed */
 	struct claims claims;
 	int event_fd;
-	struct lane lanes[LANES];
+	struct worker workers[COPYQUEUE_LANES];
 
 	pthread_mutex_t lock; /* for what follows, and for the files in the store directory */
 	pthread_cond_t change;
 	atomic_bool stop; /* the copy that is being made stops, too */
 	struct spool_limits limits;
-	struct queue waiting, finished; /* which have a reference to each object */
-	uint64_t served[N_OWNERS];      /* bytes copied since the queue was last empty */
-	uint64_t hung[N_OWNERS];        /* when a file of these askers was not read on, or 0 */
+	struct copyqueue queue;
+	struct copylist finished;
 	unsigned n_open;
 	struct share share; /* bytes on the disk of copies to which no snapshot linked at the last
 			     * sweep, by the owners of their originals */
 };
 
-static void queue_push(struct queue *queue, struct object *object)
-{
-	object->queued = NULL;
-	if (queue->last)
-		queue->last->queued = object;
-	else
-		queue->first = object;
-	queue->last = object;
-}
-
-static struct object *queue_pop(struct queue *queue)
-{
-	struct object *object = queue->first;
-
-	if (!object)
-		return NULL;
-	queue->first = object->queued;
-	if (!queue->first)
-		queue->last = NULL;
-	return object;
-}
-
-static uint64_t copy_cost(const struct object *object)
-{
-	return object->original.size > COST_MIN ? object->original.size : COST_MIN;
-}
-
-/* --- askers ---------------------------------------------------------------------------------- */
-
-/* A record could name a process of another user, whose files would then wait. */
-static uint32_t asking_pid(const struct copier *c, const struct record_mmap2 *mmap)
-{
-	const uint32_t pid = mmap->pid;
-
-	return pid <= INT32_MAX &&
-		       (!c->claims.is_writer || c->claims.is_writer(c->claims.userdata, pid))
-		   ? pid
-		   : 0;
-}
-
-static uint64_t *hung_of(struct copier *c, uint64_t asker)
-{
-	return &c->hung[map_hash(&asker, sizeof(asker)) % N_OWNERS];
-}
-
-/* Return: whether another lane may work for the one who asks for the object. The lock is held. */
-static bool may_take(const struct copier *c, const struct object *object)
-{
-	const bool is_unknown = asker_is_unknown(object->asker);
-	unsigned n_same = 0, n_unknown = 0;
-
-	for (unsigned i = 0; i < LANES; i++) {
-		const struct object *taking = c->lanes[i].taking;
-
-		n_same += taking && taking->asker == object->asker;
-		n_unknown += taking && asker_is_unknown(taking->asker);
-	}
-	return n_same < (object->asker == ASKER_ROOT ? LANES_HALF : 1) &&
-	       (!is_unknown || n_unknown < LANES_HALF);
-}
-
-/* Remove the first object of the owner with the fewest copied bytes, of those that may be taken.
- * The lock is held. */
-static struct object *pop_waiting(struct copier *c)
-{
-	struct object *before_best = NULL, *best = NULL, *before = NULL;
-
-	for (struct object *o = c->waiting.first; o; before = o, o = o->queued)
-		if ((!best || c->served[o->original.uid % N_OWNERS] <
-				  c->served[best->original.uid % N_OWNERS]) &&
-		    may_take(c, o)) {
-			before_best = before;
-			best = o;
-		}
-	if (!best)
-		return NULL;
-	if (before_best)
-		before_best->queued = best->queued;
-	else
-		c->waiting.first = best->queued;
-	if (c->waiting.last == best)
-		c->waiting.last = before_best;
-	c->served[best->original.uid % N_OWNERS] += copy_cost(best);
-	if (!c->waiting.first)
-		memset(c->served, 0, sizeof(c->served));
-	return best;
-}
-
 /* --- the threads ----------------------------------------------------------------------------- */
 
-/* @waits: whether the lane waits for the collector, from now on */
-static void set_waits(struct lane *l, bool waits, int copy_fd)
-{
-	(void)pthread_mutex_lock(&l->copier->lock);
-	l->waits = waits;
-	l->copy_fd = copy_fd;
-	l->done_at = clock_ns(CLOCK_MONOTONIC);
-	(void)pthread_mutex_unlock(&l->copier->lock);
-}
-
-/* Return: whether to ask once more, until then, after the collector said @r: if there is none, one
- * may be starting. */
-static bool ask_again(struct lane *l, int r, uint64_t until)
-{
-	if (r != -ENOTCONN) {
-		l->gave_up = false;
-		return false;
-	}
-	l->gave_up = l->gave_up || clock_ns(CLOCK_MONOTONIC) >= until;
-	if (l->gave_up || cancel_asked(&l->copier->stop))
-		return false;
-	/* No file is the cause. */
-	set_waits(l, false, -1);
-	(void)nanosleep(&(struct timespec){ .tv_nsec = COLLECTOR_POLL_NS }, NULL);
-	return true;
-}
-
-static int ask_collector(struct lane *l, struct collector_request *request, const int *fds,
-			 struct collector_answer *ret_answer)
-{
-	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + COLLECTOR_NS;
-	int fd = -1, r;
-
-	do {
-		set_waits(l, true, request->verb == COLLECTOR_COPY ? fds[1] : -1);
-		r = collectorlink_ask(l->link, request, fds, &l->copier->stop, ret_answer, &fd);
-	} while (ask_again(l, r, until));
-	set_waits(l, false, -1);
-	/* None was asked for. */
-	if (r == 0)
-		(void)fd_close(fd);
-	return r;
-}
-
-static int find_verified(struct lane *l, struct object *object, int *ret_fd)
-{
-	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + COLLECTOR_NS;
-	struct original original;
-	int r;
-
-	do {
-		set_waits(l, true, -1);
-		r = original_find(l->link, ORIGINAL_VERIFY, &l->copier->claims, &object->mapped,
-				  &l->copier->stop, ret_fd, &original);
-	} while (ask_again(l, r, until));
-	set_waits(l, false, -1);
-	return r;
-}
-
-/* By what is known of the file before it is read. */
-static uint32_t patience_ms(uint64_t size)
-{
-	const uint64_t most = size < PATIENCE_BYTES_MAX ? size : PATIENCE_BYTES_MAX;
-
-	return PATIENCE_MS + (uint32_t)(most >> 20) * PATIENCE_MS_MIB;
-}
-
-/* Have the file read for which @fd stands. */
-static int read_original(struct lane *l, const struct object *object, int fd,
-			 struct collector_answer *ret_answer)
-{
-	const int fds[COLLECTOR_FDS_MAX] = { fd, l->hashed_fd };
-	struct collector_request request = {
-		.verb = COLLECTOR_HASH,
-		.timeout_ms = patience_ms(object->original.found ? object->original.size
-								 : PATIENCE_BYTES_MAX),
-		.pid = asking_pid(l->copier, &object->mapped),
-		.size_max = STOREDIR_FILE_MAX,
-		.build_id = object->claimed,
-		.path = "",
-	};
-
-	return ask_collector(l, &request, fds, ret_answer);
-}
-
 struct copying {
-	struct lane *lane;
+	struct copylane *lane;
 	const struct object *object;
 	int fd;
 	uint64_t size;
 };
 
-/* Have the bytes written to the copy. The file may grow meanwhile. */
+/* Have the bytes written to the copy. */
 static int copy_bytes(void *userdata, int to)
 {
 	const struct copying *copying = userdata;
-	const int fds[COLLECTOR_FDS_MAX] = { copying->fd, to };
-	struct collector_request request = {
-		.verb = COLLECTOR_COPY,
-		.timeout_ms = patience_ms(copying->size),
-		.pid = asking_pid(copying->lane->copier, &copying->object->mapped),
-		.size_max = copying->size,
-		.path = "",
-	};
-	struct collector_answer answer;
 
-	return ask_collector(copying->lane, &request, fds, &answer);
+	return copylane_copy(copying->lane, copying->object, copying->fd, copying->size, to);
 }
 
 static int check_build_id(int fd, const struct buildid *claimed, struct buildid *ret_id)
@@ -323,31 +96,31 @@ struct content {
 };
 
 /* The lock is held. */
-static void give_back_room(struct lane *l)
+static void give_back_room(struct worker *w)
 {
-	share_give(&l->copier->share, l->reserved_by, l->reserved);
-	l->reserved = 0;
+	share_give(&w->copier->share, w->reserved_by, w->reserved);
+	w->reserved = 0;
 }
 
 /* Get the limits, and room in the owner's share, if a copy of the original may be made. Return: 0
  * or -EDQUOT. */
-static int ask_for_room(struct lane *l, const struct collector_answer *original,
+static int ask_for_room(struct worker *w, const struct collector_answer *original,
 			struct spool_limits *ret_limits)
 {
-	struct copier *c = l->copier;
+	struct copier *c = w->copier;
 	const uint64_t bytes = original->disk_bytes;
 	uint64_t max;
 	bool allowed;
 
 	(void)pthread_mutex_lock(&c->lock);
-	give_back_room(l); /* of an attempt that failed */
+	give_back_room(w); /* of an attempt that failed */
 	*ret_limits = c->limits;
 	max = c->limits.max_use / COPIER_PART;
 	allowed = share_allows(&c->share, max, original->uid, bytes);
 	if (allowed) {
 		share_take(&c->share, original->uid, bytes);
-		l->reserved_by = original->uid;
-		l->reserved = bytes;
+		w->reserved_by = original->uid;
+		w->reserved = bytes;
 	} else {
 		share_refuse(&c->share, max, original->uid, bytes);
 	}
@@ -356,9 +129,10 @@ static int ask_for_room(struct lane *l, const struct collector_answer *original,
 }
 
 /* Copy the content of the file for which @fd stands, unless the store has it already. */
-static int copy_in(struct lane *l, const struct object *object, int fd, struct content *ret_content)
+static int copy_in(struct worker *w, const struct object *object, int fd,
+		   struct content *ret_content)
 {
-	struct copier *c = l->copier;
+	struct copier *c = w->copier;
 	_cleanup_(fd_closep) int copy = -1;
 	struct collector_answer answer;
 	struct content content = {};
@@ -366,17 +140,17 @@ static int copy_in(struct lane *l, const struct object *object, int fd, struct c
 	struct copying copying;
 	int r;
 
-	r = read_original(l, object, fd, &answer);
+	r = copylane_hash(&w->lane, object, fd, &answer);
 	if (r < 0)
 		return r;
 	content.file = original_of(&answer);
 	content.build_id = answer.build_id;
 	memcpy(content.hash, answer.sha256, sizeof(content.hash));
 	if (content.hash[0] == '\0' || !storedir_has(c->store_fd, content.hash)) {
-		copying = (struct copying){ l, object, fd, answer.size };
-		r = ask_for_room(l, &answer, &limits);
+		copying = (struct copying){ &w->lane, object, fd, answer.size };
+		r = ask_for_room(w, &answer, &limits);
 		if (r == 0)
-			r = storedir_make(c->store_fd, l->slot, &limits, answer.disk_bytes,
+			r = storedir_make(c->store_fd, w->slot, &limits, answer.disk_bytes,
 					  copy_bytes, &copying, &copy, content.hash,
 					  &content.taken);
 		content.copied = r == 0;
@@ -384,7 +158,7 @@ static int copy_in(struct lane *l, const struct object *object, int fd, struct c
 		if (r == 0)
 			r = check_build_id(copy, &object->claimed, &content.build_id);
 		if (r < 0)
-			storedir_drop(c->store_fd, l->slot);
+			storedir_drop(c->store_fd, w->slot);
 	}
 	if (r == 0)
 		*ret_content = content;
@@ -393,19 +167,19 @@ static int copy_in(struct lane *l, const struct object *object, int fd, struct c
 
 /* Give the copy its name. The lock is held. Return: 0; -EAGAIN if there is no copy because the
  * store had the content, but has removed it since; or another negative errno. */
-static int name_copy(struct lane *l, const struct content *content)
+static int name_copy(struct worker *w, const struct content *content)
 {
-	struct copier *c = l->copier;
+	struct copier *c = w->copier;
 	int r;
 
 	if (storedir_has(c->store_fd, content->hash)) {
 		if (content->copied)
-			storedir_drop(c->store_fd, l->slot);
+			storedir_drop(c->store_fd, w->slot);
 		return 0;
 	}
 	if (!content->copied)
 		return -EAGAIN;
-	r = storedir_name(c->store_fd, l->slot, content->hash);
+	r = storedir_name(c->store_fd, w->slot, content->hash);
 	if (r == 0)
 		share_take(&c->share, content->file.uid, content->taken);
 	return r;
@@ -413,30 +187,30 @@ static int name_copy(struct lane *l, const struct content *content)
 
 /* Copy the object's original, for which @fd stands, which may be -1. The copy gets its name only
  * when the lock is held. */
-static void take_in(struct lane *l, struct object *object, int fd)
+static void take_in(struct worker *w, struct object *object, int fd)
 {
-	struct copier *c = l->copier;
+	struct copier *c = w->copier;
 	_cleanup_(fd_closep) int original = fd;
 	struct content content = {};
 	int r = -ESTALE;
 
 	if (original >= 0)
-		r = copy_in(l, object, original, &content);
+		r = copy_in(w, object, original, &content);
 	/* The file was not opened until now, nor its build-id compared: the right one may be at
 	 * another place. */
 	if (r == -ESTALE || r == -EACCES || r == -EPERM) {
 		original = fd_close(original);
-		r = find_verified(l, object, &original);
+		r = copylane_find(&w->lane, object, &original);
 		if (r == 0)
-			r = copy_in(l, object, original, &content);
+			r = copy_in(w, object, original, &content);
 	}
 	for (unsigned i = 0;; i++) {
 		if (r == 0 && i > 0)
-			r = copy_in(l, object, original, &content);
+			r = copy_in(w, object, original, &content);
 		(void)pthread_mutex_lock(&c->lock);
-		give_back_room(l);
+		give_back_room(w);
 		if (r == 0)
-			r = name_copy(l, &content);
+			r = name_copy(w, &content);
 		if (r != -EAGAIN || i == TRIES)
 			break;
 		(void)pthread_mutex_unlock(&c->lock);
@@ -450,43 +224,39 @@ static void take_in(struct lane *l, struct object *object, int fd)
 		memcpy(object->sha256, content.hash, sizeof(content.hash));
 	}
 	if (r == -ETIMEDOUT)
-		*hung_of(c, object->asker) = clock_ns(CLOCK_MONOTONIC);
+		copyqueue_note_hung(&c->queue, object->asker);
 	object->error = r;
 	object->done = true;
-	queue_push(&c->finished, object);
-	l->taking = NULL;
+	copylist_push(&c->finished, object);
+	c->queue.taken[w->slot] = NULL;
 	(void)pthread_cond_broadcast(&c->change);
 	(void)pthread_mutex_unlock(&c->lock);
 	(void)eventfd_write(c->event_fd, 1);
 }
 
 /* Wait for an object. The lock is held. Return: NULL once the copier stops. */
-static struct object *next_object(struct lane *l)
+static struct object *next_object(struct worker *w)
 {
-	struct copier *c = l->copier;
+	struct copier *c = w->copier;
 	struct object *object = NULL;
 
-	while (!c->stop && !(object = pop_waiting(c)))
+	while (!c->stop && !(object = copyqueue_take(&c->queue, w->slot)))
 		(void)pthread_cond_wait(&c->change, &c->lock);
 	return object;
 }
 
-static void *run_lane(void *userdata)
+static void *run_worker(void *userdata)
 {
-	const uint64_t nothing = 0;
-	struct lane *l = userdata;
-	struct copier *c = l->copier;
+	struct worker *w = userdata;
+	struct copier *c = w->copier;
 	struct object *object;
 	int fd;
 
 	for (;;) {
 		(void)pthread_mutex_lock(&c->lock);
-		object = next_object(l);
-		l->taking = object;
-		l->done = 0;
-		l->done_at = clock_ns(CLOCK_MONOTONIC);
-		(void)!pwrite(l->hashed_fd, &nothing, sizeof(nothing), 0);
+		object = next_object(w);
 		if (object) {
+			copylane_begin(&w->lane);
 			fd = object->fd;
 			object->fd = -1;
 			c->n_open -= fd >= 0;
@@ -494,39 +264,36 @@ static void *run_lane(void *userdata)
 		(void)pthread_mutex_unlock(&c->lock);
 		if (!object)
 			return NULL;
-		take_in(l, object, fd);
+		take_in(w, object, fd);
 	}
 }
 
 /* The event loop handles signals, so the threads block them. */
-static int start_lane(struct lane *l, const char *runtime_dir)
+static int start_worker(struct worker *w, const char *runtime_dir)
 {
 	sigset_t all, before;
 	int r;
 
-	l->hashed_fd = memfd_create("hashed", MFD_CLOEXEC);
-	if (l->hashed_fd < 0)
-		return -errno;
-	r = collectorlink_new(runtime_dir, false, &l->link);
+	r = copylane_init(&w->lane, &w->copier->claims, &w->copier->stop, runtime_dir);
 	if (r < 0)
 		return r;
 	sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&l->thread, NULL, run_lane, l);
+	r = -pthread_create(&w->thread, NULL, run_worker, w);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	l->has_thread = r == 0;
+	w->has_thread = r == 0;
 	return r;
 }
 
-static void stop_lanes(struct copier *c)
+static void stop_workers(struct copier *c)
 {
 	(void)pthread_mutex_lock(&c->lock);
 	atomic_store(&c->stop, true);
 	(void)pthread_cond_broadcast(&c->change);
 	(void)pthread_mutex_unlock(&c->lock);
-	for (unsigned i = 0; i < LANES; i++)
-		if (c->lanes[i].has_thread)
-			(void)pthread_join(c->lanes[i].thread, NULL);
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
+		if (c->workers[i].has_thread)
+			(void)pthread_join(c->workers[i].thread, NULL);
 }
 
 /* --- who has it copy -------------------------------------------------------------------------- */
@@ -545,15 +312,16 @@ int copier_new(int store_fd, const struct spool_limits *limits, const char *runt
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.change = PTHREAD_COND_INITIALIZER,
 	};
-	for (unsigned i = 0; i < LANES; i++)
-		c->lanes[i] =
-		    (struct lane){ .copier = c, .slot = i, .hashed_fd = -1, .copy_fd = -1 };
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
+		c->workers[i] = (struct worker){ .copier = c, .slot = i, .lane = COPYLANE_NONE };
+		c->queue.lanes[i] = &c->workers[i].lane;
+	}
 	c->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (c->event_fd < 0)
 		return -errno;
-	for (unsigned i = 0; i < LANES; i++) {
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
 		storedir_drop(store_fd, i);
-		r = start_lane(&c->lanes[i], runtime_dir);
+		r = start_worker(&c->workers[i], runtime_dir);
 		if (r < 0)
 			return r;
 	}
@@ -568,13 +336,13 @@ struct copier *copier_free(struct copier *copier)
 	if (!copier)
 		return NULL;
 
-	stop_lanes(copier);
-	while ((object = queue_pop(&copier->waiting)) || (object = queue_pop(&copier->finished)))
+	stop_workers(copier);
+	while ((object = copylist_pop(&copier->queue.waiting)) ||
+	       (object = copylist_pop(&copier->finished)))
 		(void)object_unref(object);
-	for (unsigned i = 0; i < LANES; i++) {
-		(void)collectorlink_free(copier->lanes[i].link);
-		(void)fd_close(copier->lanes[i].hashed_fd);
-	}
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
+		copylane_deinit(&copier->workers[i].lane);
+
 	(void)fd_close(copier->event_fd);
 	(void)pthread_cond_destroy(&copier->change);
 	(void)pthread_mutex_destroy(&copier->lock);
@@ -597,8 +365,8 @@ void copier_set_claims(struct copier *copier, const struct claims *claims)
 void copier_add(struct copier *copier, struct object *object, int fd, int error)
 {
 	object->ahead = 0;
-	object->asker =
-	    asker_find(asking_pid(copier, &object->mapped), object->original.dev, object->path);
+	object->asker = asker_find(asker_pid(&copier->claims, &object->mapped),
+				   object->original.dev, object->path);
 	object->fd = fd;
 
 	(void)pthread_mutex_lock(&copier->lock);
@@ -607,7 +375,7 @@ void copier_add(struct copier *copier, struct object *object, int fd, int error)
 	if (error == 0 && copier->n_open >= OPEN_MAX)
 		object->fd = fd_close(object->fd);
 	copier->n_open += object->fd >= 0;
-	queue_push(error < 0 ? &copier->finished : &copier->waiting, object_ref(object));
+	copylist_push(error < 0 ? &copier->finished : &copier->queue.waiting, object_ref(object));
 	(void)pthread_cond_broadcast(&copier->change);
 	(void)pthread_mutex_unlock(&copier->lock);
 	if (error < 0)
@@ -636,111 +404,19 @@ bool copier_has_failed(struct copier *copier, const struct object *object)
 
 void copier_measure(struct copier *copier)
 {
-	uint64_t ahead[N_OWNERS] = {};
-
 	(void)pthread_mutex_lock(&copier->lock);
-	for (unsigned i = 0; i < LANES; i++) {
-		const struct object *taking = copier->lanes[i].taking;
-
-		if (taking)
-			ahead[taking->original.uid % N_OWNERS] += copy_cost(taking);
-	}
-	for (struct object *o = copier->waiting.first; o; o = o->queued)
-		o->ahead = ahead[o->original.uid % N_OWNERS] += copy_cost(o);
+	copyqueue_measure(&copier->queue);
 	(void)pthread_mutex_unlock(&copier->lock);
-}
-
-/* Return: whether a file was not read on lately that the same one asked for. The lock is held. */
-static bool has_hung(struct copier *c, uint64_t asker)
-{
-	const uint64_t at = *hung_of(c, asker);
-
-	return asker != ASKER_ROOT && at > 0 && clock_ns(CLOCK_MONOTONIC) - at < HUNG_NS;
 }
 
 const char *copier_why_not_near(struct copier *copier, const struct object *object)
 {
-	const char *why = NULL;
+	const char *why;
 
 	(void)pthread_mutex_lock(&copier->lock);
-	if (!object->done && has_hung(copier, object->asker))
-		why = COPIER_WHY_STALLED;
-	else if (!object->done && object->original.uid != 0 && object->ahead > COPIER_NEAR_MAX)
-		why = "more than 768 MiB of its owner's files wait to be copied";
+	why = copyqueue_why_not_near(&copier->queue, object);
 	(void)pthread_mutex_unlock(&copier->lock);
 	return why;
-}
-
-/* Return: since when nothing of the lane's object has been read or copied. The lock is held. */
-static uint64_t stands_since(struct lane *l)
-{
-	uint64_t done = 0;
-	struct stat st;
-
-	if (pread(l->hashed_fd, &done, sizeof(done), 0) != (ssize_t)sizeof(done))
-		done = 0;
-	if (l->copy_fd >= 0 && fstat(l->copy_fd, &st) == 0)
-		done += (uint64_t)st.st_size + (uint64_t)st.st_blocks;
-	if (done != l->done) {
-		l->done = done;
-		l->done_at = clock_ns(CLOCK_MONOTONIC);
-	}
-	return l->done_at;
-}
-
-/* Which lanes are before an object: the one that has it; those that work for the same asker; those
- * for which its kind has no other lane; or all. */
-enum before { BEFORE_ITSELF, BEFORE_ASKER, BEFORE_UNKNOWN, BEFORE_ALL, _BEFORES };
-
-static bool is_before(const struct lane *l, const struct object *object, enum before before)
-{
-	const struct object *taking = l->taking;
-
-	switch (before) {
-	case BEFORE_ITSELF:
-		return taking == object;
-	case BEFORE_ASKER:
-		return taking && taking->asker == object->asker;
-	case BEFORE_UNKNOWN:
-		return taking && asker_is_unknown(taking->asker) && asker_is_unknown(object->asker);
-	default:
-		return taking;
-	}
-}
-
-/* Return: whether all lanes stand still that are before the object. The lock is held. */
-static bool is_stalled(struct copier *c, const struct object *object)
-{
-	static const unsigned least[] = { 1, 1, LANES_HALF, LANES };
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-
-	if (object->asker == ASKER_ROOT)
-		return false;
-	for (enum before before = BEFORE_ITSELF; before < _BEFORES; before++) {
-		unsigned n = 0, n_standing = 0;
-
-		for (unsigned i = 0; i < LANES; i++) {
-			struct lane *l = &c->lanes[i];
-
-			if (!is_before(l, object, before))
-				continue;
-			n++;
-			n_standing += l->waits && now >= stands_since(l) + STALL_NS;
-		}
-		if (n >= least[before])
-			return n_standing == n;
-	}
-	return false;
-}
-
-/* The lock is held. */
-static bool still_waits(const struct copier *c, const struct object *object)
-{
-	bool waits = !object->done;
-
-	for (unsigned i = 0; i < LANES; i++)
-		waits = waits && c->lanes[i].taking != object;
-	return waits;
 }
 
 void copier_ask_too(struct copier *copier, struct object *object, const struct record_mmap2 *mmap)
@@ -749,15 +425,14 @@ void copier_ask_too(struct copier *copier, struct object *object, const struct r
 	bool waits;
 
 	(void)pthread_mutex_lock(&copier->lock);
-	waits = still_waits(copier, object);
+	waits = copyqueue_waits(&copier->queue, object);
 	(void)pthread_mutex_unlock(&copier->lock);
 	if (!waits)
 		return;
-	asker = asker_find(asking_pid(copier, mmap), object->original.dev, object->path);
+	asker = asker_find(asker_pid(&copier->claims, mmap), object->original.dev, object->path);
 	(void)pthread_mutex_lock(&copier->lock);
-	if (still_waits(copier, object) && asker != object->asker &&
-	    (asker == ASKER_ROOT || (!has_hung(copier, asker) && (has_hung(copier, object->asker) ||
-								  is_stalled(copier, object))))) {
+	if (copyqueue_waits(&copier->queue, object) &&
+	    copyqueue_passes_to(&copier->queue, object, asker)) {
 		object->asker = asker;
 		object->mapped = *mmap;
 		object->mapped.name = object->path;
@@ -772,8 +447,8 @@ int copier_wait(struct copier *copier, const struct object *object, const atomic
 	struct timespec until;
 
 	(void)pthread_mutex_lock(&copier->lock);
-	while (!(done = object->done) && !(stalled = is_stalled(copier, object)) &&
-	       !cancel_asked(cancel)) {
+	while (!(done = object->done) &&
+	       !(stalled = copyqueue_is_stalled(&copier->queue, object)) && !cancel_asked(cancel)) {
 		(void)clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += CANCEL_POLL_NS;
 		until.tv_sec += until.tv_nsec / 1000000000;
@@ -781,9 +456,8 @@ int copier_wait(struct copier *copier, const struct object *object, const atomic
 		(void)pthread_cond_clockwait(&copier->change, &copier->lock, CLOCK_MONOTONIC,
 					     &until);
 	}
-	for (unsigned i = 0; stalled && i < LANES; i++)
-		if (is_before(&copier->lanes[i], object, BEFORE_ASKER))
-			*hung_of(copier, object->asker) = clock_ns(CLOCK_MONOTONIC);
+	if (stalled)
+		copyqueue_give_up(&copier->queue, object);
 	(void)pthread_mutex_unlock(&copier->lock);
 	return done ? 0 : stalled ? COPIER_STALLED : -ECANCELED;
 }
@@ -800,7 +474,7 @@ struct object *copier_next_finished(struct copier *copier)
 
 	(void)eventfd_read(copier->event_fd, &n);
 	(void)pthread_mutex_lock(&copier->lock);
-	object = queue_pop(&copier->finished);
+	object = copylist_pop(&copier->finished);
 	(void)pthread_mutex_unlock(&copier->lock);
 	return object;
 }
@@ -833,8 +507,9 @@ int copier_sweep(struct copier *copier, const struct copier_names *names)
 	(void)pthread_mutex_lock(&copier->lock);
 	share_restart(&copier->share);
 	r = storedir_sweep(copier->store_fd, is_needed, count_alone, &sweep);
-	for (unsigned i = 0; i < LANES; i++)
-		share_take(&copier->share, copier->lanes[i].reserved_by, copier->lanes[i].reserved);
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
+		share_take(&copier->share, copier->workers[i].reserved_by,
+			   copier->workers[i].reserved);
 	(void)pthread_mutex_unlock(&copier->lock);
 	return r;
 }

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/objects/copyqueue.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "daemon/objects/asker.h"
+#include "daemon/objects/copier.h"
+#include "daemon/objects/object.h"
+#include "util/map.h"
+
+/* Least number of bytes that a file counts, because copying even a small file takes a moment. */
+#define COST_MIN (UINT64_C(256) << 10)
+
+/* If reading a file took longer than its patience, or a snapshot has given it up, snapshots do not
+ * wait for other files of the same asker for a while. */
+#define HUNG_NS UINT64_C(30000000000)
+
+/* Lanes work at a time: for root or for those whose users are not known, half of them; for each
+ * user, one. */
+#define LANES_HALF (COPYQUEUE_LANES / 2)
+
+void copylist_push(struct copylist *list, struct object *object)
+{
+	object->queued = NULL;
+	if (list->last)
+		list->last->queued = object;
+	else
+		list->first = object;
+	list->last = object;
+}
+
+struct object *copylist_pop(struct copylist *list)
+{
+	struct object *object = list->first;
+
+	if (!object)
+		return NULL;
+	list->first = object->queued;
+	if (!list->first)
+		list->last = NULL;
+	return object;
+}
+
+static uint64_t copy_cost(const struct object *object)
+{
+	return object->original.size > COST_MIN ? object->original.size : COST_MIN;
+}
+
+static size_t hung_index(uint64_t asker)
+{
+	return map_hash(&asker, sizeof(asker)) % COPYQUEUE_OWNERS;
+}
+
+void copyqueue_note_hung(struct copyqueue *q, uint64_t asker)
+{
+	q->hung[hung_index(asker)] = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Return: whether a file was not read on lately that the same one asked for. */
+static bool has_hung(const struct copyqueue *q, uint64_t asker)
+{
+	const uint64_t at = q->hung[hung_index(asker)];
+
+	return asker != ASKER_ROOT && at > 0 && clock_ns(CLOCK_MONOTONIC) - at < HUNG_NS;
+}
+
+/* Return: whether another lane may work for the one who asks for the object. */
+static bool may_take(const struct copyqueue *q, const struct object *object)
+{
+	const bool is_unknown = asker_is_unknown(object->asker);
+	unsigned n_same = 0, n_unknown = 0;
+
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
+		const struct object *taking = q->taken[i];
+
+		n_same += taking && taking->asker == object->asker;
+		n_unknown += taking && asker_is_unknown(taking->asker);
+	}
+	return n_same < (object->asker == ASKER_ROOT ? LANES_HALF : 1) &&
+	       (!is_unknown || n_unknown < LANES_HALF);
+}
+
+struct object *copyqueue_take(struct copyqueue *q, unsigned lane)
+{
+	/* The first of the owner with the fewest copied bytes, of those that may be taken. */
+	struct object *before_best = NULL, *best = NULL, *before = NULL;
+
+	for (struct object *o = q->waiting.first; o; before = o, o = o->queued)
+		if ((!best || q->served[o->original.uid % COPYQUEUE_OWNERS] <
+				  q->served[best->original.uid % COPYQUEUE_OWNERS]) &&
+		    may_take(q, o)) {
+			before_best = before;
+			best = o;
+		}
+	if (!best)
+		return NULL;
+	if (before_best)
+		before_best->queued = best->queued;
+	else
+		q->waiting.first = best->queued;
+	if (q->waiting.last == best)
+		q->waiting.last = before_best;
+	q->served[best->original.uid % COPYQUEUE_OWNERS] += copy_cost(best);
+	if (!q->waiting.first)
+		memset(q->served, 0, sizeof(q->served));
+	q->taken[lane] = best;
+	return best;
+}
+
+void copyqueue_measure(struct copyqueue *q)
+{
+	uint64_t ahead[COPYQUEUE_OWNERS] = {};
+
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
+		if (q->taken[i])
+			ahead[q->taken[i]->original.uid % COPYQUEUE_OWNERS] +=
+			    copy_cost(q->taken[i]);
+	for (struct object *o = q->waiting.first; o; o = o->queued)
+		o->ahead = ahead[o->original.uid % COPYQUEUE_OWNERS] += copy_cost(o);
+}
+
+const char *copyqueue_why_not_near(const struct copyqueue *q, const struct object *object)
+{
+	if (!object->done && has_hung(q, object->asker))
+		return COPIER_WHY_STALLED;
+	if (!object->done && object->original.uid != 0 && object->ahead > COPIER_NEAR_MAX)
+		return "more than 768 MiB of its owner's files wait to be copied";
+	return NULL;
+}
+
+/* Which lanes are before an object: the one that has it; those that work for the same asker; those
+ * for which its kind has no other lane; or all. */
+enum before { BEFORE_ITSELF, BEFORE_ASKER, BEFORE_UNKNOWN, BEFORE_ALL, _BEFORES };
+
+static bool is_before(const struct object *taken, const struct object *object, enum before before)
+{
+	switch (before) {
+	case BEFORE_ITSELF:
+		return taken == object;
+	case BEFORE_ASKER:
+		return taken && taken->asker == object->asker;
+	case BEFORE_UNKNOWN:
+		return taken && asker_is_unknown(taken->asker) && asker_is_unknown(object->asker);
+	default:
+		return taken;
+	}
+}
+
+bool copyqueue_is_stalled(const struct copyqueue *q, const struct object *object)
+{
+	static const unsigned least[] = { 1, 1, LANES_HALF, COPYQUEUE_LANES };
+
+	if (object->asker == ASKER_ROOT)
+		return false;
+	for (enum before before = BEFORE_ITSELF; before < _BEFORES; before++) {
+		unsigned n = 0, n_standing = 0;
+
+		for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
+			if (!is_before(q->taken[i], object, before))
+				continue;
+			n++;
+			n_standing += copylane_stands(q->lanes[i]);
+		}
+		if (n >= least[before])
+			return n_standing == n;
+	}
+	return false;
+}
+
+void copyqueue_give_up(struct copyqueue *q, const struct object *object)
+{
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
+		if (is_before(q->taken[i], object, BEFORE_ASKER))
+			copyqueue_note_hung(q, object->asker);
+}
+
+bool copyqueue_waits(const struct copyqueue *q, const struct object *object)
+{
+	bool waits = !object->done;
+
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
+		waits = waits && q->taken[i] != object;
+	return waits;
+}
+
+bool copyqueue_passes_to(const struct copyqueue *q, const struct object *object, uint64_t asker)
+{
+	if (asker == object->asker)
+		return false;
+	return asker == ASKER_ROOT || (!has_hung(q, asker) && (has_hung(q, object->asker) ||
+							       copyqueue_is_stalled(q, object)));
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Copy queue
+ *
+ * The objects that wait for the copier (daemon/objects/copier.h), and those that its lanes copy
+ * now. It says which one comes next: the owners of the files take turns, and lanes work for one
+ * asker (daemon/objects/asker.h) at a time. It also says for which objects there is no use in
+ * waiting: too much is before them, or the lanes before them stand still.
+ *
+ * The copier's lock is held when these functions are called.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/objects/copylane.h"
+#include "daemon/spool/storedir.h"
+
+struct object;
+
+#define COPYQUEUE_LANES STOREDIR_SLOTS
+
+/* Number of owners of files that are distinguished. If there are more, some count as one. */
+#define COPYQUEUE_OWNERS 64u
+
+/* Objects in their order, with a reference to each. */
+struct copylist {
+	struct object *first, *last;
+};
+
+void copylist_push(struct copylist *list, struct object *object);
+
+/* Return: the first object; NULL if there is none. */
+struct object *copylist_pop(struct copylist *list);
+
+struct copyqueue {
+	struct copylist waiting;
+	struct copylane *lanes[COPYQUEUE_LANES];     /* borrowed */
+	const struct object *taken[COPYQUEUE_LANES]; /* what each of them copies, or NULL */
+	uint64_t served[COPYQUEUE_OWNERS]; /* bytes copied since the queue was last empty */
+	uint64_t hung[COPYQUEUE_OWNERS];   /* when a file of these askers was not read on, or 0 */
+};
+
+/* Have a lane take the object that is next of those that it may take. Return: the object, with the
+ * queue's reference; NULL if there is none. */
+struct object *copyqueue_take(struct copyqueue *queue, unsigned lane);
+
+/* Return: whether the object waits, and no lane has taken it. */
+bool copyqueue_waits(const struct copyqueue *queue, const struct object *object);
+
+/* Find out how many bytes are to be copied before each object that waits. */
+void copyqueue_measure(struct copyqueue *queue);
+
+/* Return: why a snapshot is not to wait for the object, a constant; NULL if it may. See
+ *         copier_why_not_near(). */
+const char *copyqueue_why_not_near(const struct copyqueue *queue, const struct object *object);
+
+/* Note that a file could not be read on that this one asked for. */
+void copyqueue_note_hung(struct copyqueue *queue, uint64_t asker);
+
+/* Return: whether all lanes stand still that are before the object, which is not copied for
+ *         root. */
+bool copyqueue_is_stalled(const struct copyqueue *queue, const struct object *object);
+
+/* A snapshot has given up the object, which is stalled: if what stands still was asked for by the
+ * same one, note that. */
+void copyqueue_give_up(struct copyqueue *queue, const struct object *object);
+
+/* Return: whether the object, which waits, is to be copied for @asker from now on. */
+bool copyqueue_passes_to(const struct copyqueue *queue, const struct object *object,
+			 uint64_t asker);
