@@ -12,6 +12,7 @@
 #include "daemon/intake.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
+#include "daemon/snapshot/estimate.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/snapshot/snapshot.h"
 #include "daemon/source/kept.h"
@@ -289,7 +290,7 @@ static void say_nobody_ran(struct job *job, int r)
 int snapshotjob_run(struct job *job)
 {
 	struct snapshotjob *self = job->userdata;
-	struct diskuse_amount needed = snapshot_estimate(&self->request, &self->known);
+	struct diskuse_amount needed = estimate_snapshot(&self->request, &self->known);
 	const char *what;
 	int r;
 

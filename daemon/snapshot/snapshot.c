@@ -9,22 +9,20 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <time.h>
 
-#include "daemon/collector/link.h"
-#include "daemon/objects/codestore.h"
-#include "daemon/objects/jitfile.h"
 #include "daemon/objects/object.h"
 #include "daemon/objects/objectstore.h"
-#include "daemon/proc/caller.h"
 #include "daemon/proc/cgroup.h"
 #include "daemon/snapshot/bundle.h"
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/snapshot/kernelfiles.h"
 #include "daemon/snapshot/livecode.h"
+#include "daemon/snapshot/ownview.h"
 #include "daemon/snapshot/perffile.h"
+#include "daemon/snapshot/recordcopy.h"
 #include "daemon/snapshot/ringcopy.h"
 #include "daemon/snapshot/selection.h"
+#include "daemon/snapshot/snapmanifest.h"
 #include "daemon/source/ptclock.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/storedir.h"
@@ -35,14 +33,8 @@
 #include "util/dirs.h"
 #include "util/effort.h"
 #include "util/map.h"
-#include "util/mapname.h"
 #include "util/pieces.h"
 #include "util/vec.h"
-
-/* For the estimate. */
-#define BLOCK_SIZE  4096u
-#define FILES_MIN   32u /* with a manifest, lists of objects, and the like */
-#define KERNEL_SIZE (UINT64_C(48) << 20)
 
 /* A snapshot that is being written. */
 struct writer {
@@ -67,11 +59,11 @@ struct writer {
 
 	/* Since the records were gathered. What it points to is borrowed. */
 	struct snapshot_known known;
-	uint64_t time_first, time_last; /* of all records; 0: there is none */
 
 	struct bundle *bundle;
 	struct selection *selection; /* of known.objects */
-	struct collectorlink *link;  /* only for a user's own snapshot */
+	struct ownview view;         /* what is shown in a user's own snapshot */
+	struct recordcopy records;   /* of those who ran */
 	VEC(struct perffile_object) with_build_id;
 
 	/* What was kept of code that is in no file, and what not: lines of the manifest. */
@@ -86,6 +78,13 @@ static int writer_init(struct writer *w)
 	w->cpus = calloc(w->request->source->n_cpus, sizeof(*w->cpus));
 	if (!w->notes_stream || !w->cpus)
 		return -ENOMEM;
+	w->view = (struct ownview){ .is_own = w->scope.is_own,
+				    .uid = w->scope.uid,
+				    .cancel = w->request->cancel };
+	w->records = (struct recordcopy){ .cpus = w->cpus,
+					  .view = &w->view,
+					  .n_cpus = w->request->source->n_cpus,
+					  .pids = &w->pids };
 	return bundle_new(w->dir_fd, w->request->cancel, &w->bundle);
 }
 
@@ -103,23 +102,12 @@ static void writer_deinit(struct writer *w)
 		(void)fclose(w->notes_stream);
 	free(w->notes);
 	(void)selection_free(w->selection);
-	(void)collectorlink_free(w->link);
+	ownview_deinit(&w->view);
 	(void)bundle_free(w->bundle);
 	vec_deinit(&w->with_build_id);
 }
 
 /* --- the rings ------------------------------------------------------------------------------- */
-
-/* A record of @time is written. */
-static void stretch_times(struct writer *w, uint64_t time)
-{
-	if (time == 0)
-		return;
-	if (w->time_first == 0 || time < w->time_first)
-		w->time_first = time;
-	if (time > w->time_last)
-		w->time_last = time;
-}
 
 static int note_switches(struct writer *w, const struct cpucopy *cpu)
 {
@@ -132,7 +120,7 @@ static int note_switches(struct writer *w, const struct cpucopy *cpu)
 	if (r < 0)
 		return r;
 	while (record_next(&c, &record) == 0) {
-		stretch_times(w, record.trailer.time);
+		recordcopy_note_time(&w->records, record.trailer.time);
 		if (scope_has_processes(&w->scope) && !map_get(&w->asked, record.trailer.pid))
 			continue;
 		r = map_put(&w->pids, record.trailer.pid, 1);
@@ -237,21 +225,6 @@ static int copy_facts(struct writer *w)
 	return source->clock ? ptclock_log_copy(source->clock, &w->clock) : 0;
 }
 
-/* Once the rings are held: the CPUs of a user may be another one's at any other time. */
-static void find_own_cpus(struct writer *w)
-{
-	struct source *source = w->request->source;
-	struct scope *scope = &w->scope;
-
-	scope->some_cpus = true;
-	scope->cpus = (struct cpulist){};
-	for (uint32_t i = 0; i < source->n_cpus && i < CPULIST_MAX; i++)
-		if (source->ops->is_of && source->ops->is_of(source, i, scope->uid)) {
-			scope->cpus.bits[i / 64] |= UINT64_C(1) << i % 64;
-			scope->cpus.end = i + 1;
-		}
-}
-
 /* Held, copied, and written only then: the rings' writers go on. */
 static int copy_rings(struct writer *w)
 {
@@ -270,8 +243,10 @@ static int copy_rings(struct writer *w)
 	r = source->ops->hold(source, &w->moment);
 	if (r < 0)
 		return r;
-	if (w->scope.is_own)
-		find_own_cpus(w);
+	if (w->scope.is_own) {
+		w->scope.some_cpus = true;
+		ownview_get_cpus(&w->view, source, &w->scope.cpus);
+	}
 	for (uint32_t first = 0; r == 0 && first < source->n_cpus; first = end) {
 		r = ringcopy_some(&rings, first, &end);
 		if (r == 0 && first == 0)
@@ -306,142 +281,16 @@ static int write_rings(struct writer *w)
 
 /* --- the records ----------------------------------------------------------------------------- */
 
-/* Return: whether the record may be written. In a user's own snapshot, that is what his own
- * programs wrote; and that records were lost, which concerns everybody. */
-static bool is_shown(const struct writer *w, const struct record *record)
-{
-	return !w->scope.is_own || record->writer == RECORD_OF_USER(w->scope.uid) ||
-	       (record->writer == RECORD_TRUE && record->header.type == PERF_RECORD_LOST);
-}
-
-/* A child has the mappings of its parent, so the parents of those who ran matter too. */
-static int add_parents(struct writer *w)
-{
-	VEC(struct record_task) forks = {};
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < w->known.tasks->n_spans; i++) {
-		struct cursor c = w->known.tasks->spans[i];
-		struct record record;
-		struct record_task fork;
-
-		while (r == 0 && record_next(&c, &record) == 0) {
-			if (record.header.type == PERF_RECORD_FORK && is_shown(w, &record) &&
-			    record_get_task(&record, &fork) == 0 && fork.pid != fork.ppid)
-				r = vec_push(&forks, fork);
-		}
-	}
-	/* Backwards, so that a grandparent is found through the parent. */
-	for (size_t i = forks.n; r == 0 && i-- > 0;)
-		if (map_get(&w->pids, forks.items[i].pid))
-			r = map_put(&w->pids, forks.items[i].ppid, 1);
-	vec_deinit(&forks);
-	return r;
-}
-
-/* Says who ran here when the oldest record that is left was written; the one that said so before
- * is gone. */
-static void write_itrace_start(struct writer *w, uint32_t cpu, const struct record *oldest)
-{
-	const struct record_ids who = { oldest->trailer.pid, oldest->trailer.tid };
-	struct trailer trailer = record_trailer(who.pid, who.tid, oldest->trailer.time);
-	uint8_t record[RECORD_OWN_MAX];
-
-	trailer.cpu = cpu;
-	perffile_write(w->file, record,
-		       record_write_itrace_start(&who, &trailer, record, sizeof(record)));
-}
-
-/* Return: the pid that a task record is about; 0: it concerns all processes. */
-static uint32_t task_of(const struct record *record)
-{
-	uint32_t pid;
-
-	return record_read_pid(record->header.type, record->body, &pid) < 0 ? 0 : pid;
-}
-
-/* The file says nothing of who wrote the record. */
-static void write_task(struct writer *w, const struct record *record)
-{
-	uint8_t bytes[RECORD_SIZE_MAX];
-
-	memcpy(bytes, record->bytes, record->header.size);
-	record_set_writer(bytes, record->header.size, RECORD_TRUE);
-	perffile_write(w->file, bytes, record->header.size);
-}
-
-/* Write the records of tasks that ran, and of their parents. No others are needed. */
-static void write_tasks(struct writer *w)
-{
-	for (size_t i = 0; i < w->known.tasks->n_spans; i++) {
-		struct cursor c = w->known.tasks->spans[i];
-		struct record record;
-
-		while (record_next(&c, &record) == 0) {
-			const uint32_t pid = task_of(&record);
-
-			if (!is_shown(w, &record) || (pid != 0 && !map_get(&w->pids, pid)))
-				continue;
-			stretch_times(w, record.trailer.time);
-			write_task(w, &record);
-		}
-	}
-}
-
-static void write_switches(struct writer *w)
-{
-	for (uint32_t i = 0; i < w->request->source->n_cpus; i++) {
-		const struct cpucopy *cpu = &w->cpus[i];
-		struct cursor c = cpucopy_records(cpu);
-		struct record oldest;
-
-		if (cpu->switches_cut && record_next(&c, &oldest) == 0)
-			write_itrace_start(w, i, &oldest);
-		c = cpucopy_records(cpu);
-		perffile_write(w->file, c.pos, cursor_left(&c));
-	}
-}
-
-/* Write the events of those who ran, as the kernel's tracepoints of the same names would. */
-static void write_events(struct writer *w)
-{
-	uint8_t bytes[RECORD_OWN_MAX];
-
-	for (uint32_t i = 0; i < w->request->source->n_cpus; i++) {
-		const struct cpucopy *cpu = &w->cpus[i];
-
-		for (size_t k = 0; k < cpu->n_events; k++) {
-			const struct source_event *e = &cpu->events[k];
-			struct trailer who = record_trailer(e->pid, e->tid, e->time);
-			size_t size;
-
-			if (!map_get(&w->pids, e->pid))
-				continue;
-			who.cpu = i;
-			if (e->kind == SOURCE_EVENT_SYSCALL)
-				size =
-				    record_write_sys_enter(e->number, &who, bytes, sizeof(bytes));
-			else
-				size = record_write_signal_deliver(e->number, e->handler, &who,
-								   bytes, sizeof(bytes));
-			perffile_write(w->file, bytes, size);
-		}
-	}
-}
-
 static int write_records(struct writer *w)
 {
 	int r;
 
 	r = w->request->gather(w->request->userdata, &w->known);
-	if (r == 0)
-		r = add_parents(w);
 	if (r < 0)
 		return r;
-	write_tasks(w);
-	write_switches(w);
-	write_events(w);
-	return 0;
+	w->records.file = w->file;
+	w->records.tasks = w->known.tasks;
+	return recordcopy_write(&w->records);
 }
 
 /* --- files beside it ------------------------------------------------------------------------- */
@@ -461,17 +310,10 @@ static int add_object(struct writer *w, const struct object *object, bool by_con
 	return 0;
 }
 
-/* For selection_set_filter(), in a user's own snapshot. The copy may be of a file that other users
- * mapped, and the user only named: he gets what he can read at that path himself. */
-static bool may_read(void *userdata, const struct object *object)
+/* For selection_set_filter(). */
+static bool is_shown(void *userdata, const struct object *object)
 {
-	const struct writer *w = userdata;
-	struct original now;
-
-	return mapname_is_vdso(object->path) ||
-	       (original_read_by(w->link, w->scope.uid, object->path, w->request->cancel, &now) ==
-		    0 &&
-		original_equal(&now, &object->copied));
+	return ownview_has_object(userdata, object);
 }
 
 static int set_filter(struct writer *w)
@@ -480,9 +322,9 @@ static int set_filter(struct writer *w)
 
 	if (!w->scope.is_own)
 		return 0;
-	r = collectorlink_new(w->request->runtime_dir, false, &w->link);
+	r = ownview_connect(&w->view, w->request->runtime_dir);
 	if (r == 0)
-		selection_set_filter(w->selection, may_read, w);
+		selection_set_filter(w->selection, is_shown, &w->view);
 	return r;
 }
 
@@ -499,7 +341,8 @@ static int select_objects(struct writer *w)
 		struct record record;
 
 		while (r == 0 && record_next(&c, &record) == 0)
-			if (record.header.type == PERF_RECORD_MMAP2 && is_shown(w, &record) &&
+			if (record.header.type == PERF_RECORD_MMAP2 &&
+			    ownview_has_record(&w->view, &record) &&
 			    record_get_mmap2(&record, &mmap) == 0 && map_get(&w->pids, mmap.pid))
 				r = selection_add(w->selection, &mmap);
 	}
@@ -534,81 +377,28 @@ static void put_clock(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
 
-	ptclock_log_write(w->clock, w->time_first ? tsc_at(&w->facts, w->time_first) : 0, f);
-}
-
-/* UTC. */
-static void print_time(FILE *f, const char *key, uint64_t realtime_ns)
-{
-	const time_t seconds = (time_t)(realtime_ns / 1000000000);
-	struct tm tm;
-	char text[32];
-
-	gmtime_r(&seconds, &tm);
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	fprintf(f, "%s=%s.%06" PRIu64 "Z\n", key, text, realtime_ns / 1000 % 1000000);
+	ptclock_log_write(w->clock,
+			  w->records.time_first ? tsc_at(&w->facts, w->records.time_first) : 0, f);
 }
 
 static void put_manifest(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
-	const struct snapshot_request *q = w->request;
-	const struct source_facts *facts = &w->facts;
-	struct utsname host = {};
 
-	(void)uname(&host);
-	fprintf(f, PTD_MANIFEST_FORMAT "=" PTD_SNAPSHOT_FORMAT "\n");
-	fprintf(f, "id=%s\n", q->id);
-	print_time(f, "created", w->moment.realtime_ns);
-	fprintf(f, PTD_MANIFEST_CLOCK "=%" PRIu64 "\n", w->moment.ns);
-	fprintf(f, PTD_MANIFEST_REALTIME_OFFSET "=%" PRId64 "\n",
-		(int64_t)(w->moment.realtime_ns - w->moment.ns));
-	fprintf(f, PTD_MANIFEST_MONOTONIC_OFFSET "=%" PRId64 "\n",
-		(int64_t)(w->moment.ns - w->moment.monotonic_ns));
-	fprintf(f, "host=%s\nkernel=%s\nmachine=%s\n", host.nodename, host.release, host.machine);
-	fprintf(f, "recorder=ptd %s\nsource=%s\ncpuid=%s\n", PTD_VERSION, facts->name,
-		facts->cpuid);
-	fprintf(f,
-		PTD_MANIFEST_TAKEN_BY_UID "=%" PRIuMAX "\ntaken_by_pid=%" PRIdMAX
-					  "\ntaken_by_comm=%s\n",
-		(uintmax_t)q->caller->uid, (intmax_t)q->caller->pid, q->caller->comm);
-	fprintf(f, "pt_config=0x%" PRIx64 "\n", facts->attr_config);
-	fprintf(f, "bytes=%" PRIu64 "\npt_bytes=%" PRIu64 "\n", w->result.bytes,
-		w->result.bytes_pt);
-	fprintf(f, PTD_MANIFEST_DROPPED "=%" PRIu64 "\n", w->bytes_dropped);
-	fprintf(f, PTD_MANIFEST_OVERWRITTEN "=%" PRIu64 "\n", w->result.bytes_overwritten);
-	if (w->complete_since > 0) {
-		print_time(f, "complete_since",
-			   w->complete_since - w->moment.ns + w->moment.realtime_ns);
-		fprintf(f, PTD_MANIFEST_COMPLETE_SINCE "=%" PRIu64 "\n", w->complete_since);
-	}
-	fprintf(f, PTD_MANIFEST_COMPLETE_UNTIL "=%" PRIu64 "\n", w->moment.complete_until_ns);
-	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
-		w->result.n_missing);
-	if (w->scope.started_ns > 0)
-		fprintf(f, PTD_MANIFEST_COMMAND_COMPLETE "=%s\n",
-			w->result.complete_since_ns > w->scope.started_ns ? "no" : "yes");
-	scope_write_manifest(&w->scope, &w->ran, (int64_t)(w->moment.ns - w->moment.monotonic_ns),
-			     f);
-	fprintf(f, "sideband_lost=%" PRIu64 "\n", w->known.sideband_lost);
-	if (w->known.taken_over_ns > 0)
-		fprintf(f, "taken_over_ns=%" PRIu64 "\ncode_lost_bytes=%" PRIu64 "\n",
-			w->known.taken_over_ns + w->moment.ns - w->moment.monotonic_ns,
-			w->known.code_lost_bytes);
 	(void)fflush(w->notes_stream);
-	(void)fwrite(w->notes, 1, w->notes_size, f);
-	fprintf(f, PTD_MANIFEST_SIDEBAND_SINCE "=%" PRIu64 "\n", w->known.tasks->since_ns);
-	for (size_t i = 0; i < w->known.tasks->n_cuts; i++) {
-		const struct sideband_cut *cut = &w->known.tasks->cuts[i];
-
-		fprintf(f,
-			PTD_MANIFEST_SIDEBAND_SINCE ".%u=%" PRIu64 "\nsideband_dropped.%u=%" PRIu64
-						    "\n",
-			(unsigned)cut->uid, cut->since_ns, (unsigned)cut->uid, cut->n_dropped);
-	}
-	fprintf(f, "cpus=%" PRIu32 "\n", w->result.n_cpus);
-	for (uint32_t i = 0; i < q->source->n_cpus; i++)
-		cpucopy_write_manifest(&w->cpus[i], i, f);
+	snapmanifest_write(&(struct snapmanifest){ .request = w->request,
+						   .result = &w->result,
+						   .known = &w->known,
+						   .scope = &w->scope,
+						   .ran = &w->ran,
+						   .moment = &w->moment,
+						   .facts = &w->facts,
+						   .cpus = w->cpus,
+						   .bytes_dropped = w->bytes_dropped,
+						   .complete_since = w->complete_since,
+						   .notes = w->notes,
+						   .notes_size = w->notes_size },
+			   f);
 }
 
 /* --- the kernel's code ------------------------------------------------------------------------ */
@@ -717,8 +507,8 @@ static int finish_data(struct writer *w)
 		.version = PTD_VERSION,
 		.cpuid = w->facts.cpuid,
 		.n_cpus = w->request->source->n_cpus,
-		.time_first = w->time_first,
-		.time_last = w->time_last,
+		.time_first = w->records.time_first,
+		.time_last = w->records.time_last,
 		.objects = w->with_build_id.items,
 		.n_objects = w->with_build_id.n,
 	};
@@ -829,43 +619,4 @@ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 	else
 		*ret_result = w.result;
 	return r;
-}
-
-/* Memory that may be kept, zeros or not, or the code that ran. */
-static uint64_t estimate_memory(const struct snapshot_request *request,
-				const struct snapshot_known *known)
-{
-	const struct sideband_view *tasks = known->tasks;
-	uint64_t bytes = known->code ? codestore_size(known->code) : 0;
-
-	for (size_t i = 0; !known->code && i < tasks->n_ranges; i++)
-		bytes += tasks->ranges[i].vdso ? 0 : tasks->ranges[i].size;
-	return bytes < request->mem_max ? bytes : request->mem_max;
-}
-
-static uint64_t estimate_jitfiles(const struct snapshot_request *request,
-				  const struct snapshot_known *known)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < known->n_jitfiles; i++)
-		bytes += known->jitfiles[i].reason ? 0 : known->jitfiles[i].size;
-	return bytes < request->jit_max ? bytes : request->jit_max;
-}
-
-struct diskuse_amount snapshot_estimate(const struct snapshot_request *request,
-					const struct snapshot_known *known)
-{
-	/* An object is a link in a folder of its own, three deep. */
-	const uint64_t n_files = FILES_MIN + 3 * known->n_objects + known->n_jitfiles;
-	uint64_t bytes = known->ring_bytes;
-
-	for (size_t i = 0; i < known->tasks->n_spans; i++)
-		bytes += cursor_left(&known->tasks->spans[i]);
-	bytes += estimate_memory(request, known) + estimate_jitfiles(request, known);
-	bytes += request->source->facts.kernel ? KERNEL_SIZE : 0;
-	return (struct diskuse_amount){
-		.bytes = bytes + n_files * BLOCK_SIZE,
-		.inodes = n_files + known->tasks->n_ranges,
-	};
 }

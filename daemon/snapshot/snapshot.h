@@ -17,7 +17,6 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/spool/diskuse.h"
 #include "daemon/tasks/scope.h"
 
 struct caller;
@@ -84,8 +83,3 @@ struct snapshot_result {
  */
 _must_check_ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 				struct snapshot_result *ret_result, const char **reterr_what);
-
-/* Return: the disk space that the snapshot will need, as a rule at most: a scope may leave out most
- * of it. What the snapshot only links to is not counted. */
-struct diskuse_amount snapshot_estimate(const struct snapshot_request *request,
-					const struct snapshot_known *known);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/snapshot/ownview.h"
+
+#include "daemon/collector/link.h"
+#include "daemon/objects/object.h"
+#include "daemon/source/source.h"
+#include "record/record.h"
+#include "util/mapname.h"
+
+void ownview_deinit(struct ownview *view)
+{
+	view->link = collectorlink_free(view->link);
+}
+
+void ownview_get_cpus(const struct ownview *view, struct source *source, struct cpulist *ret_cpus)
+{
+	*ret_cpus = (struct cpulist){};
+	for (uint32_t i = 0; i < source->n_cpus && i < CPULIST_MAX; i++)
+		if (source->ops->is_of && source->ops->is_of(source, i, view->uid)) {
+			ret_cpus->bits[i / 64] |= UINT64_C(1) << i % 64;
+			ret_cpus->end = i + 1;
+		}
+}
+
+bool ownview_has_record(const struct ownview *view, const struct record *record)
+{
+	return !view->is_own || record->writer == RECORD_OF_USER(view->uid) ||
+	       (record->writer == RECORD_TRUE && record->header.type == PERF_RECORD_LOST);
+}
+
+int ownview_connect(struct ownview *view, const char *runtime_dir)
+{
+	return view->is_own ? collectorlink_new(runtime_dir, false, &view->link) : 0;
+}
+
+bool ownview_has_object(const struct ownview *view, const struct object *object)
+{
+	struct original now;
+
+	if (!view->is_own || mapname_is_vdso(object->path))
+		return true;
+	return original_read_by(view->link, view->uid, object->path, view->cancel, &now) == 0 &&
+	       original_equal(&now, &object->copied);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Record copy
+ *
+ * The records that a snapshot's data file has beside PT: those of the tasks that ran and of their
+ * parents, who ran when on each CPU, and what else happened to those who ran.
+ */
+
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct cpucopy;
+struct map;
+struct ownview;
+struct perffile;
+struct sideband_view;
+
+struct recordcopy {
+	/* Borrowed. */
+	struct perffile *file;
+	const struct sideband_view *tasks;
+	const struct cpucopy *cpus;
+	const struct ownview *view;
+	uint32_t n_cpus;
+	struct map *pids; /* who ran, of those asked for; and their parents, once they are added */
+
+	uint64_t time_first, time_last; /* of all records that are noted; 0: there is none */
+};
+
+/* A record of @time is written. */
+void recordcopy_note_time(struct recordcopy *copy, uint64_t time);
+
+/* Write all records to the file. Return: 0, or -ENOMEM. */
+_must_check_ int recordcopy_write(struct recordcopy *copy);
