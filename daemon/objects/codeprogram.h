@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Code program
+ *
+ * The code of one program in the code store (daemon/objects/codestore.h): the first bytes at each
+ * address, by page, and the changes since, by time. A forked child shares pages and changes with
+ * its parent. Of code that was forgotten, refused or lost a program keeps the places, and since
+ * when the bytes there are unknown.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "daemon/objects/lostcode.h"
+#include "daemon/share/share.h"
+#include "util/vec.h"
+
+struct codechange;
+struct codeimage;
+struct codepage;
+struct coderecord;
+
+/* The account of all programs, and who makes room in it. */
+struct coderoom {
+	struct share share; /* bytes */
+	/* Have room for @size more bytes of the user. Return: 0; -ENOBUFS if there is none for him;
+	 * or -ENOMEM. */
+	int (*make)(void *userdata, uid_t uid, size_t size);
+	void *userdata; /* borrowed */
+};
+
+struct codeprogram {
+	uint64_t serial; /* a number that increases from one program to the next */
+	uint32_t pid;
+	uid_t uid;          /* whose program handed the code over */
+	uint64_t start;     /* when it began, on CLOCK_MONOTONIC in ns */
+	uint64_t n_refused; /* records */
+
+	VEC(struct codepage *) pages;     /* by address */
+	VEC(struct codechange *) changes; /* by time */
+	size_t n_unknown;                 /* changes */
+
+	/* The program has no pages and changes, and gets none any more. Only the places of changes
+	 * are known. */
+	bool given_up;
+	struct lostcode lost;
+};
+
+/* Free the program, whose fields may be all zeros. Return: NULL. */
+struct codeprogram *codeprogram_free(struct coderoom *room, struct codeprogram *program);
+
+/* Give the child, which is new, the code that its parent had at @time. Return: 0; -ENOBUFS if it
+ * does not have all of it; or -ENOMEM. */
+_must_check_ int codeprogram_inherit(struct coderoom *room, struct codeprogram *child,
+				     const struct codeprogram *parent, uint64_t time);
+
+/* Add the code of a record, new or changed. Return: 0; -ENOBUFS if some of the bytes were refused;
+ * or -ENOMEM. */
+_must_check_ int codeprogram_add(struct coderoom *room, struct codeprogram *program,
+				 const struct coderecord *record, const uint8_t *bytes);
+
+/* Refuse the bytes of @record, which may have replaced known bytes. Return: 0 or -ENOMEM. */
+_must_check_ int codeprogram_refuse(struct coderoom *room, struct codeprogram *program,
+				    const struct coderecord *record);
+
+/* The bytes at @address are unknown since @time. Return: 0 or -ENOMEM. */
+_must_check_ int codeprogram_lose(struct coderoom *room, struct codeprogram *program,
+				  uint64_t address, uint64_t size, uint64_t time);
+
+/* Forget the program's code except the places of changes. Return: 0 or -ENOMEM. */
+_must_check_ int codeprogram_give_up(struct coderoom *room, struct codeprogram *program);
+
+/* Say less of what was lost, to have room. Return: whether that is possible. */
+bool codeprogram_join_lost(struct coderoom *room, struct codeprogram *program);
+
+/* Make an image of all code, or of the places of changes only. Return: 0; CODEIMAGE_FULL; or
+ * -ENOMEM. */
+_must_check_ int codeprogram_make_image(const struct codeprogram *program, struct codeimage *image);
+_must_check_ int codeprogram_make_lost_image(const struct codeprogram *program,
+					     struct codeimage *image);
