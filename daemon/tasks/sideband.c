@@ -10,6 +10,7 @@
 #include "daemon/source/kept.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/stream.h"
+#include "daemon/tasks/userstreams.h"
 #include "record/codec.h"
 #include "record/record.h"
 #include "util/vec.h"
@@ -18,20 +19,11 @@
  * unmapped, or missed, is then known to be. */
 #define EPOCH_NS_MAX (UINT64_C(3600) * 1000000000)
 
-/* One for what was known, one for what is new. */
-#define EPOCH_CHUNKS_MIN 2u
-
 /* Epochs that a user's stream begins of itself count as new ones only after this time: what depends
  * on epochs need not be done so often. */
 #define EPOCHS_COUNT_NS UINT64_C(10000000000)
 
-#define ROOT 0
-
-/* The last stream is of all users for whom there is no other. */
-#define STREAM_OTHERS (KEPT_STREAMS_MAX - 1)
-
 struct sideband {
-	uint64_t bytes_max;
 	uint64_t n_epochs;
 	uint64_t counted_at; /* when the last of them began */
 	uint64_t lost;
@@ -44,10 +36,7 @@ struct sideband {
 	 * that all began: whether the older one is there, and when they were complete. */
 	bool has_before;
 	uint64_t before_since_ns, now_since_ns;
-	struct stream streams[KEPT_STREAMS_MAX]; /* the first is root's */
-	struct share share;                      /* bytes of chunks */
-	bool has_dropped;
-	struct sideband_dropped dropped;
+	struct userstreams streams;
 
 	struct source *source;
 	bool looks;         /* it has to look at the tasks to tell which live */
@@ -59,11 +48,6 @@ struct sideband {
 
 static void ask_source(struct sideband *s);
 
-/* Walk over the streams that somebody has. */
-#define each_stream(s, st)                                                                     \
-	for (struct stream *st = (s)->streams; (st) < (s)->streams + KEPT_STREAMS_MAX; (st)++) \
-		if ((st)->is_used)
-
 int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct source *source,
 		 struct sideband **ret_sideband)
 {
@@ -73,9 +57,7 @@ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct source *source
 	if (!s)
 		return -ENOMEM;
 	*s = (struct sideband){ .n_epochs = 1, .alive = alive, .source = source };
-	for (uint32_t i = 0; i < KEPT_STREAMS_MAX; i++)
-		s->streams[i].number = i;
-	s->streams[ROOT].is_used = true;
+	userstreams_init(&s->streams, source);
 	sideband_set_max(s, bytes_max);
 	r = tasks_new(alive, &s->tasks);
 	if (r < 0)
@@ -90,7 +72,7 @@ struct sideband *sideband_free(struct sideband *sideband)
 	if (!sideband)
 		return NULL;
 
-	each_stream(sideband, st) stream_clear(st);
+	userstreams_deinit(&sideband->streams);
 	(void)tasks_free(sideband->tasks);
 	(void)tasks_free(sideband->next);
 	free(sideband);
@@ -99,9 +81,7 @@ struct sideband *sideband_free(struct sideband *sideband)
 
 void sideband_set_max(struct sideband *sideband, uint64_t bytes_max)
 {
-	const uint64_t least = EPOCH_CHUNKS_MIN * 2 * STREAM_CHUNK_SIZE;
-
-	sideband->bytes_max = bytes_max < least ? least : bytes_max;
+	userstreams_set_max(&sideband->streams, bytes_max);
 }
 
 /* The table of what the present epoch says, and the older one as long as that is there. */
@@ -110,184 +90,26 @@ static struct tasks *present_tasks(const struct sideband *s)
 	return s->next ? s->next : s->tasks;
 }
 
-/* --- whose records they are ------------------------------------------------------------------- */
-
-/* How many streams there may be: each has room for two epochs. */
-static size_t streams_max(const struct sideband *s)
-{
-	const uint64_t n = s->bytes_max / (EPOCH_CHUNKS_MIN * 2 * STREAM_CHUNK_SIZE);
-
-	return n < KEPT_STREAMS_MAX ? (size_t)n : KEPT_STREAMS_MAX;
-}
-
-static struct stream *use_stream(struct sideband *s, size_t i, uid_t uid)
-{
-	struct stream *st = &s->streams[i];
-
-	if (!st->is_used) {
-		st->is_used = true;
-		st->uid = uid;
-		st->n_dropped = 0;
-		/* Opens the account. */
-		share_take(&s->share, uid, 0);
-	}
-	return st;
-}
-
-static struct stream *others_stream(struct sideband *s)
-{
-	return streams_max(s) == 1 ? &s->streams[ROOT] : use_stream(s, STREAM_OTHERS, SHARE_OTHERS);
-}
-
-/* Return: the stream of the user. */
-static struct stream *user_stream(struct sideband *s, uid_t uid)
-{
-	size_t i = 1, unused = 0;
-
-	if (uid == ROOT || streams_max(s) == 1)
-		return &s->streams[ROOT];
-	for (; i < STREAM_OTHERS && (!s->streams[i].is_used || s->streams[i].uid != uid); i++) {
-		/* Nothing is left of the records of a user who was here. */
-		if (s->streams[i].is_used && stream_n_chunks(&s->streams[i]) == 0) {
-			stream_clear(&s->streams[i]);
-			s->streams[i].is_used = false;
-		}
-		if (unused == 0 && !s->streams[i].is_used && i + 2 <= streams_max(s))
-			unused = i;
-	}
-	if (i < STREAM_OTHERS)
-		return &s->streams[i];
-	return unused > 0 ? use_stream(s, unused, uid) : others_stream(s);
-}
-
-/* Return: the stream that has the latest records of the process; NULL: none has any. */
-static struct stream *holding_stream(struct sideband *s, uint32_t pid)
-{
-	each_stream(s, st) if (stream_has(st, pid)) return st;
-	return NULL;
-}
-
-/* Ask the source whose the process is. Return: the user's stream; NULL: it does not know. */
-static struct stream *find_stream(struct sideband *s, uint32_t pid)
-{
-	uid_t uid;
-
-	if (!s->source->ops->owner || streams_max(s) == 1)
-		return &s->streams[ROOT];
-	return s->source->ops->owner(s->source, pid, &uid) == 0 ? user_stream(s, uid) : NULL;
-}
-
-static bool is_task(uint32_t pid)
-{
-	return pid != 0 && pid != UINT32_MAX;
-}
-
-/*
- * A process has the user of its parent until it executes a program. So the source is asked seldom,
- * and a process that ends before it can be asked counts for who made it.
- *
- * @ret_pid: whose record it is; 0: it is of no process
- */
-static struct stream *choose_stream(struct sideband *s, const struct record *record,
-				    uint32_t *ret_pid)
-{
-	struct stream *st = NULL;
-	struct record_task task;
-	struct record_comm comm;
-
-	if (record_read_pid(record->header.type, record->body, ret_pid) < 0 || !is_task(*ret_pid)) {
-		*ret_pid = 0;
-		return &s->streams[ROOT];
-	}
-	if (record->header.type == PERF_RECORD_FORK && record_get_task(record, &task) == 0 &&
-	    task.pid != task.ppid)
-		st = holding_stream(s, task.ppid);
-	else if (record->header.type == PERF_RECORD_COMM &&
-		 record_read_comm(record->header.misc, record->body, &comm) == 0 && comm.exec)
-		st = find_stream(s, comm.pid);
-	if (!st)
-		st = holding_stream(s, *ret_pid);
-	if (!st)
-		st = find_stream(s, *ret_pid);
-	return st ? st : others_stream(s);
-}
-
 /* --- room ------------------------------------------------------------------------------------- */
 
 static void roll_stream(struct sideband *s, struct stream *st);
-
-/* Bytes that all users may have together. */
-static uint64_t users_max(const struct sideband *s)
-{
-	return s->bytes_max - s->bytes_max / SHARE_RESERVE;
-}
-
-/* Return: how much users have that they need not give to root. */
-static uint64_t users_parts(struct sideband *s)
-{
-	uint64_t sum = 0;
-
-	each_stream(s, st)
-	{
-		const uint64_t bytes = stream_bytes(st);
-		const uint64_t part = share_part(&s->share, users_max(s), st->uid);
-
-		if (st->uid != ROOT)
-			sum += bytes < part ? bytes : part;
-	}
-	return sum;
-}
-
-/* Return: how many bytes the stream may have now. */
-static uint64_t limit_of(struct sideband *s, const struct stream *st)
-{
-	const uint64_t least = EPOCH_CHUNKS_MIN * 2 * STREAM_CHUNK_SIZE;
-	const bool root = st->uid == ROOT;
-	const uint64_t max = root ? s->bytes_max : users_max(s);
-	const uint64_t others = root ? users_parts(s) : s->share.taken - stream_bytes(st);
-	const uint64_t part = root ? 0 : share_part(&s->share, max, st->uid);
-	const uint64_t left = max > others ? max - others : 0;
-
-	return left > part && left > least ? left : part > least ? part : least;
-}
-
-/* Return: the stream, not of root, that has the most, if that is more than its user's part. */
-static struct stream *largest_stream(struct sideband *s)
-{
-	struct stream *most = NULL;
-
-	each_stream(s, st) if (st->uid != ROOT && (!most || stream_bytes(st) > stream_bytes(most)))
-	    most = st;
-	return most && share_exceeds(&s->share, s->bytes_max, most->uid) ? most : NULL;
-}
 
 /* Have room for @n more chunks of the present epoch of a stream. Return: 0, or -ENOSPC. */
 static int make_room(struct sideband *s, struct stream *st, size_t n)
 {
 	const uint64_t size = n * STREAM_CHUNK_SIZE;
 
-	if (epoch_bytes(&st->now) + size > limit_of(s, st) / 2)
+	if (epoch_bytes(&st->now) + size > userstreams_limit(&s->streams, st) / 2)
 		return -ENOSPC;
-	while (s->share.taken + size > s->bytes_max) {
-		struct stream *most = largest_stream(s);
+	while (s->streams.share.taken + size > s->streams.bytes_max) {
+		struct stream *most = userstreams_largest(&s->streams);
 
 		/* Root's epochs may still be those of a higher limit. */
 		if (!most || most == st)
-			return st->uid == ROOT ? 0 : -ENOSPC;
+			return st->uid == USERSTREAMS_ROOT ? 0 : -ENOSPC;
 		roll_stream(s, most);
 	}
 	return 0;
-}
-
-/* Append a record, whether there is room or not. */
-static int append_anyway(struct sideband *s, struct stream *st, bool is_head, const void *bytes,
-			 size_t size)
-{
-	const uint64_t before = epoch_bytes(&st->now);
-	const int r = stream_append(st, is_head, s->source->kept, bytes, size);
-
-	share_take(&s->share, st->uid, epoch_bytes(&st->now) - before);
-	return r;
 }
 
 /* Add to a part of the present epoch, so that @n_spare chunks would still fit the epoch. */
@@ -296,7 +118,7 @@ static int append(struct sideband *s, struct stream *st, bool is_head, const voi
 {
 	const int r = stream_fits(st, is_head, size) ? 0 : make_room(s, st, 1 + n_spare);
 
-	return r < 0 ? r : append_anyway(s, st, is_head, bytes, size);
+	return r < 0 ? r : userstreams_append(&s->streams, st, is_head, bytes, size);
 }
 
 /* What a user's stream begins with leaves half of the epoch to what is new: without that, a user
@@ -306,26 +128,15 @@ static int append_head(struct sideband *s, struct stream *st, const void *bytes,
 {
 	const size_t n = st->now.head.list.n;
 
-	if (st->uid == ROOT || stream_fits(st, true, size))
+	if (st->uid == USERSTREAMS_ROOT || stream_fits(st, true, size))
 		return append(s, st, true, bytes, size, st->now.body.list.n == 0);
-	if (n > 0 && (n + 1) * STREAM_CHUNK_SIZE > limit_of(s, st) / 4)
+	if (n > 0 && (n + 1) * STREAM_CHUNK_SIZE > userstreams_limit(&s->streams, st) / 4)
 		return -ENOSPC;
 	(void)!make_room(s, st, 1);
-	return append_anyway(s, st, true, bytes, size);
+	return userstreams_append(&s->streams, st, true, bytes, size);
 }
 
 /* --- epochs ----------------------------------------------------------------------------------- */
-
-/* Count records of one user that went, while those of others stayed. */
-static void count_dropped(struct sideband *s, struct stream *st, uint64_t n)
-{
-	if (n == 0)
-		return;
-	st->n_dropped += n;
-	share_count_taken_back(&s->share, st->uid);
-	s->has_dropped = true;
-	s->dropped = (struct sideband_dropped){ .uid = st->uid, .n_records = st->n_dropped };
-}
 
 /* A record of what the table holds. What finds no room is unknown from now on. */
 static int put_known(struct sideband *s, struct stream *st, uint32_t pid, const void *bytes,
@@ -333,14 +144,14 @@ static int put_known(struct sideband *s, struct stream *st, uint32_t pid, const 
 {
 	int r = append_head(s, st, bytes, size);
 
-	if (r == 0 && is_task(pid))
+	if (r == 0 && userstreams_is_task(pid))
 		r = stream_learn(st, pid);
 	if (r == 0)
 		return 0;
-	if (st->uid == ROOT)
+	if (st->uid == USERSTREAMS_ROOT)
 		s->lost++;
 	else
-		count_dropped(s, st, 1);
+		userstreams_count_dropped(&s->streams, st, 1);
 	tasks_reset_repeats(present_tasks(s));
 	return r;
 }
@@ -356,7 +167,7 @@ static int append_known(void *userdata, const void *bytes, size_t size)
 
 	r = record_next(&c, &record);
 	assert(r == 0);
-	st = choose_stream(s, &record, &pid);
+	st = userstreams_choose(&s->streams, &record, &pid);
 	return put_known(s, st, pid, bytes, size);
 }
 
@@ -404,12 +215,12 @@ static void roll_stream(struct sideband *s, struct stream *st)
 	struct rolling rolling = { .sideband = s, .stream = st };
 	const uint64_t before = stream_bytes(st);
 	/* If room is needed, and there is no older epoch, there is nothing else to free. */
-	const bool forget =
-	    epoch_bytes(&st->before) == 0 && s->share.taken + 2 * STREAM_CHUNK_SIZE > s->bytes_max;
+	const bool forget = epoch_bytes(&st->before) == 0 &&
+			    s->streams.share.taken + 2 * STREAM_CHUNK_SIZE > s->streams.bytes_max;
 
 	count_epoch(s);
-	count_dropped(s, st, stream_begin(st, st->time, forget));
-	share_give(&s->share, st->uid, before - stream_bytes(st));
+	userstreams_count_dropped(&s->streams, st, stream_begin(st, st->time, forget));
+	share_give(&s->streams.share, st->uid, before - stream_bytes(st));
 	if (forget)
 		tasks_reset_repeats(present_tasks(s));
 	(void)tasks_write_some(present_tasks(s), st->time, is_of_stream, append_own, &rolling);
@@ -435,22 +246,15 @@ static void ask_source(struct sideband *s)
 	}
 }
 
-/* Count the chunks of all streams again. */
-static void count_bytes(struct sideband *s)
-{
-	share_restart(&s->share);
-	each_stream(s, st) share_take(&s->share, st->uid, stream_bytes(st));
-}
-
 /* All streams begin a new epoch. When records were lost, the old ones are of no more use. */
 static void begin_epoch(struct sideband *s, bool lost)
 {
-	each_stream(s, st)
+	each_stream(&s->streams, st)
 	{
 		(void)stream_begin(st, 0, lost);
 		st->has_before = !lost;
 	}
-	count_bytes(s);
+	userstreams_count(&s->streams);
 	s->has_before = !lost;
 	s->before_since_ns = s->now_since_ns;
 	s->now_since_ns = s->time;
@@ -466,8 +270,8 @@ static void begin_epoch(struct sideband *s, bool lost)
  * source look again, for ever. */
 static void forget_bodies(struct sideband *s)
 {
-	each_stream(s, st) stream_clear(st);
-	count_bytes(s);
+	each_stream(&s->streams, st) stream_clear(st);
+	userstreams_count(&s->streams);
 	s->torn = false;
 	tasks_reset_repeats(present_tasks(s));
 }
@@ -484,7 +288,7 @@ static int append_rolled(struct sideband *s, struct stream *st, const void *byte
 		begin_epoch(s, false);
 		r = append(s, st, false, bytes, size, 0);
 	}
-	return r == -ENOSPC ? append_anyway(s, st, false, bytes, size) : r;
+	return r == -ENOSPC ? userstreams_append(&s->streams, st, false, bytes, size) : r;
 }
 
 static int append_body(struct sideband *s, struct stream *st, const void *bytes, size_t size)
@@ -496,7 +300,7 @@ static int append_body(struct sideband *s, struct stream *st, const void *bytes,
 
 	if (r != -ENOSPC)
 		return r;
-	if (!old && st->uid != ROOT)
+	if (!old && st->uid != USERSTREAMS_ROOT)
 		return append_rolled(s, st, bytes, size);
 	if (!s->asking)
 		begin_epoch(s, false);
@@ -508,16 +312,15 @@ static int append_body(struct sideband *s, struct stream *st, const void *bytes,
 	return append(s, st, false, bytes, size, s->asking);
 }
 
-/* Add a record that no stream has later records of the process. Such a COMM record makes a reader
- * forget what is mapped. Return: 0, or negative errno. */
+/* Add a record to the stream: another one has later records of the process. Return: 0, or negative
+ * errno. */
 static int mark_left(struct sideband *s, struct stream *st, uint32_t pid, uint64_t time)
 {
-	const struct record_comm comm = { .exec = true, .pid = pid, .tid = pid, .comm = "" };
-	const struct trailer trailer = record_trailer(pid, pid, time > 0 ? time - 1 : 0);
 	uint8_t record[RECORD_OWN_MAX];
-	int r;
+	const size_t size =
+	    userstreams_write_mark(pid, time > 0 ? time - 1 : 0, record, sizeof(record));
+	const int r = append_body(s, st, record, size);
 
-	r = append_body(s, st, record, record_write_comm(&comm, &trailer, record, sizeof(record)));
 	stream_unlearn(st, pid);
 	return r;
 }
@@ -530,7 +333,7 @@ static int leave_others(struct sideband *s, const struct stream *st, uint32_t pi
 
 	if (pid == 0 || stream_has(st, pid))
 		return 0;
-	each_stream(s, other) if (r == 0 && other != st && stream_has(other, pid)) r =
+	each_stream(&s->streams, other) if (r == 0 && other != st && stream_has(other, pid)) r =
 	    mark_left(s, other, pid, time);
 	return r;
 }
@@ -552,7 +355,7 @@ static int mark_lost(struct sideband *s, uint64_t time)
 
 	if (s->lost_unmarked == 0)
 		return 0;
-	r = append_body(s, &s->streams[ROOT], record,
+	r = append_body(s, &s->streams.all[USERSTREAMS_ROOT], record,
 			write_unmarked(s, time, record, sizeof(record)));
 	if (r == 0)
 		s->lost_unmarked = 0;
@@ -592,7 +395,7 @@ static int note_record(struct sideband *s, const struct record *record, uid_t ui
 static int append_record(struct sideband *s, const struct record *record, uid_t *ret_uid)
 {
 	uint32_t pid;
-	struct stream *st = choose_stream(s, record, &pid);
+	struct stream *st = userstreams_choose(&s->streams, record, &pid);
 	int r;
 
 	*ret_uid = st->uid;
@@ -612,18 +415,18 @@ static int count_unknown(struct sideband *s, uid_t uid, int known)
 {
 	uid_t given_by;
 
-	if (known == -ENOSPC && uid != ROOT) {
-		count_dropped(s, user_stream(s, uid), 1);
+	if (known == -ENOSPC && uid != USERSTREAMS_ROOT) {
+		userstreams_count_dropped(&s->streams, userstreams_of(&s->streams, uid), 1);
 		known = 0;
 	}
 	while (tasks_next_given(s->tasks, &given_by))
-		count_dropped(s, user_stream(s, given_by), 1);
+		userstreams_count_dropped(&s->streams, userstreams_of(&s->streams, given_by), 1);
 	return known;
 }
 
 static int add_record(struct sideband *s, const struct record *record)
 {
-	uid_t uid = ROOT;
+	uid_t uid = USERSTREAMS_ROOT;
 	int r, known;
 
 	if (tasks_repeats(present_tasks(s), record)) {
@@ -689,7 +492,7 @@ int sideband_add_found(void *sideband, const void *bytes, size_t size)
 
 	r = record_next(&c, &record);
 	assert(r == 0);
-	st = choose_stream(s, &record, &pid);
+	st = userstreams_choose(&s->streams, &record, &pid);
 	/* Without room for it its task will be unknown, which does no harm to the others. */
 	r = put_known(s, st, pid, bytes, size);
 	if (record.trailer.time > s->found)
@@ -734,116 +537,35 @@ void sideband_publish(const struct sideband *sideband)
 		.asking = s->asking,
 	};
 	for (size_t i = 0; i < KEPT_STREAMS_MAX; i++)
-		kept_draft(kept)->sideband.streams[i] = stream_keep(&s->streams[i]);
+		kept_draft(kept)->sideband.streams[i] = stream_keep(&s->streams.all[i]);
 	kept_publish(kept);
-}
-
-/* A record that mark_left() made. */
-static bool is_mark(const struct record *record)
-{
-	struct record_comm comm;
-
-	return record->header.type == PERF_RECORD_COMM &&
-	       record_read_comm(record->header.misc, record->body, &comm) == 0 && comm.exec &&
-	       (!comm.comm || comm.comm[0] == '\0');
-}
-
-/* Which stream has the latest records of each process, from the earliest record on. */
-static int learn_record(void *userdata, struct stream *stream, enum stream_row row,
-			const struct record *record)
-{
-	struct sideband *s = userdata;
-	struct epoch *epoch = row < STREAM_NOW_HEAD ? &stream->before : &stream->now;
-	uint32_t pid;
-
-	if (record_read_pid(record->header.type, record->body, &pid) < 0 || !is_task(pid) ||
-	    is_mark(record))
-		return 0;
-	each_stream(s, other) if (other != stream) stream_unlearn(other, pid);
-	return map_put(&epoch->pids, pid, 1);
-}
-
-/* Have a table hold what the records say. */
-struct noting {
-	struct tasks *tasks;
-};
-
-static int note_kept(void *userdata, struct stream *stream, enum stream_row row,
-		     const struct record *record)
-{
-	const struct noting *noting = userdata;
-	const bool is_head = row == STREAM_BEFORE_HEAD || row == STREAM_NOW_HEAD;
-
-	if (is_mark(record))
-		return 0;
-	tasks_set_user(noting->tasks, stream->uid);
-	return is_head ? tasks_add_found(noting->tasks, record) : tasks_add(noting->tasks, record);
 }
 
 /* The source did not end its look at the tasks: it has to begin again. What was known before is
  * what the older epoch says. */
 static int note_interrupted(struct sideband *s)
 {
-	struct noting noting = { .tasks = s->tasks };
-	int r =
-	    streams_walk(s->streams, STREAM_BEFORE_HEAD, STREAM_BEFORE_BODY, note_kept, &noting);
-	int other = streams_walk(s->streams, STREAM_NOW_BODY, STREAM_NOW_BODY, note_kept, &noting);
+	struct userstreams *u = &s->streams;
+	int r = userstreams_note(u, STREAM_BEFORE_HEAD, STREAM_BEFORE_BODY, s->tasks);
+	int other = userstreams_note(u, STREAM_NOW_BODY, STREAM_NOW_BODY, s->tasks);
 
-	each_stream(s, st) stream_forget_head(st);
-	count_bytes(s);
+	each_stream(u, st) stream_forget_head(st);
+	userstreams_count(u);
 	ask_source(s);
-	noting.tasks = s->next;
-	if (s->next &&
-	    streams_walk(s->streams, STREAM_NOW_BODY, STREAM_NOW_BODY, note_kept, &noting) < 0)
+	if (s->next && userstreams_note(u, STREAM_NOW_BODY, STREAM_NOW_BODY, s->next) < 0)
 		tasks_reset_repeats(s->next);
 	return r ? r : other;
-}
-
-/* Find the chunks of the process before. Return: 0; or as sideband_resume(), and there are none. */
-static int find_streams(const struct sideband *s, const struct kept_sideband *k,
-			struct stream ret_streams[static KEPT_STREAMS_MAX])
-{
-	int r = 0, settled;
-
-	for (uint32_t i = 0; i < KEPT_STREAMS_MAX; i++)
-		ret_streams[i] = (struct stream){ .number = i };
-	for (size_t i = 0; r == 0 && i < KEPT_STREAMS_MAX; i++)
-		r = stream_expect(&ret_streams[i], &k->streams[i]);
-	if (r == 0) {
-		r = streams_find(ret_streams, s->source->kept, k->streams);
-		for (size_t i = 0; i < KEPT_STREAMS_MAX; i++) {
-			settled = stream_settle(&ret_streams[i], &k->streams[i]);
-			r = r ? r : settled;
-		}
-	}
-	for (size_t i = 0; r < 0 && i < KEPT_STREAMS_MAX; i++)
-		stream_clear(&ret_streams[i]);
-	return r;
 }
 
 int sideband_resume(struct sideband *sideband)
 {
 	struct sideband *s = sideband;
 	const struct kept_sideband *k = &kept_draft(s->source->kept)->sideband;
-	struct noting noting = { .tasks = s->tasks };
-	struct stream streams[KEPT_STREAMS_MAX];
 	int r, noted;
 
-	/* The chunks of a state that makes no sense are never found again. */
 	s->n_epochs = k->n_epochs + 1;
 	s->time = s->now_since_ns = k->time;
-	for (size_t i = 0; i < KEPT_STREAMS_MAX; i++)
-		s->streams[i].n_epochs = k->streams[i].n_epochs + 2;
-	r = find_streams(s, k, streams);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < KEPT_STREAMS_MAX; i++) {
-		stream_clear(&s->streams[i]);
-		s->streams[i] = streams[i];
-	}
-	s->streams[ROOT].is_used = true;
-	count_bytes(s);
-	r = streams_walk(s->streams, STREAM_BEFORE_HEAD, STREAM_NOW_BODY, learn_record, s);
+	r = userstreams_resume(&s->streams, k);
 	if (r < 0)
 		return r;
 	s->n_epochs = k->n_epochs;
@@ -858,8 +580,7 @@ int sideband_resume(struct sideband *sideband)
 	} else {
 		s->next = tasks_free(s->next);
 		s->asking = false;
-		noted =
-		    streams_walk(s->streams, STREAM_NOW_HEAD, STREAM_NOW_BODY, note_kept, &noting);
+		noted = userstreams_note(&s->streams, STREAM_NOW_HEAD, STREAM_NOW_BODY, s->tasks);
 	}
 	if (noted < 0)
 		tasks_reset_repeats(s->tasks);
@@ -908,7 +629,7 @@ int sideband_view_init(const struct sideband *sideband, struct sideband_view *re
 	int r;
 
 	for (size_t i = 0; i < KEPT_STREAMS_MAX; i++)
-		n += stream_n_chunks(&sideband->streams[i]);
+		n += stream_n_chunks(&sideband->streams.all[i]);
 	v.spans = calloc(n, sizeof(*v.spans));
 	v.chunks = calloc(n, sizeof(struct sideband_chunk *));
 	r = v.spans && v.chunks ? 0 : -ENOMEM;
@@ -916,8 +637,8 @@ int sideband_view_init(const struct sideband *sideband, struct sideband_view *re
 		r = tasks_ranges(sideband->tasks, &v.ranges, &v.n_ranges);
 	if (r == 0) {
 		for (size_t i = 0; i < KEPT_STREAMS_MAX; i++) {
-			stream_view(&sideband->streams[i], &v);
-			view_cut(&sideband->streams[i], &v);
+			stream_view(&sideband->streams.all[i], &v);
+			view_cut(&sideband->streams.all[i], &v);
 		}
 		r = view_lost(sideband, &v);
 	}
@@ -955,16 +676,16 @@ bool sideband_next_storm(struct sideband *sideband, struct tasks_storm *ret_stor
 
 bool sideband_next_dropped(struct sideband *sideband, struct sideband_dropped *ret_dropped)
 {
-	if (!sideband->has_dropped)
+	if (!sideband->streams.has_dropped)
 		return false;
-	sideband->has_dropped = false;
-	*ret_dropped = sideband->dropped;
+	sideband->streams.has_dropped = false;
+	*ret_dropped = sideband->streams.dropped;
 	return true;
 }
 
 const struct share *sideband_share(const struct sideband *sideband)
 {
-	return &sideband->share;
+	return &sideband->streams.share;
 }
 
 uint64_t sideband_epochs(const struct sideband *sideband)
@@ -975,8 +696,8 @@ uint64_t sideband_epochs(const struct sideband *sideband)
 struct sideband_stats sideband_stats(const struct sideband *sideband)
 {
 	return (struct sideband_stats){
-		.bytes = sideband->share.taken,
-		.bytes_max = sideband->bytes_max,
+		.bytes = sideband->streams.share.taken,
+		.bytes_max = sideband->streams.bytes_max,
 		.lost = sideband->lost,
 		.n_repeats = sideband->n_repeats,
 	};
