@@ -20,6 +20,7 @@
 #include "ctl/show.h"
 #include "ctl/verb.h"
 #include "ptd/snapshot.h"
+#include "util/beside.h"
 #include "util/condition.h"
 #include "util/number.h"
 #include "util/snapid.h"
@@ -256,25 +257,16 @@ static void print_crash(const struct coredump *coredump, const struct candidate 
 /* Get the path of the decoder, which is installed beside ptctl. Return: 0, or negative errno. */
 static int find_decoder(char **ret_path)
 {
-	char self[PATH_MAX];
-	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	_cleanup_(freep) char *path = NULL;
-	char *slash;
+	static const char *const place = DECODER;
+	char path[PATH_MAX];
+	const int r = beside_find(&place, 1, X_OK, path);
 
-	if (n < 0)
-		return -errno;
-	self[n] = 0;
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = 0;
-	if (asprintf(&path, "%s/" DECODER, self) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	if (access(path, X_OK) < 0)
+	if (r == BESIDE_NOWHERE)
 		return program_find(DECODER, ret_path);
-	*ret_path = TAKE(path);
-	return 0;
+	if (r < 0)
+		return r;
+	*ret_path = strdup(path);
+	return *ret_path ? 0 : -ENOMEM;
 }
 
 /* Show the last instructions of the thread @tid, or if it is 0, of each thread of the process. */

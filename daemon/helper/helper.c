@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "util/beside.h"
 #include "util/dirs.h"
 
 #define START_TRIES   200u
@@ -56,25 +57,15 @@ bool helper_is_ours(void)
 /* Return: 0, and the path of the program beside this one, or where it is installed. */
 static int find_program(const char *program, char ret_path[static PATH_MAX])
 {
-	char self[PATH_MAX], *slash;
-	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char installed[64];
+	const char *const places[] = { program, installed };
+	int r;
 
-	if (n < 0)
-		return -errno;
-	self[n] = 0;
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = 0;
-	if ((size_t)snprintf(ret_path, PATH_MAX, "%s/%s", self, program) >= PATH_MAX)
+	if ((size_t)snprintf(installed, sizeof(installed), "../lib/ptd/%s", program) >=
+	    sizeof(installed))
 		return -ENAMETOOLONG;
-	if (access(ret_path, X_OK) == 0)
-		return 0;
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = 0;
-	return (size_t)snprintf(ret_path, PATH_MAX, "%s/lib/ptd/%s", self, program) >= PATH_MAX
-		   ? -ENAMETOOLONG
-		   : 0;
+	r = beside_find(places, ARRAY_LEN(places), X_OK, ret_path);
+	return r < 0 ? r : 0;
 }
 
 static int spawn_program(struct helper *helper, const char *path)

@@ -5,12 +5,44 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+/* Return: whether there is the user @name, who is then served. */
+static bool find_user(const char *name, uid_t *ret_user)
+{
+	const struct passwd *user = name ? getpwnam(name) : NULL;
+
+	*ret_user = user ? user->pw_uid : geteuid();
+	return user || !name;
+}
+
+int serve_begin(int argc, char *const *argv, const char *usage, uid_t *ret_user)
+{
+	if (argc < 2 || argc > 3 || argv[1][0] == '-') {
+		fputs(usage, stderr);
+		return 2;
+	}
+	if (!find_user(argv[2], ret_user)) {
+		log_error("there is no user \"%s\"", argv[2]);
+		return EXIT_FAILURE;
+	}
+	(void)prctl(PR_SET_DUMPABLE, 0);
+	(void)umask(argv[2] ? 007 : 077);
+	return 0;
+}
 
 /* Return: a descriptor of the directory of @path, locked until it is closed; or negative errno. */
 static int lock_directory(const char *path)

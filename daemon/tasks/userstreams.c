@@ -240,7 +240,8 @@ static int learn_record(void *userdata, struct stream *stream, enum stream_row r
 	return map_put(&epoch->pids, pid, 1);
 }
 
-/* Find the chunks of the process before. Return: 0; or as userstreams_resume(), and there are none. */
+/* Find the chunks of the process before. Return: 0; or as userstreams_resume(), and there are
+ * none. */
 static int find_streams(const struct userstreams *u, const struct kept_sideband *k,
 			struct stream ret_streams[static KEPT_STREAMS_MAX])
 {
