@@ -6,12 +6,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "ctl/client.h"
 #include "ctl/show.h"
+#include "ctl/unpack.h"
 #include "ctl/verb.h"
+#include "ptd/control.h"
 
 #define COPY_SIZE ((size_t)64 << 10)
 
@@ -30,12 +33,30 @@ static int cannot_write(const struct own_wish *wish, int r)
 	return EXIT_FAILED;
 }
 
+/* Return: whether the output comes as an archive of a directory. */
+static bool is_archived(const char *format)
+{
+	const size_t n = strlen(PTD_CONTROL_ARCHIVED);
+
+	return format && strncmp(format, PTD_CONTROL_ARCHIVED, n) == 0 &&
+	       (format[n] == '\0' || format[n] == ':');
+}
+
 int own_check(const struct own_wish *wish)
 {
+	const bool archived = is_archived(wish->format);
 	int fd;
 
+	if (archived && !wish->output && isatty(STDOUT_FILENO)) {
+		log_error("-f %s makes a directory: -o DIRECTORY says where. Into a pipe, it is "
+			  "written as a tar archive",
+			  wish->format);
+		return EXIT_USAGE;
+	}
 	if (!wish->output)
 		return EXIT_OK;
+	if (archived)
+		return unpack_check(wish->output);
 	fd = open(wish->output, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
 	if (fd < 0)
 		return cannot_write(wish, -errno);
@@ -71,18 +92,27 @@ static int copy_output(int from, int to)
 	return r;
 }
 
-static int write_output(const struct own_wish *wish, int from)
+static int write_file(const char *path, int from)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd =
+	    open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
 	int r;
 
-	if (!wish->output)
-		return copy_output(from, STDOUT_FILENO);
-	fd = open(wish->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
 	if (fd < 0)
 		return -errno;
 	r = copy_output(from, fd);
 	return r == 0 && fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : r;
+}
+
+/* Write what comes. @ret_unpack: a directory that was made of it. Return: an exit status. */
+static int write_output(const struct own_wish *wish, int from, struct unpack *ret_unpack)
+{
+	int r;
+
+	if (wish->output && is_archived(wish->format))
+		return unpack_from(from, wish->output, ret_unpack);
+	r = wish->output ? write_file(wish->output, from) : copy_output(from, STDOUT_FILENO);
+	return r < 0 ? cannot_write(wish, r) : EXIT_OK;
 }
 
 static int show_result(sd_bus_message *reply, bool json)
@@ -122,6 +152,7 @@ int own_decode(sd_bus *bus, const struct own_wish *wish, bool json)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL, *result = NULL;
 	struct client_pending pending;
+	struct unpack unpack = {};
 	int output, r, written;
 	const char *id;
 
@@ -138,9 +169,11 @@ int own_decode(sd_bus *bus, const struct own_wish *wish, bool json)
 		r = sd_bus_flush(bus) < 0 ? EXIT_UNREACHABLE : EXIT_OK;
 	if (r != EXIT_OK)
 		return r;
-	written = write_output(wish, output);
-	if (written < 0)
-		return cannot_write(wish, written);
-	r = client_finish(&pending, &result);
-	return r == EXIT_OK ? show_result(result, json) : r;
+	written = write_output(wish, output, &unpack);
+	r = written == EXIT_OK ? client_finish(&pending, &result) : written;
+	if (r == EXIT_OK)
+		r = show_result(result, json);
+	if (r != EXIT_OK)
+		unpack_undo(&unpack);
+	return r;
 }

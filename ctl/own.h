@@ -16,8 +16,9 @@
 
 struct own_wish {
 	const char *format; /* of ptdecode; NULL: nothing is to be decoded */
-	const char *output; /* NULL: standard output */
-	const char *time;   /* as the next ones, as of ptdecode; NULL or 0: all */
+	const char
+	    *output;      /* file, or directory of a format that makes one; NULL: standard output */
+	const char *time; /* as the next ones, as of ptdecode; NULL or 0: all */
 	uint32_t pid, tid;
 	uint64_t last;
 	uint64_t since_ns; /* CLOCK_MONOTONIC; as of struct client_scope */

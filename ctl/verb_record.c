@@ -315,7 +315,7 @@ static int record_program(const struct context *context, struct wish *wish, int 
 	int r;
 
 	if (wish->format)
-		r = own_check(&(struct own_wish){ .output = wish->output });
+		r = own_check(&(struct own_wish){ .format = wish->format, .output = wish->output });
 	else
 		r = wish->output ? copyout_check(wish->output) : EXIT_OK;
 	if (r != EXIT_OK)

@@ -21,20 +21,26 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/decoder/archive.h"
 #include "daemon/decoder/message.h"
 
 #define SECOND_NS   UINT64_C(1000000000)
 #define PATIENCE_S  5 /* for a request, once ptd is connected */
 #define NICE        10
-#define ARGS_MAX    16u
+#define ARGS_MAX    24u
 #define NUMBER_SIZE 24u
 
 #define STATUS_NOT_EXECUTED 127
 
-/* What temporary files of one decoding may have: they may be memory. */
-#define SPILL_MAX "256M"
+/* What the temporary files of one decoding may have, and what the files of a directory: they may be
+ * memory. */
+#define SPILL_MAX  "256M"
+#define OUTPUT_MAX "256M"
 
-/* --- one decoding ----------------------------------------------------------------------------- */
+/* Exit statuses of ptdecode that say that the output is whole. */
+enum { STATUS_DECODED = 0, STATUS_DECODED_WITH_GAPS = 3 };
+
+/* --- programs --------------------------------------------------------------------------------- */
 
 struct arguments {
 	const char *items[ARGS_MAX];
@@ -60,34 +66,32 @@ static void add_number(struct arguments *a, const char *option, uint64_t number)
 	add_argument(a, option, text);
 }
 
-/* Become ptdecode. */
-static void execute(const char *program, const struct decoder_wish *wish,
-		    const int fds[static DECODER_FDS], int message_fd)
+/* A program that works for a request. */
+struct program {
+	const char *path;
+	struct arguments arguments;
+	int dir_fd;    /* its working directory */
+	int output_fd; /* its standard output; -1: nothing is read of it */
+};
+
+/* Become the program. */
+static void execute(const struct program *program, int message_fd)
 {
 	static const char *const environment[] = { "LC_ALL=C.UTF-8", "PATH=/usr/bin:/bin", NULL };
-	struct arguments a = { .items = { "ptdecode" }, .n = 1 };
-	const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const int output_fd = program->output_fd < 0 ? null_fd : program->output_fd;
 
-	add_argument(&a, "--threads", "1");
-	add_argument(&a, "--max-spill", SPILL_MAX);
-	add_argument(&a, "-f", wish->format);
-	add_number(&a, "--pid", wish->pid);
-	add_number(&a, "--tid", wish->tid);
-	add_number(&a, "--last", wish->last);
-	if (wish->time[0])
-		add_argument(&a, "--time", wish->time);
-	add_argument(&a, "--", ".");
 	/* It ends with the process that watches it. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || null_fd < 0 || dup2(null_fd, 0) < 0 ||
-	    dup2(fds[1], 1) < 0 || dup2(message_fd, 2) < 0 || fchdir(fds[0]) < 0)
+	    dup2(output_fd, 1) < 0 || dup2(message_fd, 2) < 0 || fchdir(program->dir_fd) < 0)
 		_exit(STATUS_NOT_EXECUTED);
 	(void)close_range(3, UINT32_MAX, CLOSE_RANGE_CLOEXEC);
-	(void)execve(program, (char *const *)(uintptr_t)a.items,
+	(void)execve(program->path, (char *const *)(uintptr_t)program->arguments.items,
 		     (char *const *)(uintptr_t)environment);
 	_exit(STATUS_NOT_EXECUTED);
 }
 
-/* Take what ptdecode says; what has no room is dropped. Return: whether it may say more. */
+/* Take what the program says; what has no room is dropped. Return: whether it may say more. */
 static bool take_message(int fd, struct decoder_answer *answer)
 {
 	const size_t n = strlen(answer->message), room = sizeof(answer->message) - 1 - n;
@@ -98,20 +102,24 @@ static bool take_message(int fd, struct decoder_answer *answer)
 	return more > 0 || (more < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
+/* Who asked, and until when he waits (CLOCK_MONOTONIC, ns). */
+struct asker {
+	int socket;
+	uint64_t until;
+};
+
 /* Wait until the program has closed @message_fd, which it does when it ends. Return: 0; -ETIMEDOUT;
  * or -ECANCELED if ptd has closed the connection. */
-static int watch(int socket, int message_fd, unsigned timeout_s, struct decoder_answer *answer)
+static int watch(const struct asker *asker, int message_fd, struct decoder_answer *answer)
 {
-	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + timeout_s * SECOND_NS;
-
 	for (;;) {
-		struct pollfd wanted[] = { { .fd = socket, .events = POLLIN },
+		struct pollfd wanted[] = { { .fd = asker->socket, .events = POLLIN },
 					   { .fd = message_fd, .events = POLLIN } };
 		const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-		if (now >= until)
+		if (now >= asker->until)
 			return -ETIMEDOUT;
-		if (poll(wanted, ARRAY_LEN(wanted), (int)((until - now) / 1000000) + 1) < 0)
+		if (poll(wanted, ARRAY_LEN(wanted), (int)((asker->until - now) / 1000000) + 1) < 0)
 			continue;
 		if (wanted[0].revents)
 			return -ECANCELED;
@@ -120,8 +128,9 @@ static int watch(int socket, int message_fd, unsigned timeout_s, struct decoder_
 	}
 }
 
-static int run_program(const char *program, int socket, const struct decoder_request *request,
-		       int fds[static DECODER_FDS], struct decoder_answer *answer)
+/* Run the program until it ends. Return: its exit status, or negative errno. */
+static int run(const struct program *program, const struct asker *asker,
+	       struct decoder_answer *answer)
 {
 	int pipe_fds[2], status = 0, r;
 	pid_t pid;
@@ -130,14 +139,11 @@ static int run_program(const char *program, int socket, const struct decoder_req
 		return -errno;
 	pid = fork();
 	if (pid == 0)
-		execute(program, &request->wish, fds, pipe_fds[1]);
+		execute(program, pipe_fds[1]);
 	r = pid < 0 ? -errno : 0;
-	/* The reader of the output sees its end when the program has ended. */
-	for (size_t i = 0; i < DECODER_FDS; i++)
-		fds[i] = fd_close(fds[i]);
 	(void)fd_close(pipe_fds[1]);
 	if (pid > 0) {
-		r = watch(socket, pipe_fds[0], request->timeout_s, answer);
+		r = watch(asker, pipe_fds[0], answer);
 		if (r < 0)
 			(void)kill(pid, SIGKILL);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -149,22 +155,102 @@ static int run_program(const char *program, int socket, const struct decoder_req
 	/* SIGPIPE: nobody reads any more. */
 	if (!WIFEXITED(status))
 		return WTERMSIG(status) == SIGPIPE ? -EPIPE : -ECHILD;
-	answer->status = (uint32_t)WEXITSTATUS(status);
-	return answer->status == STATUS_NOT_EXECUTED ? -ENOEXEC : 0;
+	return WEXITSTATUS(status) == STATUS_NOT_EXECUTED ? -ENOEXEC : WEXITSTATUS(status);
 }
 
-/* What the process of one connection does. */
-static void serve_one(int socket, const char *program)
+/* --- one decoding ----------------------------------------------------------------------------- */
+
+/* @directory: what it is to make, in a format that is a directory; or NULL. */
+static void prepare_ptdecode(struct program *p, const struct decoder_wish *wish,
+			     const char *directory)
+{
+	struct arguments *a = &p->arguments;
+
+	a->items[a->n++] = "ptdecode";
+	add_argument(a, "--threads", "1");
+	add_argument(a, "--max-spill", SPILL_MAX);
+	add_argument(a, "-f", wish->format);
+	add_number(a, "--pid", wish->pid);
+	add_number(a, "--tid", wish->tid);
+	add_number(a, "--last", wish->last);
+	if (wish->time[0])
+		add_argument(a, "--time", wish->time);
+	if (directory) {
+		add_argument(a, "--max-output", OUTPUT_MAX);
+		add_argument(a, "-o", directory);
+	}
+	add_argument(a, "--", ".");
+}
+
+/* Have all that is in the directory @path written to @output_fd. Return: as run(). */
+static int pack(const char *path, int output_fd, const struct asker *asker,
+		struct decoder_answer *answer)
+{
+	_cleanup_(fd_closep) int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct program tar = {
+		.path = "/usr/bin/tar",
+		.arguments.items = { "tar", "--sort=name", "--owner=0", "--group=0",
+				     "--numeric-owner", "-cf", "-", "--", "." },
+		.dir_fd = dir_fd,
+		.output_fd = output_fd,
+	};
+
+	return dir_fd < 0 ? -errno : run(&tar, asker, answer);
+}
+
+/* Return: ptdecode's exit status, or negative errno. */
+static int decode_directory(struct program *ptdecode, const struct decoder_wish *wish,
+			    const struct asker *asker, struct decoder_answer *answer)
+{
+	_cleanup_(archive_deinit) struct archive archive = {};
+	const int output_fd = ptdecode->output_fd;
+	int status, r;
+
+	r = archive_init(&archive);
+	if (r < 0)
+		return r;
+	prepare_ptdecode(ptdecode, wish, archive.made);
+	ptdecode->output_fd = -1;
+	status = run(ptdecode, asker, answer);
+	/* What it made in spite of an error is not whole. */
+	if (status != STATUS_DECODED && status != STATUS_DECODED_WITH_GAPS)
+		return status;
+	r = pack(archive.made, output_fd, asker, answer);
+	return r == 0 ? status : r < 0 ? r : -EIO;
+}
+
+/* Return: ptdecode's exit status, or negative errno. */
+static int decode(const char *ptdecode, const struct decoder_request *request,
+		  const int fds[static DECODER_FDS], int socket, struct decoder_answer *answer)
+{
+	const struct asker asker = {
+		.socket = socket,
+		.until = clock_ns(CLOCK_MONOTONIC) + request->timeout_s * SECOND_NS,
+	};
+	struct program p = { .path = ptdecode, .dir_fd = fds[0], .output_fd = fds[1] };
+
+	if (archive_is_for(request->wish.format))
+		return decode_directory(&p, &request->wish, &asker, answer);
+	prepare_ptdecode(&p, &request->wish, NULL);
+	return run(&p, &asker, answer);
+}
+
+/* What the process of one connection does. The reader of the output sees its end when that process
+ * has ended. */
+static void serve_one(int socket, const char *ptdecode)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE_S };
 	struct decoder_answer answer = { .version = DECODER_VERSION };
 	int fds[DECODER_FDS] = { -1, -1 };
 	struct decoder_request request;
+	int r;
 
 	if (setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
 	    decoder_receive_request(socket, &request, fds) < 0)
 		return;
-	answer.error = run_program(program, socket, &request, fds, &answer);
+	r = decode(ptdecode, &request, fds, socket, &answer);
+	answer.error = r < 0 ? r : 0;
+	answer.status = r < 0 ? 0 : (uint32_t)r;
 	(void)send(socket, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -37,7 +37,9 @@
  *	TakeOwn(s format, a{sv} options)	take a snapshot of the caller's own programs under
  *		-> (s id, h output)		the software source, which is in no list; have it
  *						decoded as `ptdecode -f FORMAT` would, and read the
- *						output from the pipe. PTD_ERROR_BUSY if the caller
+ *						output from the pipe; of PTD_CONTROL_ARCHIVED a
+ *						tar(5) archive of the directory that it makes.
+ *						PTD_ERROR_BUSY if the caller
  *						has one already, or too many users have;
  *						PTD_ERROR_NOT_EMULATED. Options: "since" t, as
  *						above; "pid" u, "tid" u, "last" t, "time" s, as of
@@ -71,6 +73,9 @@
 #define PTD_CONTROL_SOCKET_DEFAULT "/run/ptd/control"
 /* The group whose members may call all methods, besides root and the recorder's own user. */
 #define PTD_CONTROL_GROUP "ptd"
+
+/* The format whose output is a directory. */
+#define PTD_CONTROL_ARCHIVED "drmemtrace"
 
 #define PTD_CONTROL_OBJECT    "/org/ptd/Recorder1"
 #define PTD_CONTROL_INTERFACE "org.ptd.Recorder1"

@@ -129,6 +129,21 @@ done
 for format in text calls functions html; do
 	grep -aq "symbol_$VICTIM" "$T/$VICTIM/$format" || fail "$format: nothing of his own"
 done
+# A directory comes through the pipe as an archive, which ptctl unpacks.
+for user in "${USERS[@]}"; do
+	own "$user" -f drmemtrace:compress=none -o "$T/$user/drmemtrace" 2>"$T/$user/err" || fail "drmemtrace: $(cat "$T/$user/err")"
+	"$O/ptdecode" --check "$T/$user/drmemtrace" >"$T/$user/checked" 2>&1 || fail "drmemtrace: $(cat "$T/$user/checked")"
+	own "$user" -f drmemtrace:compress=none >"$T/$user/tar" 2>"$T/$user/err" || fail "drmemtrace: $(cat "$T/$user/err")"
+	diff <(tar tf "$T/$user/tar" | sed 's,/$,,' | sort) <(cd "$T/$user/drmemtrace" && find . | sort) || fail "drmemtrace, as an archive"
+	mapfile -t files < <(find "$T/$user/drmemtrace" -type f)
+	canaries "$user" "${files[@]}" "$T/$user/err"
+	grep -q "symbol_$user" "$T/$user/drmemtrace"/aux/* || fail "drmemtrace: nothing of his own"
+done
+[[ $("$O/ptdecode" -f summary "$T/$VICTIM/drmemtrace" | sed -n 's/^Instructions: //p') == $(($(stat -c %s "$T/$VICTIM/all") / 8)) ]] ||
+	fail "drmemtrace: $("$O/ptdecode" -f summary "$T/$VICTIM/drmemtrace" | head -n 20)"
+expect 1 "cannot write: Directory not empty" own $VICTIM -f drmemtrace -o "$T/$VICTIM/drmemtrace"
+expect 2 "no such option" own $VICTIM -f drmemtrace:nonsense -o "$T/$VICTIM/nothing"
+[[ ! -e $T/$VICTIM/nothing ]] || fail "a directory is left"
 [[ -z $(ls -A "$T/state/snapshots" | grep -v -- "-1$") ]] || fail "left: $(ls -A "$T/state/snapshots")"
 
 echo "--- he lies: that he ran what another user has, and that another process is his"

@@ -188,11 +188,18 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static int begin_as(struct fixture *f, const char *format, const char *id, uid_t uid,
+		    int *ret_output)
+{
+	struct decoder_wish wish = { .tid = 5, .time = "-1s" };
+
+	(void)snprintf(wish.format, sizeof(wish.format), "%s", format);
+	return owns_begin(f->owns, id, uid, &wish, ret_output);
+}
+
 static int begin(struct fixture *f, const char *id, uid_t uid, int *ret_output)
 {
-	const struct decoder_wish wish = { .format = "text", .tid = 5, .time = "-1s" };
-
-	return owns_begin(f->owns, id, uid, &wish, ret_output);
+	return begin_as(f, "text", id, uid, ret_output);
 }
 
 /* As if the snapshot had been written. */
@@ -251,6 +258,67 @@ static void decoded(void **state)
 	assert_nothing_left(f);
 	result = owns_find(f->owns, "A-1", 1000);
 	assert_true(result && result->done && result->status == 3);
+}
+
+/* A format that is a directory comes as a tar archive. */
+static void decoded_into_a_directory(void **state)
+{
+	static const struct {
+		const char *format, *end;
+		uint32_t status;
+		const char *listed; /* in the archive */
+	} rows[] = {
+		{ "drmemtrace", "exit 3", 3, "./ ./args ./trace/ ./trace/a.trace " },
+		{ "drmemtrace:compress=none", "exit 0", 0, "./ ./args ./trace/ ./trace/a.trace " },
+		{ "drmemtrace", "echo no room >&2; exit 1", 1, "" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char script[512], command[512], listed[512] = "";
+		struct fixture *f;
+		int output;
+		FILE *p;
+
+		print_message("  row %zu\n", i);
+		(void)tear_down(state);
+		(void)set_up(state);
+		f = *state;
+		assert_int_equal(setenv("TMPDIR", f->dir, 1), 0);
+		(void)snprintf(script, sizeof(script),
+			       "#!/bin/sh\nfor dir; do case $dir in */made) break;; esac; done\n"
+			       "mkdir -p $dir/trace\ncat data >$dir/trace/a.trace\n"
+			       "echo $* | sed s,$dir,DIR, >$dir/args\n%s\n",
+			       rows[i].end);
+		start_decoder(f, script);
+		assert_int_equal(begin_as(f, rows[i].format, "A-1", 1000, &output), 0);
+		decode(f, "A-1");
+		run_until_done(f);
+		assert_int_equal(f->result.error, 0);
+		assert_int_equal(f->result.status, rows[i].status);
+		assert_int_equal(fcntl(output, F_SETFD, 0), 0);
+		(void)snprintf(command, sizeof(command),
+			       "cd %s && cat <&%d >got && { [ ! -s got ] || tar tf got | "
+			       "tr '\n' ' '; } && [ -z \"$(ls -d ptd-own-* 2>/dev/null)\" ]",
+			       f->dir, output);
+		p = popen(command, "r");
+		assert_non_null(p);
+		(void)!fread(listed, 1, sizeof(listed) - 1, p);
+		assert_int_equal(pclose(p), 0);
+		assert_string_equal(listed, rows[i].listed);
+		(void)close(output);
+		assert_nothing_left(f);
+		if (i == 0) {
+			(void)snprintf(
+			    command, sizeof(command),
+			    "cd %s && tar xOf got ./args ./trace/a.trace >text && "
+			    "printf '%%s\\n' '--threads 1 --max-spill 256M -f drmemtrace "
+			    "--tid 5 --time -1s --max-output 256M -o DIR -- .' PT | "
+			    "cmp - text",
+			    f->dir);
+			assert_int_equal(system(command), 0);
+		}
+		(void)unsetenv("TMPDIR");
+	}
 }
 
 static void how_many(void **state)
@@ -352,6 +420,7 @@ int main(void)
 		cmocka_unit_test(requests),
 		cmocka_unit_test(answers),
 		cmocka_unit_test_setup_teardown(decoded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(decoded_into_a_directory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(how_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_fails, set_up, tear_down),
