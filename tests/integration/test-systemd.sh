@@ -228,6 +228,8 @@ status=$(inside cat "/proc/$(decoder)/status")
 	failed "$status"
 expect 0 "Gaps: 0" as ptd-other ptctl record -f summary -- ls /
 expect 0 "Instructions: " as ptd-other ptctl snapshot --own -f summary
+# ptdecode makes a directory, and tar packs it, in the unit's confines.
+expect 0 "" as ptd-other sh -c 'ptctl snapshot --own -f drmemtrace | tar tf - | grep -q "trace/drmemtrace.*zip"'
 expect 4 "only root" as ptd-other ptctl list
 inside systemctl kill --kill-who=main --signal=KILL ptd-decoder.service
 decodes() { as ptd-other ptctl snapshot --own -f summary >/dev/null 2>&1; }
