@@ -9,14 +9,17 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/intake.h"
@@ -29,6 +32,28 @@
 #include "tests/unit/records.h"
 #include "tests/unit/sources.h"
 
+/* Some tests have a time of their own, in ns; 0: it is that of the machine. */
+static uint64_t now_ns;
+static uint64_t pause_us; /* for which the intake was last to rest */
+
+int clock_gettime(clockid_t id, struct timespec *ret_time)
+{
+	if (now_ns == 0)
+		return (int)syscall(SYS_clock_gettime, id, ret_time);
+	*ret_time = (struct timespec){ .tv_sec = (time_t)(now_ns / 1000000000),
+				       .tv_nsec = (long)(now_ns % 1000000000) };
+	return 0;
+}
+
+int sd_event_source_set_time_relative(sd_event_source *source, uint64_t usec)
+{
+	uint64_t now;
+
+	pause_us = usec;
+	assert_true(sd_event_now(sd_event_source_get_event(source), CLOCK_MONOTONIC, &now) >= 0);
+	return sd_event_source_set_time(source, now + usec);
+}
+
 struct fake {
 	struct source source;
 	struct records records; /* those that were not taken yet */
@@ -36,6 +61,7 @@ struct fake {
 	uint8_t *code; /* that is not taken yet */
 	size_t code_size;
 	unsigned n_drained;
+	uint64_t takes_us; /* that it takes to drain the records, if time is the test's */
 	bool active;
 };
 
@@ -63,6 +89,7 @@ static int drain_stream(struct source *source, enum source_stream stream, uint8_
 	if (stream == SOURCE_CODE)
 		return drain_code(fake, ret_bytes, ret_size);
 	fake->n_drained++;
+	now_ns += now_ns > 0 ? fake->takes_us * 1000 : 0;
 	if (fake->tasks_error < 0)
 		return fake->tasks_error;
 	*ret_bytes = fake->records.bytes;
@@ -446,6 +473,79 @@ static void when_there_are_some(void **state)
 	}
 }
 
+/* Let @us be over; then @size bytes of records are there, and it takes @takes_us to take them. Return:
+ * how long the intake rests then. */
+static uint64_t rest_after(struct fixture *f, uint64_t us, size_t size, uint64_t takes_us)
+{
+	const unsigned n_drained = f->fake.n_drained;
+
+	now_ns += us * 1000;
+	while (f->fake.records.size < size)
+		records_comm(&f->fake.records, 1, "x", 1);
+	assert_int_equal(f->fake.records.size, size);
+	f->fake.takes_us = takes_us;
+	pause_us = 0;
+	assert_int_equal(eventfd_write(f->fake.source.records_fd, 1), 0);
+	assert_true(sd_event_run(f->event, 5000000) > 0);
+	assert_int_equal(f->fake.n_drained, n_drained + 1);
+	assert_int_equal(eventfd_read(f->fake.source.records_fd, &(eventfd_t){ 0 }), 0);
+	return pause_us;
+}
+
+/* It has rested, and found nothing. */
+static void wake(struct fixture *f)
+{
+	now_ns += UINT64_C(1000000000);
+	f->fake.takes_us = 0;
+	assert_true(sd_event_run(f->event, 5000000) > 0);
+}
+
+/* The intake rests so that taking records costs a twentieth of a CPU's time; but a ring has room for
+ * four times what comes meanwhile, however seldom records come so quickly. */
+static void how_long_it_rests(void **state)
+{
+	enum { ROOM = 65536, COMM = 112, FEW = 73 * COMM, MANY = 74 * COMM };
+	static const struct row {
+		const char *label;
+		size_t room, size;
+		uint64_t us, takes_us;
+		uint64_t pause_us;
+		uint64_t later_us; /* when as many came slowly after it, and that took 10 ms */
+	} rows[] = {
+		{ "nothing to do", 0, 0, 100000, 0, 1000, 50000 },
+		{ "a little", 0, 0, 100000, 49, 1000, 50000 },
+		{ "some", 0, 0, 100000, 1000, 20000, 50000 },
+		{ "more", 0, 0, 100000, 2400, 48000, 50000 },
+		{ "very much", 0, 0, 100000, 10000, 50000, 50000 },
+		{ "no rate matters if rings have no limit", 0, MANY, 900, 100, 2000, 50000 },
+		{ "few that came quickly", ROOM, FEW, 0, 2000, 16384, 16384 },
+		{ "many that came slowly", ROOM, MANY, 90000, 10000, 16384, 16384 },
+		{ "many", ROOM, MANY, 1900, 100, 2000, 3276 },
+		{ "many, and that took long", ROOM, MANY, 0, 2000, 3276, 3276 },
+		{ "very quickly", ROOM, MANY, 0, 100, 1000, 1000 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct row *row = &rows[i];
+		struct fixture *f = *state;
+		uint64_t pause, later;
+
+		now_ns = UINT64_C(1000) * 1000000000;
+		f->fake.source.records_room = row->room;
+		(void)rest_after(f, 0, 0, 0);
+		wake(f);
+		pause = rest_after(f, row->us, row->size, row->takes_us);
+		wake(f);
+		later = rest_after(f, 100000, row->size, 10000);
+		now_ns = 0;
+		if (pause != row->pause_us || later != row->later_us)
+			fail_msg("%s: %" PRIu64 " us, later %" PRIu64 " us", row->label, pause,
+				 later);
+		(void)tear_down(state);
+		(void)set_up_fd(state);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -460,6 +560,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_has_too_much_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(while_it_is_active, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(when_there_are_some, set_up_fd, tear_down),
+		cmocka_unit_test_setup_teardown(how_long_it_rests, set_up_fd, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
