@@ -177,7 +177,9 @@ static int read_header(struct tracefile *file, char **reterr_message)
 	int r;
 
 	r = next_record(file, &rec);
-	if (r == 0 || (r > 0 && rec.type != RECORD_HEADER))
+	if (r < 0)
+		return r;
+	if (r == 0 || rec.type != RECORD_HEADER)
 		return refuse(file, "is no drmemtrace file: it does not begin with a header",
 			      reterr_message);
 	while (r > 0 && !is_over) {

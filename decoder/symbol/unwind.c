@@ -234,18 +234,26 @@ static int get_expression(struct cursor *c, struct cursor *ret_expression)
 	return cursor_get_sub(c, (size_t)size, ret_expression);
 }
 
+static int get_offset(struct cursor *c, bool is_signed, uint64_t *ret_offset)
+{
+	int64_t number;
+
+	if (!is_signed)
+		return leb128_get_unsigned(c, ret_offset);
+	if (leb128_get_signed(c, &number) < 0)
+		return -EBADMSG;
+	*ret_offset = (uint64_t)number;
+	return 0;
+}
+
 /* A rule with an offset in units of the data factor. */
 static int set_factored(struct program *p, struct cursor *c, uint64_t number, bool is_signed,
 			enum rule_kind kind)
 {
 	uint64_t offset;
-	int64_t signed_offset;
 
-	if (is_signed ? leb128_get_signed(c, &signed_offset) < 0
-		      : leb128_get_unsigned(c, &offset) < 0)
+	if (get_offset(c, is_signed, &offset) < 0)
 		return -EBADMSG;
-	if (is_signed)
-		offset = (uint64_t)signed_offset;
 	set_rule(p, number,
 		 (struct rule){ .kind = kind,
 				.number = (int64_t)(offset * (uint64_t)p->entry->data_factor) });
