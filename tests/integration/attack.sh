@@ -37,6 +37,8 @@ END_US=5000000
 GROWTH_KIB=65536
 
 attacker= # its process group
+recordings=() # what users record in the background: pids
+forger= # a user who writes what is not true: a pid
 collector_pid=
 umask 022
 chmod 755 "$T"
@@ -54,9 +56,18 @@ caps=$(caps ptd.service)
 collector_caps=$(caps ptd-collector.service)
 [[ $caps == *perfmon* && $collector_caps == *ptrace* ]] || fail "the units name no capabilities"
 
-as_nobody() { setpriv --reuid $NOBODY --regid $NOBODY --clear-groups "$@"; }
-as_member() { setpriv --reuid $NOBODY --regid $NOBODY --groups $PTD_ID "$@"; }
-as_other() { setpriv --reuid $OTHER --regid $OTHER --clear-groups "$@"; }
+as_nobody() { as_user $NOBODY "$@"; }
+as_member() { as_user $NOBODY:$PTD_ID "$@"; }
+as_other() { as_user $OTHER "$@"; }
+
+# finish_recordings: those that users began in the background succeed.
+finish_recordings() {
+	local pid
+	for pid in "${recordings[@]}"; do
+		wait "$pid" || fail "a recording failed: $(tail -n 5 "$T"/6000?/err)"
+	done
+	recordings=()
+}
 
 attack_over() {
 	[[ -z $attacker ]] || { kill -KILL -- "-$attacker" && wait "$attacker"; } 2>/dev/null
@@ -66,6 +77,8 @@ attack_over() {
 # One that is lost would not hear of the end.
 attack_leave() {
 	attack_over
+	[[ -z $forger ]] || kill "$forger" 2>/dev/null
+	[[ ${#recordings[@]} -eq 0 ]] || kill "${recordings[@]}" 2>/dev/null
 	[[ -z $ptd_pid ]] || kill -KILL "$ptd_pid" 2>/dev/null
 	[[ -z ${ATTACK_DISK:-} ]] || umount -l "$T/state" 2>/dev/null
 	finish

@@ -33,6 +33,13 @@ need() {
 	done
 }
 
+# as_user UID[:GROUP] CMD...: as that user, with that other group, or with none.
+as_user() {
+	local groups=(--clear-groups)
+	[[ $1 != *:* ]] || groups=(--groups "${1#*:}")
+	setpriv --reuid "${1%:*}" --regid "${1%:*}" "${groups[@]}" "${@:2}"
+}
+
 # start_ptd [LINE-OF-CONFIG]...: a recorder of its own, with large rings so that whole programs fit. It takes
 # nothing over from the one before, unless the test says KeepRings=.
 start_ptd() {

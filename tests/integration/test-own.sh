@@ -13,26 +13,7 @@ USERS=(60001 60002 60003)
 VICTIM=60001 LIAR=60002
 FORMATS=(text calls functions summary addresses sideband collapsed stacks latency:function=main html chrome fxt speedscope pprof callgrind)
 
-pids=()
-forger=
-leave() {
-	[[ -z $forger ]] || kill "$forger" 2>/dev/null
-	[[ ${#pids[@]} -eq 0 ]] || kill "${pids[@]}" 2>/dev/null
-	attack_leave
-}
-trap leave EXIT
-
-as_user() { setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"; }
 own() { as_user "$1" "$T/bin/ptctl" snapshot --own "${@:2}"; }
-
-# finish_all: what was begun in the background succeeds.
-finish_all() {
-	local pid
-	for pid in "${pids[@]}"; do
-		wait "$pid" || fail "a recording failed: $(tail -n 5 "$T"/6000?/err)"
-	done
-	pids=()
-}
 
 # expect STATUS TEXT CMD...
 expect() {
@@ -94,9 +75,9 @@ echo "--- each records"
 attack_start emu
 for user in "${USERS[@]}"; do
 	record "$user" -f summary -o "$T/$user/recorded" >"$T/$user/out" 2>"$T/$user/err" &
-	pids+=($!)
+	recordings+=($!)
 done
-finish_all
+finish_recordings
 for user in "${USERS[@]}"; do
 	grep -q "symbol_$user" "$T/$user/recorded" || fail "user $user: $(cat "$T/$user/recorded" "$T/$user/err" "$T/ptd.log" "$T/collector.log")"
 	grep -q "^Gaps: 0" "$T/$user/recorded" || fail "user $user: $(cat "$T/$user/recorded")"
@@ -243,12 +224,12 @@ alone=$(time_snapshots)
 for user in "${USERS[@]}"; do
 	as_user "$user" sh -c 'while [ ! -e "$1/enough" ]; do "$1/bin/ptctl" snapshot --own -f summary; done' sh "$T" \
 		>"$T/$user/out" 2>&1 &
-	pids+=($!)
+	recordings+=($!)
 done
 sleep 1
 beside=$(time_snapshots)
 : >"$T/enough"
-finish_all
+finish_recordings
 echo "$alone ms alone, $beside ms beside them"
 [[ $beside -lt $((alone + 1000)) ]] || fail "root waits for them"
 for user in "${USERS[@]}"; do

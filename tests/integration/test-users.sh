@@ -9,18 +9,6 @@ need qemu-x86_64
 
 USERS=(60001 60002 60003)
 
-recordings=()
-forger=
-leave() {
-	[[ -z $forger ]] || kill "$forger"
-	[[ ${#recordings[@]} -eq 0 ]] || kill "${recordings[@]}" 2>/dev/null
-	attack_leave
-}
-trap leave EXIT
-
-# as_user UID CMD...: with ptd's group, and no other.
-as_user() { setpriv --reuid "$1" --regid "$1" --groups $PTD_ID "${@:2}"; }
-
 for user in "${USERS[@]}"; do
 	install -d -m 700 -o "$user" -g "$user" "$T/$user"
 done
@@ -28,16 +16,8 @@ done
 # begin UID CMD...: record it in the background.
 begin() {
 	install -d -o "$1" -g "$1" "$T/$1/log"
-	PTD_EMU_LOG=$T/$1/log as_user "$1" "$T/bin/ptctl" record -- "${@:2}" >"$T/$1/out" 2>"$T/$1/err" &
+	PTD_EMU_LOG=$T/$1/log as_user "$1:$PTD_ID" "$T/bin/ptctl" record -- "${@:2}" >"$T/$1/out" 2>"$T/$1/err" &
 	recordings+=($!)
-}
-
-finish_all() {
-	local pid
-	for pid in "${recordings[@]}"; do
-		wait "$pid" || fail "a recording failed: $(tail -n 5 "$T"/6000?/err)"
-	done
-	recordings=()
 }
 
 # check SNAPSHOT LOG: what ran of the log's threads is what was logged.
@@ -60,7 +40,7 @@ attack_start emu
 for user in "${USERS[@]}"; do
 	begin "$user" sh -c "for i in 1 2 3 4 5 6; do ls /usr | sort | tail -n 1; done"
 done
-finish_all
+finish_recordings
 "$O/ptctl" snapshot -o "$T/all" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
 mkdir "$T/all.log"
 for user in "${USERS[@]}"; do
@@ -84,12 +64,12 @@ for _ in {1..100}; do
 	sleep 0.05
 done
 [[ -n $pid ]] || fail "no recorded process: $(cat "$T/60001/err")"
-as_user 60002 "$T/bin/attack-pool" forge "$pid" 0x400000 /bin/true >"$T/60002/out" 2>&1 &
+as_user "60002:$PTD_ID" "$T/bin/attack-pool" forge "$pid" 0x400000 /bin/true >"$T/60002/out" 2>&1 &
 forger=$!
 sleep 2
 kill -0 $forger || fail "the forger has ended: $(cat "$T/60002/out")"
 : >"$T/enough"
-finish_all
+finish_recordings
 kill $forger
 forger=
 "$O/ptctl" snapshot -o "$T/forged" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
@@ -103,11 +83,11 @@ rm -rf "$T"/6000?/log "$T/enough"
 attack_start emu
 begin 60001 sh -c "until [ -e $T/enough ]; do ls /usr | sort | tail -n 1; done"
 sleep 0.5
-as_user 60002 "$T/bin/attack-pool" litter >"$T/60002/out" 2>&1 &
+as_user "60002:$PTD_ID" "$T/bin/attack-pool" litter >"$T/60002/out" 2>&1 &
 forger=$!
 sleep 2
 : >"$T/enough"
-finish_all
+finish_recordings
 kill $forger
 forger=
 "$O/ptctl" snapshot -o "$T/scribbled" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
