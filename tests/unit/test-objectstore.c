@@ -872,8 +872,11 @@ static void many_at_once(void **state)
 	assert_in_set(objectstore_wait(f->store, objects[599], &cancel),
 		      ((LargestIntegralType[]){ (LargestIntegralType)-ECANCELED, 0 }), 2);
 	assert_int_equal(objectstore_wait(f->store, objects[599], NULL), 0);
-	for (size_t i = 0; i < ARRAY_LEN(objects); i++)
+	/* Root has several lanes, so the last one may be done before those next to it. */
+	for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
+		assert_int_equal(objectstore_wait(f->store, objects[i], NULL), 0);
 		assert_string_equal(objects[i]->sha256, objects[0]->sha256);
+	}
 	assert_null(objectstore_next_failed(f->store));
 
 	run("printf z >>%s", f->program);
