@@ -4,8 +4,8 @@
 /*
  * Serving
  *
- * How a helper process of ptd (daemon/helper/helper.h) begins, listens at its socket, and says to the
- * service manager that ptd can connect.
+ * How a helper process of ptd (daemon/helper/helper.h) begins, listens at its socket, and says to
+ * the service manager that ptd can connect.
  */
 
 #include <sys/types.h>

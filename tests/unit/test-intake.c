@@ -473,8 +473,8 @@ static void when_there_are_some(void **state)
 	}
 }
 
-/* Let @us be over; then @size bytes of records are there, and it takes @takes_us to take them. Return:
- * how long the intake rests then. */
+/* Let @us be over; then @size bytes of records are there, and it takes @takes_us to take them.
+ * Return: how long the intake rests then. */
 static uint64_t rest_after(struct fixture *f, uint64_t us, size_t size, uint64_t takes_us)
 {
 	const unsigned n_drained = f->fake.n_drained;
@@ -500,8 +500,8 @@ static void wake(struct fixture *f)
 	assert_true(sd_event_run(f->event, 5000000) > 0);
 }
 
-/* The intake rests so that taking records costs a twentieth of a CPU's time; but a ring has room for
- * four times what comes meanwhile, however seldom records come so quickly. */
+/* The intake rests so that taking records costs a twentieth of a CPU's time; but a ring has room
+ * for four times what comes meanwhile, however seldom records come so quickly. */
 static void how_long_it_rests(void **state)
 {
 	enum { ROOM = 65536, COMM = 112, FEW = 73 * COMM, MANY = 74 * COMM };
