@@ -137,8 +137,9 @@ void intake_share_out(struct intake *intake)
 		log_warning("cannot take copies back from users who have many, ignoring: %m");
 	} else if (freed > 0) {
 		log_notice("removed %.1f MiB of copies, to which no snapshot links, of files of "
-			   "user %u, who has more than his share: others need the room",
-			   (double)freed / (1 << 20), (unsigned)uid);
+			   "user %u%s need the room",
+			   (double)freed / (1 << 20), (unsigned)uid,
+			   uid == 0 ? ": snapshots" : ", who has more than his share: others");
 	}
 }
 

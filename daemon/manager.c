@@ -191,20 +191,22 @@ static uint64_t evict_copies(uint64_t bytes, uint64_t least, void *userdata)
 	return intake_evict(m->intake, bytes, least);
 }
 
+static void say_not_removed(int r)
+{
+	if (r == 0)
+		return;
+	errno = -r;
+	log_warning("cannot remove old snapshots, ignoring: %m");
+}
+
 /* Enforce the limits after they changed. A job enforces those that it began with; while a job runs,
  * it may link to a copy that would be removed. */
 static void enforce_limits(struct manager *m)
 {
-	int r;
-
 	m->trim_later = jobs_pending(m->jobs) > 0;
 	if (m->trim_later)
 		return;
-	r = retention_enforce(&m->retention, evict_copies, m);
-	if (r < 0) {
-		errno = -r;
-		log_warning("cannot remove old snapshots, ignoring: %m");
-	}
+	say_not_removed(retention_enforce(&m->retention, NULL, evict_copies, m));
 }
 
 static int on_expire(sd_event_source *timer, uint64_t usec, void *userdata)
@@ -212,9 +214,9 @@ static int on_expire(sd_event_source *timer, uint64_t usec, void *userdata)
 	struct manager *m = userdata;
 
 	(void)usec;
-	/* On an error, enforce_limits() says what it is. */
-	if (retention_has_expired(&m->retention) != 0)
-		enforce_limits(m);
+	/* A job does it when it is done. On an error, retention_expire() says what it is. */
+	if (jobs_pending(m->jobs) == 0 && retention_has_expired(&m->retention) != 0)
+		say_not_removed(retention_expire(&m->retention));
 	(void)sd_event_source_set_time_relative(timer, EXPIRE_US);
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
@@ -401,6 +403,8 @@ static int remove_snapshot(void *userdata, const char *id)
 	 * done. */
 	if (r == 0 && jobs_pending(m->jobs) == 0)
 		r = objectstore_sweep(m->store);
+	if (r == 0 && jobs_pending(m->jobs) == 0)
+		r = retention_set_room(&m->retention);
 	return r;
 }
 
@@ -442,7 +446,10 @@ static int open_spool(struct manager *m, const struct manager_options *options)
 		return log_error_errno(r, "%s: cannot use this as state directory: %m",
 				       options->state_dir);
 	m->retention.store = m->store;
-	return 0;
+	r = retention_set_room(&m->retention);
+	return r < 0 ? log_error_errno(r, "%s: cannot measure the snapshots in it: %m",
+				       options->state_dir)
+		     : 0;
 }
 
 static void say_changed(const char *key, bool live)
@@ -452,6 +459,8 @@ static void say_changed(const char *key, bool live)
 
 static int read_settings(struct manager *m)
 {
+	const struct spool_limits before = m->retention.limits;
+	const uint64_t max_age_ns = m->retention.max_age_ns;
 	struct config wanted;
 	int r;
 
@@ -472,7 +481,10 @@ static int read_settings(struct manager *m)
 	keeperlink_set_seconds(m->keeper, m->config.keep_rings);
 	if (intake_code(m->intake))
 		codestore_set_max(intake_code(m->intake), m->config.mem_max);
-	enforce_limits(m);
+	/* Whoever has the settings read again cannot have more removed by that. */
+	if (m->retention.max_age_ns != max_age_ns ||
+	    !spool_limits_equal(&m->retention.limits, &before))
+		enforce_limits(m);
 	log_info("settings were read again");
 	return 0;
 }

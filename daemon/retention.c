@@ -59,6 +59,7 @@ struct stock {
 	struct spool_entry *entries;
 	size_t n; /* oldest first; the newest one is removed only because of its age */
 	bool *gone;
+	bool *latest; /* the newest one of its user */
 	struct diskuse *use;
 };
 
@@ -66,6 +67,7 @@ static void stock_deinit(struct stock *stock)
 {
 	free(stock->entries);
 	free(stock->gone);
+	free(stock->latest);
 	(void)diskuse_free(stock->use);
 	*stock = (struct stock){};
 }
@@ -73,6 +75,25 @@ static void stock_deinit(struct stock *stock)
 static bool is_needed(const char *name, void *userdata)
 {
 	return objectstore_names_has(userdata, name);
+}
+
+static int mark_latest(struct stock *s)
+{
+	_cleanup_(map_deinit) struct map users = {};
+	int r = 0;
+
+	s->gone = calloc(s->n + 1, sizeof(*s->gone));
+	s->latest = calloc(s->n + 1, sizeof(*s->latest));
+	if (!s->gone || !s->latest)
+		return -ENOMEM;
+	for (size_t i = s->n; r == 0 && i-- > 0;) {
+		const uid_t uid = s->entries[i].uid;
+		const uint64_t key = map_hash(&uid, sizeof(uid));
+
+		s->latest[i] = !map_get(&users, key);
+		r = map_put(&users, key, 1);
+	}
+	return r;
 }
 
 static int take_stock(const struct retention *retention, struct stock *ret_stock)
@@ -91,10 +112,8 @@ static int take_stock(const struct retention *retention, struct stock *ret_stock
 			r = spool_measure(retention->spool, s.entries, s.n, is_needed, &names,
 					  &s.use);
 	}
-	if (r == 0) {
-		s.gone = calloc(s.n + 1, sizeof(*s.gone));
-		r = s.gone ? 0 : -ENOMEM;
-	}
+	if (r == 0)
+		r = mark_latest(&s);
 	if (r < 0)
 		return r;
 	*ret_stock = s;
@@ -139,11 +158,53 @@ static void count_given(const struct retention *retention, uid_t uid)
 
 /* What the users share. */
 struct limit {
-	uint64_t max; /* bytes of snapshots and copies that there is room for */
-	/* Whose snapshot is to be written, and how much room it needs; 0: none is. */
+	uint64_t max; /* bytes of snapshots that there is room for */
+	/* For whose snapshot something is to be removed; root: less is spared, as for nobody. */
 	uid_t uid;
-	uint64_t needed;
+	uint64_t needed; /* how much room it needs if it is to be written */
 };
+
+/* Return: whether the user, who may be root, has more than his part of what snapshots may take.
+ * Unlike in other accounts root has a part here, which is all that others leave it. */
+static bool exceeds_part(const struct share *share, uint64_t max, uid_t uid)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < share->n_users; i++)
+		n += share->users[i].taken > 0;
+	return share_taken(share, uid) > max / (n > SHARE_PART ? n : SHARE_PART);
+}
+
+/* Choose the snapshot that goes next for one of a user, who is not root. */
+static size_t choose_for_user(const struct stock *stock, const struct limit *limit,
+			      const struct share *share, bool *ret_has_more)
+{
+	const bool exceeds = exceeds_part(share, limit->max, limit->uid);
+	size_t own = stock->n, of_root = stock->n, of_most = stock->n;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i + 1 < stock->n; i++) {
+		const uid_t uid = stock->entries[i].uid;
+		const uint64_t taken = share_taken(share, uid);
+
+		if (stock->gone[i] || stock->entries[i].kept)
+			continue;
+		if (uid == limit->uid) {
+			own = own < stock->n ? own : i;
+			continue;
+		}
+		if (exceeds || stock->latest[i] || !exceeds_part(share, limit->max, uid))
+			continue;
+		if (uid == 0) {
+			of_root = of_root < stock->n ? of_root : i;
+		} else if (taken > most) {
+			most = taken;
+			of_most = i;
+		}
+	}
+	*ret_has_more = (exceeds ? own : of_most) < stock->n;
+	return of_most < stock->n ? of_most : of_root < stock->n ? of_root : own;
+}
 
 /*
  * Choose the snapshot that goes next.
@@ -156,13 +217,13 @@ static size_t choose(const struct stock *stock, const struct limit *limit, bool 
 {
 	size_t oldest = stock->n, of_root = stock->n, of_most = stock->n;
 	struct share share;
-	uint64_t most = 0, max;
+	uint64_t most = 0;
 
-	/* What is nobody's is no room for anybody. */
 	diskuse_share(stock->use, &share);
-	max = subtract(limit->max, subtract(diskuse_taken(stock->use).bytes, share.taken));
 	if (limit->needed > 0)
 		share_take(&share, limit->uid, limit->needed);
+	if (limit->uid != 0)
+		return choose_for_user(stock, limit, &share, ret_has_more);
 	for (size_t i = 0; i + 1 < stock->n; i++) {
 		const uid_t uid = stock->entries[i].uid;
 		const uint64_t taken = share_taken(&share, uid);
@@ -172,7 +233,7 @@ static size_t choose(const struct stock *stock, const struct limit *limit, bool 
 		oldest = oldest < stock->n ? oldest : i;
 		if (uid == 0 && of_root == stock->n)
 			of_root = i;
-		if (taken > most && share_exceeds(&share, max, uid)) {
+		if (taken > most && share_exceeds(&share, limit->max, uid)) {
 			most = taken;
 			of_most = i;
 		}
@@ -180,9 +241,8 @@ static size_t choose(const struct stock *stock, const struct limit *limit, bool 
 	*ret_has_more = of_most < stock->n;
 	if (*ret_has_more)
 		return of_most;
-	if (limit->needed > 0 && share_exceeds(&share, max, limit->uid))
-		return stock->n;
-	if (stock->n > 0 && share_exceeds(&share, max, stock->entries[stock->n - 1].uid))
+	if (limit->needed == 0 && stock->n > 0 &&
+	    share_exceeds(&share, limit->max, stock->entries[stock->n - 1].uid))
 		return stock->n;
 	return of_root < stock->n ? of_root : oldest;
 }
@@ -239,6 +299,14 @@ static int remove_next(const struct retention *retention, struct stock *stock,
 
 /* --- before a snapshot is written ------------------------------------------------------------ */
 
+/* Return: the bytes that snapshots may take. */
+static uint64_t snapshots_max(const struct retention *retention)
+{
+	const uint64_t max = retention->limits.max_use;
+
+	return max - max / RETENTION_COPIES_PART;
+}
+
 /* Get how much would become free if all snapshots that may be removed were removed. Return: 0; or
  * -EDQUOT, and @ret_freed, if it is the share of the user that keeps others from being removed; or
  * another negative errno. */
@@ -254,9 +322,9 @@ static int foresee(const struct retention *retention, struct limit *limit,
 	r = take_stock(retention, &stock);
 	if (r < 0)
 		return r;
-	limit->max = available->bytes + diskuse_taken(stock.use).bytes;
-	if (limit->max > retention->limits.max_use)
-		limit->max = retention->limits.max_use;
+	limit->max = available->bytes + diskuse_in_snapshots(stock.use);
+	if (limit->max > snapshots_max(retention))
+		limit->max = snapshots_max(retention);
 	while ((i = choose(&stock, limit, &has_more)) < stock.n) {
 		stock.gone[i] = true;
 		freed = sum_amounts(freed, diskuse_remove(stock.use, i));
@@ -316,6 +384,57 @@ int retention_make_room(const struct retention *retention, const struct diskuse_
 	return foreseen == -EDQUOT ? foreseen : -ENOSPC;
 }
 
+/* Return: whether there is a snapshot of another user that has not gone. */
+static bool others_have_any(const struct stock *stock, uid_t uid)
+{
+	for (size_t i = 0; i < stock->n; i++)
+		if (!stock->gone[i] && stock->entries[i].uid != uid)
+			return true;
+	return false;
+}
+
+/* Count the snapshot in the directory @dir_fd as the newest one. */
+static int add_newest(struct stock *stock, int dir_fd, uid_t uid)
+{
+	struct spool_entry *entries =
+	    reallocarray(stock->entries, stock->n + 1, sizeof(*stock->entries));
+
+	if (!entries)
+		return -ENOMEM;
+	stock->entries = entries;
+	entries[stock->n++] = (struct spool_entry){ .uid = uid };
+	free(stock->gone);
+	free(stock->latest);
+	stock->gone = stock->latest = NULL;
+	return diskuse_add_snapshot(stock->use, dir_fd, uid);
+}
+
+int retention_admit(const struct retention *retention, int dir_fd, uid_t uid)
+{
+	const struct limit limit = { .max = snapshots_max(retention), .uid = uid };
+	_cleanup_(stock_deinit) struct stock stock = {};
+	bool has_more;
+	size_t i;
+	int r;
+
+	if (uid == 0)
+		return 0;
+	r = take_stock(retention, &stock);
+	if (r == 0)
+		r = add_newest(&stock, dir_fd, uid);
+	if (r == 0)
+		r = mark_latest(&stock);
+	while (r == 0 && diskuse_in_snapshots(stock.use) > limit.max &&
+	       (i = choose(&stock, &limit, &has_more)) < stock.n) {
+		stock.gone[i] = true;
+		(void)diskuse_remove(stock.use, i);
+	}
+	if (r < 0 || diskuse_in_snapshots(stock.use) <= limit.max || !others_have_any(&stock, uid))
+		return r;
+	count_given(retention, uid);
+	return -EDQUOT;
+}
+
 int retention_has_room(const struct retention *retention, const struct diskuse_amount *needed)
 {
 	const struct diskuse_amount all = {
@@ -331,38 +450,61 @@ int retention_has_room(const struct retention *retention, const struct diskuse_a
 
 /* --- the limits ------------------------------------------------------------------------------ */
 
-/* Get by how much the limits are exceeded. */
-static int find_excess(const struct retention *retention, const struct diskuse *use,
-		       struct diskuse_amount *ret_excess)
+/* Get how much is less free than is to be, but no more than the newest snapshot has taken. */
+static int find_lack(const struct retention *retention, const struct stock *stock,
+		     struct diskuse_amount *ret_lack)
 {
 	const struct spool_limits *limits = &retention->limits;
-	const uint64_t taken = diskuse_taken(use).bytes;
-	struct diskuse_amount available, excess = {};
+	struct diskuse_amount available, newest = {}, lack;
 	int r;
 
 	r = spool_free_room(retention->spool, &available);
 	if (r < 0)
 		return r;
-	if (taken > limits->max_use)
-		excess.bytes = taken - limits->max_use;
-	if (available.bytes < limits->keep_free &&
-	    limits->keep_free - available.bytes > excess.bytes)
-		excess.bytes = limits->keep_free - available.bytes;
-	if (available.inodes < limits->keep_free_inodes)
-		excess.inodes = limits->keep_free_inodes - available.inodes;
-	*ret_excess = excess;
+	if (stock->n > 0)
+		newest = diskuse_own(stock->use, stock->n - 1);
+	lack = (struct diskuse_amount){
+		.bytes = subtract(limits->keep_free, available.bytes),
+		.inodes = subtract(limits->keep_free_inodes, available.inodes),
+	};
+	*ret_lack = (struct diskuse_amount){
+		.bytes = lack.bytes < newest.bytes ? lack.bytes : newest.bytes,
+		.inodes = lack.inodes < newest.inodes ? lack.inodes : newest.inodes,
+	};
 	return 0;
 }
 
-/* Measure the snapshots, and by how much the limits are exceeded. */
-static int measure_excess(const struct retention *retention, struct stock *stock,
-			  struct diskuse_amount *ret_excess)
+/* Measure the snapshots, and how much is less free than is to be, which is no matter unless one was
+ * just written. */
+static int measure(const struct retention *retention, bool was_written, struct stock *stock,
+		   struct diskuse_amount *ret_lack)
 {
 	int r;
 
 	stock_deinit(stock);
+	*ret_lack = (struct diskuse_amount){};
 	r = take_stock(retention, stock);
-	return r < 0 ? r : find_excess(retention, stock->use, ret_excess);
+	return r == 0 && was_written ? find_lack(retention, stock, ret_lack) : r;
+}
+
+/* Say to the object store how much room snapshots leave for copies. */
+static void set_room(const struct retention *retention, const struct stock *stock)
+{
+	const uint64_t max = retention->limits.max_use, least = max / RETENTION_COPIES_PART;
+	const uint64_t left = subtract(max, diskuse_in_snapshots(stock->use));
+
+	objectstore_set_room(retention->store, left > least ? left : least);
+}
+
+int retention_set_room(const struct retention *retention)
+{
+	_cleanup_(stock_deinit) struct stock stock = {};
+	int r;
+
+	r = take_stock(retention, &stock);
+	if (r == 0)
+		set_room(retention, &stock);
+	return r;
 }
 
 /* An id that does not say when its snapshot was taken is of no age. */
@@ -413,33 +555,70 @@ static int remove_expired(const struct retention *retention)
 	return r < 0 ? r : 0;
 }
 
-int retention_enforce(const struct retention *retention, retention_evict_fn evict, void *userdata)
+int retention_expire(const struct retention *retention)
+{
+	int r;
+
+	r = remove_expired(retention);
+	return r < 0 ? r : retention_set_room(retention);
+}
+
+/* Evict copies of programs that have ended. Return: whether something became free. */
+static bool evict_first(const struct retention *retention, const struct stock *stock,
+			const struct diskuse_amount *lack, retention_evict_fn evict, void *userdata)
+{
+	const uint64_t taken = diskuse_taken(stock->use).bytes;
+	const uint64_t excess = subtract(taken, retention->limits.max_use);
+	const uint64_t bytes = excess > lack->bytes ? excess : lack->bytes;
+
+	return bytes > 0 && evict(bytes, 0, userdata) > 0;
+}
+
+/* Remove snapshots until the limits hold, or none may go. */
+static int remove_excess(const struct retention *retention, uid_t uid, struct stock *stock,
+			 struct diskuse_amount lack)
+{
+	const uint64_t in_snapshots = diskuse_in_snapshots(stock->use);
+	const uint64_t max = snapshots_max(retention);
+	struct limit limit = { .max = subtract(in_snapshots, lack.bytes), .uid = uid };
+	struct diskuse_amount freed;
+	bool removed = false;
+	int r = 0, swept;
+
+	if (limit.max > max)
+		limit.max = max;
+	while (r >= 0 && (diskuse_in_snapshots(stock->use) > max || lack.bytes > 0 ||
+			  lack.inodes > 0)) {
+		r = remove_next(retention, stock, &limit, "MaxUse= or KeepFree= was reached",
+				&freed);
+		if (r <= 0)
+			continue;
+		removed = true;
+		lack.bytes = subtract(lack.bytes, freed.bytes);
+		lack.inodes = subtract(lack.inodes, freed.inodes);
+	}
+	r = r == -ENOENT ? 0 : r;
+	swept = removed ? objectstore_sweep(retention->store) : 0;
+	return r < 0 ? r : swept;
+}
+
+int retention_enforce(const struct retention *retention, const uid_t *newest_of,
+		      retention_evict_fn evict, void *userdata)
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
-	struct diskuse_amount excess = {}, freed;
-	struct limit limit = {};
-	bool removed = false;
-	int r, swept;
+	struct diskuse_amount lack;
+	int r;
 
 	r = objectstore_sweep(retention->store);
 	if (r == 0)
 		r = remove_expired(retention);
 	if (r == 0)
-		r = measure_excess(retention, &stock, &excess);
-	if (r == 0 && excess.bytes > 0 && evict(excess.bytes, 0, userdata) > 0)
-		r = measure_excess(retention, &stock, &excess);
+		r = measure(retention, newest_of, &stock, &lack);
+	if (r == 0 && evict_first(retention, &stock, &lack, evict, userdata))
+		r = measure(retention, newest_of, &stock, &lack);
 	if (r == 0)
-		limit.max = subtract(diskuse_taken(stock.use).bytes, excess.bytes);
-	while (r >= 0 && (excess.bytes > 0 || excess.inodes > 0)) {
-		r = remove_next(retention, &stock, &limit, "MaxUse= or KeepFree= was reached",
-				&freed);
-		if (r <= 0)
-			continue;
-		removed = true;
-		excess.bytes = subtract(excess.bytes, freed.bytes);
-		excess.inodes = subtract(excess.inodes, freed.inodes);
-	}
-	r = r == -ENOENT ? 0 : r;
-	swept = removed ? objectstore_sweep(retention->store) : 0;
-	return r < 0 ? r : swept;
+		r = remove_excess(retention, newest_of ? *newest_of : 0, &stock, lack);
+	if (r == 0)
+		set_room(retention, &stock);
+	return r;
 }

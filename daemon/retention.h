@@ -4,17 +4,28 @@
 /*
  * Retention
  *
- * Which snapshots and copies are removed when they take more of the disk than the limits allow. The
- * order is:
- *   - copies of the object store that nothing needs;
- *   - copies to which no snapshot links, of programs that have ended;
+ * Which snapshots and copies are removed when they take more of the disk than the limits allow.
+ *
+ * Copies to which no snapshot links are no evidence yet, and go first: those that nothing needs,
+ * then those of programs that have ended. They have a part of MaxUse= that snapshots do not take,
+ * and may take more as long as snapshots leave it; how much that is, is said to the object store,
+ * which takes copies back, also those of programs that run, from users who have more than their
+ * share. So whatever programs a user runs, no snapshot goes for that.
+ *
+ * Of the snapshots go, in this order:
  *   - the oldest snapshots of a user who has more of the disk than his share (daemon/share), the
  *     one with the most first, as long as he has more;
  *   - the oldest snapshots of root; and if there are none, of any user.
  * With a snapshot go the copies that no other snapshot has. The newest snapshot is never removed,
- * nor is one that a user asked to keep. If the newest one is more than its user's share, it exceeds
- * the limits until another one is taken. No snapshot of others is removed to make room for one of a
- * user who would have more than his share with it.
+ * nor is one that a user asked to keep.
+ *
+ * For a snapshot of a user other than root, less goes. If he has more than his part with it, only
+ * older ones of his own. Otherwise also what others, root included, have beyond their parts, but
+ * not the newest one of each; and then older ones of his own. If that is not enough, the snapshot
+ * is refused, unless all the others are his own.
+ *
+ * KeepFree= is no reason to remove more than the newest snapshot has taken: any user can fill the
+ * disk, and what others take of it is not made good by evidence.
  *
  * Snapshots may also be removed because they are old, whatever the disk has; then the newest one is
  * no exception.
@@ -35,6 +46,9 @@
 
 struct config;
 struct objectstore;
+
+/* MaxUse= divided by this is left for copies to which no snapshot links. */
+#define RETENTION_COPIES_PART 8u
 
 /* The account of snapshots that were removed, or not written, because their users had more than
  * their share. Any thread may use it. */
@@ -84,9 +98,29 @@ _must_check_ int retention_has_room(const struct retention *retention,
 				    const struct diskuse_amount *needed);
 
 /*
- * Remove what exceeds the limits. No other thread may link to copies meanwhile.
+ * Find out whether the snapshot of user @uid that was written into the directory @dir_fd, and is
+ * not visible yet, may become so: it fits into MaxUse= without any snapshot of others that does not
+ * go for it. Nothing is removed.
+ *
+ * Return: 0; -EDQUOT if it may not; or another negative errno.
+ */
+_must_check_ int retention_admit(const struct retention *retention, int dir_fd, uid_t uid);
+
+/*
+ * Remove what exceeds the limits, and say to the object store how much room there is for copies. No
+ * other thread may link to copies meanwhile.
+ *
+ * @newest_of: whose snapshot the newest one is, if it was just written; NULL if the limits changed
  *
  * Return: 0, or negative errno.
  */
-_must_check_ int retention_enforce(const struct retention *retention, retention_evict_fn evict,
-				   void *userdata);
+_must_check_ int retention_enforce(const struct retention *retention, const uid_t *newest_of,
+				   retention_evict_fn evict, void *userdata);
+
+/* Remove the snapshots that are older than MaxAge=. No other thread may link to copies meanwhile.
+ * Return: 0, or negative errno. */
+_must_check_ int retention_expire(const struct retention *retention);
+
+/* Say to the object store how much room there is for copies, after snapshots were removed. Return:
+ * 0; or negative errno, and the object store goes on with what it was told before. */
+_must_check_ int retention_set_room(const struct retention *retention);

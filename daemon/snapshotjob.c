@@ -159,6 +159,8 @@ static int write_snapshot(struct job *job, const char **reterr_what)
 	r = spool_begin(spool, job->id, &dir);
 	if (r == 0)
 		r = snapshot_write(&self->request, dir, &job->result, reterr_what);
+	if (r == 0 && !job->scope.is_own)
+		r = retention_admit(&self->retention, dir, job->caller.uid);
 	if (r == 0 && job->scope.is_own) {
 		self->own_dir_fd = dir;
 		dir = -1;
@@ -187,7 +189,7 @@ static void enforce_limits(struct job *job)
 	struct snapshotjob *self = job->userdata;
 	int r;
 
-	r = retention_enforce(&self->retention, evict_copies, job);
+	r = retention_enforce(&self->retention, &job->caller.uid, evict_copies, job);
 	if (r < 0) {
 		errno = -r;
 		log_warning("cannot remove old snapshots, ignoring: %m");
@@ -298,14 +300,19 @@ int snapshotjob_run(struct job *job)
 		return run_own(job, &needed);
 
 	r = write_in_room(job, &needed, &what);
-	if (r == 0)
+	if (r == 0) {
 		enforce_limits(job);
-	else if (r == -ENOSPC)
+		return 0;
+	}
+	/* Old snapshots may have been removed for it. */
+	(void)!retention_set_room(&self->retention);
+	if (r == -ENOSPC)
 		say_no_room(job, &needed);
 	else if (r == -EDQUOT)
 		(void)snprintf(job->message, sizeof(job->message),
-			       "there is no room for snapshot %s under %s: user %u would have more "
-			       "than his share, and snapshots of others are not removed for that",
+			       "there is no room for snapshot %s under %s: with it user %u would have "
+			       "more than is his share or than others leave, and what is theirs is "
+			       "not removed for that; removing others or a larger MaxUse= would help",
 			       job->id, spool_path(self->retention.spool),
 			       (unsigned)job->caller.uid);
 	else if (r == -ENXIO || r == -ESRCH)

@@ -52,6 +52,7 @@ struct copier {
 	pthread_cond_t change;
 	atomic_bool stop; /* the copy that is being made stops, too */
 	struct spool_limits limits;
+	uint64_t room; /* that snapshots leave for copies */
 	struct copyqueue queue;
 	struct copylist finished;
 	unsigned n_open;
@@ -102,6 +103,14 @@ static void give_back_room(struct worker *w)
 	w->reserved = 0;
 }
 
+/* Return: the bytes that copies to which no snapshot links may take. The lock is held. */
+static uint64_t copies_max(const struct copier *c)
+{
+	const uint64_t part = c->limits.max_use / COPIER_PART;
+
+	return part < c->room ? part : c->room;
+}
+
 /* Get the limits, and room in the owner's share, if a copy of the original may be made. Return: 0
  * or -EDQUOT. */
 static int ask_for_room(struct worker *w, const struct collector_answer *original,
@@ -115,7 +124,7 @@ static int ask_for_room(struct worker *w, const struct collector_answer *origina
 	(void)pthread_mutex_lock(&c->lock);
 	give_back_room(w); /* of an attempt that failed */
 	*ret_limits = c->limits;
-	max = c->limits.max_use / COPIER_PART;
+	max = copies_max(c);
 	allowed = share_allows(&c->share, max, original->uid, bytes);
 	if (allowed) {
 		share_take(&c->share, original->uid, bytes);
@@ -309,6 +318,7 @@ int copier_new(int store_fd, const struct spool_limits *limits, const char *runt
 	*c = (struct copier){
 		.store_fd = store_fd,
 		.limits = *limits,
+		.room = UINT64_MAX,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.change = PTHREAD_COND_INITIALIZER,
 	};
@@ -355,6 +365,17 @@ void copier_set_limits(struct copier *copier, const struct spool_limits *limits)
 	(void)pthread_mutex_lock(&copier->lock);
 	copier->limits = *limits;
 	(void)pthread_mutex_unlock(&copier->lock);
+}
+
+bool copier_set_room(struct copier *copier, uint64_t bytes)
+{
+	bool more;
+
+	(void)pthread_mutex_lock(&copier->lock);
+	more = bytes > copier->room;
+	copier->room = bytes;
+	(void)pthread_mutex_unlock(&copier->lock);
+	return more;
 }
 
 void copier_set_claims(struct copier *copier, const struct claims *claims)
@@ -518,7 +539,7 @@ void copier_get_share(struct copier *copier, struct share *ret_share, uint64_t *
 {
 	(void)pthread_mutex_lock(&copier->lock);
 	*ret_share = copier->share;
-	*ret_max = copier->limits.max_use / COPIER_PART;
+	*ret_max = copies_max(copier);
 	(void)pthread_mutex_unlock(&copier->lock);
 }
 

@@ -30,6 +30,7 @@ struct objectstore {
 	uint64_t moment;    /* how many records were seen */
 	size_t full_at;     /* number of objects at which room is to be made */
 	uint64_t full_from; /* but not before this moment */
+	atomic_bool has_room; /* what was refused for want of room may be tried again */
 
 	/* For the list of objects, which other threads read when they sweep. Only the daemon's main
 	 * thread changes the list, and reads it without the lock. */
@@ -86,6 +87,12 @@ void objectstore_set_claims(struct objectstore *store, const struct claims *clai
 void objectstore_set_limits(struct objectstore *store, const struct spool_limits *limits)
 {
 	copier_set_limits(store->copier, limits);
+}
+
+void objectstore_set_room(struct objectstore *store, uint64_t bytes)
+{
+	if (copier_set_room(store->copier, bytes))
+		atomic_store(&store->has_room, true);
 }
 
 /* The names of copies in the store directory. */
@@ -526,7 +533,17 @@ int objectstore_evict(struct objectstore *store, uint64_t moment, uint64_t bytes
 	return r;
 }
 
-/* Take copies back from the users who are to give, in the order of the ranks, until none is to give
+/* Return: whether copies are to be taken back, and whose. Root's are only if there are more copies
+ * than there is room for: then users have no more than their parts. */
+static bool find_giver(const struct share *share, uint64_t max, uid_t *ret_uid)
+{
+	if (share_giver(share, max, ret_uid))
+		return true;
+	*ret_uid = 0;
+	return share->taken > max;
+}
+
+/* Take copies back from those who are to give, in the order of the ranks, until nobody is to give
  * more. Return: how many bytes become free with the next sweep. */
 static uint64_t take_back(struct objectstore *store, const struct rank *ranks, size_t n_ranks,
 			  uid_t *ret_uid)
@@ -536,7 +553,7 @@ static uint64_t take_back(struct objectstore *store, const struct rank *ranks, s
 	uid_t uid;
 
 	copier_get_share(store->copier, &share, &max);
-	for (size_t i = 0; i < n_ranks && share_giver(&share, max, &uid); i++) {
+	for (size_t i = 0; i < n_ranks && find_giver(&share, max, &uid); i++) {
 		struct object *o = ranks[i].object;
 
 		if (ranks[i].use == RANK_FAILED || o->owner != uid)
@@ -559,11 +576,11 @@ bool objectstore_is_unfair(struct objectstore *store)
 	uid_t uid;
 
 	copier_get_share(store->copier, &share, &max);
-	return share_giver(&share, max, &uid);
+	return atomic_load(&store->has_room) || find_giver(&share, max, &uid);
 }
 
-/* Have those objects copied that were refused for want of room, and whose owners have not more than
- * their part. */
+/* Have those objects copied that were refused for want of room and for which there is some now, and
+ * whose owners have not more than their part. */
 static void retry_refused(struct objectstore *store)
 {
 	struct share share;
@@ -572,10 +589,14 @@ static void retry_refused(struct objectstore *store)
 	copier_get_share(store->copier, &share, &max);
 	for (size_t i = 0; i < store->objects.n; i++) {
 		struct object *o = store->objects.items[i];
+		const uid_t uid = o->original.uid;
 
-		if (o->n_refs == 1 && copier_was_refused(store->copier, o) &&
-		    !share_exceeds(&share, max, o->original.uid))
-			have_copied(store, o, &o->mapped, &o->original, 0);
+		if (o->n_refs > 1 || !copier_was_refused(store->copier, o) ||
+		    share_exceeds(&share, max, uid) ||
+		    !share_allows(&share, max, uid, o->original.size))
+			continue;
+		share_take(&share, uid, o->original.size);
+		have_copied(store, o, &o->mapped, &o->original, 0);
 	}
 }
 
@@ -594,7 +615,7 @@ int objectstore_take_back(struct objectstore *store, uint64_t moment, uint64_t *
 		freed = take_back(store, ranks, n_ranks, &uid);
 	if (r == 0)
 		r = sweep_copies(store);
-	if (r == 0 && freed > 0)
+	if (r == 0 && (atomic_exchange(&store->has_room, false) || freed > 0))
 		retry_refused(store);
 	(void)pthread_mutex_unlock(&store->lock);
 	if (r < 0)

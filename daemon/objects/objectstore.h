@@ -61,6 +61,10 @@ void objectstore_set_claims(struct objectstore *store, const struct claims *clai
 /* Use other limits from the next copy on. Existing copies stay. */
 void objectstore_set_limits(struct objectstore *store, const struct spool_limits *limits);
 
+/* Let copies to which no snapshot links take no more than @bytes, or half of MaxUse= if that is less.
+ * More of them are taken back with objectstore_take_back(). To be called in any thread. */
+void objectstore_set_room(struct objectstore *store, uint64_t bytes);
+
 /* Remove the copies to which no snapshot links and which belong to no known object. No other
  * thread may link to copies meanwhile. Return: 0, or negative errno. */
 _must_check_ int objectstore_sweep(struct objectstore *store);
@@ -121,13 +125,15 @@ _must_check_ int objectstore_evict(struct objectstore *store, uint64_t moment, u
 				   uint64_t least, uint64_t *ret_freed);
 
 /* Return: whether objectstore_take_back() is to be called, since a user has more than his share of
- * the room for copies to which no snapshot links, and little is left. */
+ * the room for copies to which no snapshot links, and little is left; or since there are more of
+ * them than there is room for; or since there is more room than before. */
 bool objectstore_is_unfair(struct objectstore *store);
 
 /*
  * Remove copies to which no snapshot links, of users who have more than their share, so that there
  * is room again for others: first those that were not named after @moment, in the order in which
- * they were named. Their objects count as not copied (-EDQUOT), unless a snapshot needs them. Then
+ * they were named. If there are still more than there is room for, root's go in the same order.
+ * Their objects count as not copied (-EDQUOT), unless a snapshot needs them. Then
  * try again to copy what was refused to users who have not more than their share. No other thread
  * may link to copies meanwhile.
  *

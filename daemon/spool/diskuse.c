@@ -11,14 +11,17 @@
 #include "util/map.h"
 #include "util/vec.h"
 
+#define NO_USER ((uid_t)-1)
+
 #define BLOCK_SIZE 512u /* bytes of a block in st_blocks, on all file systems */
 
 struct file {
 	uint64_t bytes;
 	uint64_t n_links; /* names that the file has in snapshots and the store */
-	/* Of the snapshots that have it, while they are counted. */
+	uint64_t n_names; /* those of them that are in snapshots */
+	/* While users are counted: how many have it in snapshots, and who was counted last. */
+	uint64_t n_users;
 	uid_t uid;
-	enum { OF_NOBODY, OF_ONE, OF_SEVERAL } users;
 };
 
 struct snapshot {
@@ -30,7 +33,9 @@ struct diskuse {
 	struct map by_inode; /* hash of device and inode → index of the file */
 	VEC(struct file) files;
 	VEC(struct snapshot) snapshots;
+	VEC(size_t) by_uid; /* their indices, in the order of the users */
 	struct diskuse_amount taken;
+	uint64_t in_snapshots; /* bytes of the files that have names in snapshots */
 };
 
 int diskuse_new(struct diskuse **ret_diskuse)
@@ -51,6 +56,7 @@ struct diskuse *diskuse_free(struct diskuse *diskuse)
 	for (size_t i = 0; i < diskuse->snapshots.n; i++)
 		vec_deinit(&diskuse->snapshots.items[i].files);
 	vec_deinit(&diskuse->snapshots);
+	vec_deinit(&diskuse->by_uid);
 	vec_deinit(&diskuse->files);
 	map_deinit(&diskuse->by_inode);
 	free(diskuse);
@@ -85,6 +91,18 @@ static int add_file(struct diskuse *d, const struct stat *st, size_t *ret_file)
 	return 0;
 }
 
+/* Count a name of a file in the snapshot. */
+static int add_name(struct diskuse *d, struct snapshot *s, size_t i)
+{
+	struct file *file = &d->files.items[i];
+	int r;
+
+	r = vec_push(&s->files, i);
+	if (r == 0 && file->n_names++ == 0)
+		d->in_snapshots += file->bytes;
+	return r;
+}
+
 /* Count one name of a file less. Return: how much that frees. */
 static struct diskuse_amount drop_link(struct diskuse *d, size_t i)
 {
@@ -96,6 +114,14 @@ static struct diskuse_amount drop_link(struct diskuse *d, size_t i)
 	d->taken.bytes -= freed.bytes;
 	d->taken.inodes -= freed.inodes;
 	return freed;
+}
+
+static void drop_name(struct diskuse *d, size_t i)
+{
+	struct file *file = &d->files.items[i];
+
+	if (--file->n_names == 0)
+		d->in_snapshots -= file->bytes;
 }
 
 static int add_tree(struct diskuse *d, struct snapshot *s, int fd, int depth)
@@ -113,7 +139,7 @@ static int add_tree(struct diskuse *d, struct snapshot *s, int fd, int depth)
 		return -errno;
 	r = add_file(d, &st, &file);
 	if (r == 0)
-		r = vec_push(&s->files, file);
+		r = add_name(d, s, file);
 	while (r == 0 && (r = dirs_next(dir, &entry)) > 0) {
 		_cleanup_(fd_closep) int child = -1;
 
@@ -126,9 +152,24 @@ static int add_tree(struct diskuse *d, struct snapshot *s, int fd, int depth)
 		}
 		r = add_file(d, &st, &file);
 		if (r == 0)
-			r = vec_push(&s->files, file);
+			r = add_name(d, s, file);
 	}
 	return r;
+}
+
+/* Insert the number of the snapshot that is added next into the order of the users. */
+static int insert_by_uid(struct diskuse *d, uid_t uid)
+{
+	size_t i = d->by_uid.n;
+	int r;
+
+	r = vec_push(&d->by_uid, d->snapshots.n);
+	if (r < 0)
+		return r;
+	for (; i > 0 && d->snapshots.items[d->by_uid.items[i - 1]].uid > uid; i--)
+		d->by_uid.items[i] = d->by_uid.items[i - 1];
+	d->by_uid.items[i] = d->snapshots.n;
+	return 0;
 }
 
 int diskuse_add_snapshot(struct diskuse *diskuse, int dir_fd, uid_t uid)
@@ -138,10 +179,15 @@ int diskuse_add_snapshot(struct diskuse *diskuse, int dir_fd, uid_t uid)
 
 	r = add_tree(diskuse, &s, dir_fd, 0);
 	if (r == 0)
-		r = vec_push(&diskuse->snapshots, s);
-	if (r < 0)
+		r = vec_reserve(&diskuse->snapshots, 1);
+	if (r == 0)
+		r = insert_by_uid(diskuse, uid);
+	if (r < 0) {
 		vec_deinit(&s.files);
-	return r;
+		return r;
+	}
+	diskuse->snapshots.items[diskuse->snapshots.n++] = s; /* there is room */
+	return 0;
 }
 
 int diskuse_add_store(struct diskuse *diskuse, int dir_fd,
@@ -172,31 +218,69 @@ struct diskuse_amount diskuse_taken(const struct diskuse *diskuse)
 	return diskuse->taken;
 }
 
-static void note_user(struct file *file, uid_t uid)
+uint64_t diskuse_in_snapshots(const struct diskuse *diskuse)
 {
-	if (file->users == OF_NOBODY)
-		*file = (struct file){ file->bytes, file->n_links, uid, OF_ONE };
-	else if (file->uid != uid)
-		file->users = OF_SEVERAL;
+	return diskuse->in_snapshots;
+}
+
+struct diskuse_amount diskuse_own(const struct diskuse *diskuse, size_t n)
+{
+	const struct snapshot *s = &diskuse->snapshots.items[n];
+	struct diskuse_amount own = {};
+
+	for (size_t i = 0; i < s->files.n; i++)
+		diskuse->files.items[s->files.items[i]].n_users = 0;
+	for (size_t i = 0; i < s->files.n; i++) {
+		struct file *file = &diskuse->files.items[s->files.items[i]];
+
+		/* It has no name elsewhere. */
+		if (++file->n_users != file->n_links)
+			continue;
+		own.bytes += file->bytes;
+		own.inodes++;
+	}
+	return own;
+}
+
+/* Call @count once for each file and each user who has it in snapshots. */
+static void each_user(struct diskuse *d,
+		      void (*count)(struct file *file, uid_t uid, void *userdata), void *userdata)
+{
+	for (size_t i = 0; i < d->files.n; i++)
+		d->files.items[i].uid = NO_USER;
+	for (size_t i = 0; i < d->by_uid.n; i++) {
+		const struct snapshot *s = &d->snapshots.items[d->by_uid.items[i]];
+
+		for (size_t k = 0; k < s->files.n; k++) {
+			struct file *file = &d->files.items[s->files.items[k]];
+
+			if (file->uid == s->uid)
+				continue;
+			file->uid = s->uid;
+			count(file, s->uid, userdata);
+		}
+	}
+}
+
+static void count_user(struct file *file, uid_t uid, void *userdata)
+{
+	(void)uid;
+	(void)userdata;
+	file->n_users++;
+}
+
+static void take_part(struct file *file, uid_t uid, void *userdata)
+{
+	share_take(userdata, uid, file->bytes / file->n_users);
 }
 
 void diskuse_share(struct diskuse *diskuse, struct share *ret_share)
 {
 	*ret_share = (struct share){};
 	for (size_t i = 0; i < diskuse->files.n; i++)
-		diskuse->files.items[i].users = OF_NOBODY;
-	for (size_t i = 0; i < diskuse->snapshots.n; i++) {
-		const struct snapshot *s = &diskuse->snapshots.items[i];
-
-		for (size_t k = 0; k < s->files.n; k++)
-			note_user(&diskuse->files.items[s->files.items[k]], s->uid);
-	}
-	for (size_t i = 0; i < diskuse->files.n; i++) {
-		const struct file *file = &diskuse->files.items[i];
-
-		if (file->users == OF_ONE)
-			share_take(ret_share, file->uid, file->bytes);
-	}
+		diskuse->files.items[i].n_users = 0;
+	each_user(diskuse, count_user, NULL);
+	each_user(diskuse, take_part, ret_share);
 }
 
 struct diskuse_amount diskuse_remove(struct diskuse *diskuse, size_t n)
@@ -207,6 +291,7 @@ struct diskuse_amount diskuse_remove(struct diskuse *diskuse, size_t n)
 	for (size_t i = 0; i < s->files.n; i++) {
 		const struct diskuse_amount one = drop_link(diskuse, s->files.items[i]);
 
+		drop_name(diskuse, s->files.items[i]);
 		freed.bytes += one.bytes;
 		freed.inodes += one.inodes;
 	}

@@ -51,8 +51,14 @@ _must_check_ int diskuse_add_store(struct diskuse *diskuse, int dir_fd,
 /* Return: how much everything that was added takes, less what was removed since. */
 struct diskuse_amount diskuse_taken(const struct diskuse *diskuse);
 
+/* Return: how many bytes of what is taken snapshots have; the rest is only in the store. */
+uint64_t diskuse_in_snapshots(const struct diskuse *diskuse);
+
+/* Return: how much would become free if the snapshot @n was removed. */
+struct diskuse_amount diskuse_own(const struct diskuse *diskuse, size_t n);
+
 /* Count the bytes of each user's snapshots in an account. A file that snapshots of several users
- * have counts for none of them, as it would not become free without either's. */
+ * have counts for all of them, in equal parts. */
 void diskuse_share(struct diskuse *diskuse, struct share *ret_share);
 
 /* Count without the snapshot @n from now on. Return: how much becomes free if it is removed. */

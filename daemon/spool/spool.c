@@ -30,6 +30,12 @@ struct spool {
 	pthread_mutex_t lock; /* for which snapshots are kept, and which are removed */
 };
 
+bool spool_limits_equal(const struct spool_limits *a, const struct spool_limits *b)
+{
+	return a->max_use == b->max_use && a->keep_free == b->keep_free &&
+	       a->keep_free_inodes == b->keep_free_inodes;
+}
+
 static bool has_prefix(const char *name, const char *prefix)
 {
 	return strncmp(name, prefix, strlen(prefix)) == 0;

@@ -43,6 +43,8 @@ struct spool_limits {
 	uint64_t keep_free_inodes;
 };
 
+bool spool_limits_equal(const struct spool_limits *a, const struct spool_limits *b);
+
 /*
  * Open the spool in @state_dir, which is made if it does not exist, lock it, and remove incomplete
  * snapshots of an earlier run.

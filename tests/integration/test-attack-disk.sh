@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # A user without groups executes ever other large programs, so that their copies fill what ptd may take of a
-# small disk; then he fills the disk itself. The snapshots that there are stay.
+# small disk; then he fills the disk itself. Then one who may take snapshots asks for them without end, while
+# large programs of another user go on running. The snapshots that there are stay.
 #
 # Alone: how soon ptd answers is measured.
 if [[ ${1:-} != mounted ]]; then
@@ -68,4 +69,50 @@ whole "${first% }"
 "$O/ptctl" status >/dev/null || fail "ptd does not answer on a full disk: $(cat "$T/ptd.log")"
 rm "$T/state/public/filler"
 "$O/ptctl" snapshot >/dev/null 2>&1 || fail "no snapshot once there is room again"
+
+echo "--- snapshots without end, beside large programs that go on running"
+ATTACK_DISK=size=1g
+need qemu-x86_64
+attack_start emu MaxUse=64M
+"$O/ptctl" rm latest || fail "cannot remove the snapshot that is there"
+mkdir "$T/honest.log"
+PTD_EMU_LOG=$T/honest.log "$O/ptctl" record -- /bin/sh -c 'ls / | sort' >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
+honest=$(there)
+honest=${honest% }
+[[ -d $state/$honest ]] || fail "there is no snapshot: $honest"
+as_other head -c 6000000 /dev/urandom >"$T/private/random"
+for i in {1..24}; do
+	{ cat /bin/sleep "$T/private/random"; echo "$i"; } >"$T/private/program.$i"
+done
+chown -R $OTHER:$OTHER "$T/private"
+chmod 755 "$T"/private/program.*
+cat >"$T/bin/attack-evidence" <<'END'
+#!/bin/bash
+# UID-OF-WHO-RUNS UID-OF-WHO-ASKS GROUP
+cd /
+as() { setpriv --reuid "$1" --regid "$1" "${@:2}"; }
+as "$1" --clear-groups "${0%/*}/ptctl" record -f summary -- /bin/bash -c '
+	for program in "$1"/program.?; do "$program" 1000 & done
+	while true; do
+		for program in "$1"/program.??; do "$program" 0.2 & sleep 0.2; done
+	done' bash "$4" &
+sleep 1
+while true; do
+	for i in {1..8}; do as "$2" --groups "$3" "${0%/*}/ptctl" record -- /bin/true; done
+	as "$2" --groups "$3" "${0%/*}/ptctl" snapshot
+done
+END
+chmod 755 "$T/bin/attack-evidence"
+attack 12 "$T/bin/attack-evidence" $OTHER $NOBODY $PTD_ID "$T/private"
+asked=$(grep -c "user $NOBODY) asked for snapshot" "$T/ptd.log")
+copies=$(grep -c "$T/private/program.*: cannot keep a copy of this object of user $OTHER" "$T/ptd.log")
+echo "$asked snapshots were asked for, $(grep -c "removed snapshot" "$T/ptd.log") removed; $copies copies were refused"
+[[ $asked -ge 5 && $copies -ge 1 ]] || fail "that was no attack: $(tail -n 20 "$T/ptd.log" "$T/attacker.out")"
+[[ -d $state/$honest ]] || fail "root's snapshot $honest is gone, there are $(there): $(grep removed "$T/ptd.log")"
+whole "$honest"
+"$O/ptdecode" -f summary "$state/$honest" | grep "^Gaps: 0" || fail "$honest has gaps"
+while read -r thread _; do
+	"$O/ptdecode" -f addresses --tid "${thread#*.}" "$state/$honest" | "$O/tools/emulog" --compare "$T/honest.log" "$thread" ||
+		fail "$honest, thread $thread"
+done < <("$O/tools/emulog" "$T/honest.log")
 echo ok

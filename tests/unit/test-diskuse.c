@@ -135,8 +135,12 @@ static void counted_once(void **state)
 	add_store(f, (char[]){ "kept" });
 	/* Nobody needs "alone", so it is as good as gone. */
 	assert_room(diskuse_taken(f->use), all - one, 9);
+	assert_int_equal(diskuse_in_snapshots(f->use), all - one);
+	assert_room(diskuse_own(f->use, 0), 2 * one + size(f, "A") + size(f, "A/deep"), 4);
 	assert_room(diskuse_remove(f->use, 0), 2 * one + size(f, "A") + size(f, "A/deep"), 4);
 	assert_room(diskuse_taken(f->use), 4 * one + size(f, "B"), 5);
+	/* "kept" is only the store's now, and "elsewhere" is of nobody who is counted. */
+	assert_int_equal(diskuse_in_snapshots(f->use), 2 * one + size(f, "B"));
 	assert_room(diskuse_remove(f->use, 0), 0, 0);
 	assert_room(diskuse_remove(f->use, 1), 2 * one + size(f, "B"), 3);
 	assert_room(diskuse_taken(f->use), 2 * one, 2);
@@ -213,7 +217,7 @@ static void failing(void **state)
 	failing_each(count_all, all_counted, f);
 }
 
-/* What several users' snapshots have counts for none of them, until the others' are gone. */
+/* What several users' snapshots have counts for each of them in part, until the others' are gone. */
 static void whose_it_is(void **state)
 {
 	struct fixture *f = *state;
@@ -235,8 +239,12 @@ static void whose_it_is(void **state)
 	}
 	file = size(f, "a/own");
 	diskuse_share(f->use, &share);
-	assert_in_range(share_taken(&share, 1), 2 * file, 2 * file + size(f, "a") + size(f, "c"));
-	assert_in_range(share_taken(&share, 2), file, file + size(f, "b"));
+	assert_int_equal(share_taken(&share, 1),
+			 2 * file + file / 2 + size(f, "a") + size(f, "c"));
+	assert_int_equal(share_taken(&share, 2), file + file / 2 + size(f, "b"));
+	assert_int_equal(diskuse_in_snapshots(f->use), diskuse_taken(f->use).bytes);
+	assert_room(diskuse_own(f->use, 0), file + size(f, "a"), 2);
+	assert_room(diskuse_own(f->use, 1), file + size(f, "b"), 2);
 	(void)diskuse_remove(f->use, 0);
 	diskuse_share(f->use, &share);
 	assert_in_range(share_taken(&share, 1), file, file + size(f, "c"));

@@ -841,6 +841,58 @@ static void evict(void **state)
 	assert_true(storedir_has(f->store_fd, objects[3]->sha256));
 }
 
+/* What is more than snapshots leave room for goes, even if programs that run have it mapped, those
+ * last; and is copied again when there is room. */
+static void room(void **state)
+{
+	struct fixture *f = *state;
+	const unsigned n_left = geteuid() == 0 ? 2 : 1; /* others leave a part of it free */
+	struct object *objects[4];
+	uint64_t moment = 0, size, freed = 0;
+	struct share share;
+	unsigned n = 0;
+	char path[96];
+	uid_t uid = 7;
+	int error;
+
+	for (size_t i = 0; i < 4; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%zu", f->dir, i);
+		run("cp %s %s; printf %zu >>%s", f->program, path, i, path);
+		objects[i] = add(f, path, &f->id, &error);
+		assert_non_null(objects[i]);
+		moment = i == 1 ? objectstore_moment(f->store) : moment;
+	}
+	size = storedir_alone(f->store_fd, objects[1]->sha256);
+	assert_false(objectstore_is_unfair(f->store));
+	/* Named after those that were added later. */
+	objectstore_touch(f->store, &(struct record_mmap2){ .prot = PROT_EXEC,
+							    .name = objects[0]->path,
+							    .build_id = f->id });
+	objectstore_set_room(f->store, 2 * size + size / 2);
+	assert_true(objectstore_is_unfair(f->store));
+	assert_int_equal(objectstore_take_back(f->store, moment, &freed, &uid), 0);
+	assert_int_equal(freed, (4 - n_left) * size);
+	assert_int_equal(uid, geteuid());
+	assert_false(objectstore_is_unfair(f->store));
+	assert_false(objects[1]->error == 0 || objects[2]->error == 0);
+	assert_int_equal(objects[2]->error, -EDQUOT);
+	assert_int_equal(objects[0]->error, 0);
+	assert_true(stored(f, objects[0]));
+	objectstore_get_share(f->store, &share);
+	assert_int_equal(share.taken, n_left * size);
+
+	objectstore_set_room(f->store, UINT64_MAX);
+	assert_true(objectstore_is_unfair(f->store));
+	assert_int_equal(objectstore_take_back(f->store, moment, &freed, &uid), 0);
+	assert_int_equal(freed, 0);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(objectstore_wait(f->store, objects[i], NULL), 0);
+		n += objects[i]->error == 0 && stored(f, objects[i]);
+	}
+	assert_int_equal(n, 4);
+	assert_false(objectstore_is_unfair(f->store));
+}
+
 static void limits_change(void **state)
 {
 	struct fixture *f = *state;
@@ -1319,6 +1371,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(limits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(half_of_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(evict, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_change, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_caller_does_not_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_at_once, set_up, tear_down),

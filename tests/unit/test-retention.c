@@ -21,6 +21,9 @@
 
 #define MIB ((uint64_t)1 << 20)
 
+/* MaxUse= of which snapshots may take so many MiB. */
+#define MAX_USE(n_mib) ((n_mib) * MIB / (RETENTION_COPIES_PART - 1) * RETENTION_COPIES_PART)
+
 struct fixture {
 	char dir[TEMPDIR_SIZE]; /* a file system of its own, of 16 MiB and 100 inodes, if it may */
 	bool mounted;
@@ -279,23 +282,27 @@ static void limits_are_kept(void **state)
 		const char *kept;
 	} rows[] = {
 		{ { .max_use = UINT64_MAX }, 0, "ABCD", NULL },
-		{ { .max_use = 10 * MIB }, 0, "ABCD", NULL },
-		{ { .max_use = 9 * MIB }, 0, "BCD", NULL },
-		{ { .max_use = 7 * MIB }, 0, "BCD", NULL },
-		{ { .max_use = 5 * MIB }, 0, "D", NULL },
-		{ { .max_use = 5 * MIB }, 0, "BD", "B-2" },
+		{ { .max_use = MAX_USE(10) }, 0, "ABCD", NULL },
+		{ { .max_use = MAX_USE(9) }, 0, "BCD", NULL },
+		{ { .max_use = MAX_USE(7) }, 0, "BCD", NULL },
+		{ { .max_use = MAX_USE(5) }, 0, "D", NULL },
+		{ { .max_use = MAX_USE(5) }, 0, "BD", "B-2" },
 		{ { .max_use = 0 }, 0, "D", NULL },
 		{ { .max_use = 0 }, 0, "AD", "A-1" },
 		/* Copies that no snapshot has go first. */
-		{ { .max_use = 9 * MIB }, 1, "BCD", NULL },
+		{ { .max_use = MAX_USE(9) }, 1, "BCD", NULL },
 		{ { .max_use = UINT64_MAX, .keep_free = 6 * MIB }, 0, "ABCD", NULL },
 		{ { .max_use = UINT64_MAX, .keep_free = 8 * MIB }, 0, "BCD", NULL },
-		{ { .max_use = UINT64_MAX, .keep_free = 11 * MIB }, 0, "D", NULL },
-		{ { .max_use = UINT64_MAX, .keep_free = 100 * MIB }, 0, "D", NULL },
 		{ { .max_use = UINT64_MAX, .keep_free_inodes = 83 }, 0, "ABCD", NULL },
 		{ { .max_use = UINT64_MAX, .keep_free_inodes = 86 }, 0, "BCD", NULL },
-		{ { .max_use = UINT64_MAX, .keep_free_inodes = 89 }, 0, "CD", NULL },
+		/* D has 3 MiB and 3 inodes: no more goes, however little others leave. */
+		{ { .max_use = UINT64_MAX, .keep_free = 11 * MIB }, 0, "BCD", NULL },
+		{ { .max_use = UINT64_MAX, .keep_free = 100 * MIB }, 0, "BCD", NULL },
+		{ { .max_use = UINT64_MAX, .keep_free = 100 * MIB }, 0, "AD", "A-1" },
+		{ { .max_use = UINT64_MAX, .keep_free_inodes = 89 }, 0, "BCD", NULL },
+		{ { .max_use = UINT64_MAX, .keep_free_inodes = 100 }, 0, "BCD", NULL },
 	};
+	const uid_t root = 0;
 	struct fixture *f = *state;
 
 	if (!f->mounted)
@@ -309,13 +316,30 @@ static void limits_are_kept(void **state)
 		if (rows[i].kept)
 			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true), 0);
 		f->n_removed = 0;
-		assert_int_equal(retention_enforce(&f->retention, evict, f), 0);
+		assert_int_equal(retention_enforce(&f->retention, &root, evict, f), 0);
 		assert_string_equal(there(f), rows[i].left);
 		assert_int_equal(f->n_removed, 4 - strlen(rows[i].left));
 		if (rows[i].kept)
 			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, false), 0);
 		remove_all(f);
 	}
+}
+
+/* Who fills the disk, or has the settings read again, removes nothing by it. */
+static void full_disk(void **state)
+{
+	struct fixture *f = *state;
+
+	if (!f->mounted)
+		skip();
+	put_snapshots(f);
+	f->evict = 0;
+	f->retention.limits = (struct spool_limits){ .max_use = UINT64_MAX,
+						     .keep_free = 100 * MIB,
+						     .keep_free_inodes = 100 };
+	assert_int_equal(retention_enforce(&f->retention, NULL, evict, f), 0);
+	assert_int_equal(retention_expire(&f->retention), 0);
+	assert_string_equal(there(f), "ABCD");
 }
 
 /* Snapshots of the users that @uids names by digits, oldest first, of 2 MiB each. */
@@ -392,8 +416,8 @@ static void shares(void **state)
 			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true), 0);
 		f->evict = 0;
 		f->evidence.share = (struct share){};
-		f->retention.limits = (struct spool_limits){ .max_use = rows[i].max_mib * MIB };
-		assert_int_equal(retention_enforce(&f->retention, evict, f), 0);
+		f->retention.limits = (struct spool_limits){ .max_use = MAX_USE(rows[i].max_mib) };
+		assert_int_equal(retention_enforce(&f->retention, NULL, evict, f), 0);
 		assert_string_equal(take_all(f), rows[i].left);
 		evidence_get_share(&f->evidence, &share);
 		for (size_t k = 0; k < share.n_users; k++)
@@ -403,7 +427,7 @@ static void shares(void **state)
 	}
 }
 
-/* Of 14 MiB all snapshots have 8 in common: of the 4 that 12 leave, a part is 1. */
+/* All snapshots have 8 of 14 MiB in common, which count half for each user: 1 has 6, and 0 has 8. */
 static void what_is_nobodys(void **state)
 {
 	struct fixture *f = *state;
@@ -424,8 +448,8 @@ static void what_is_nobodys(void **state)
 		assert_int_equal(link(from, to), 0);
 	}
 	f->evict = 0;
-	f->retention.limits = (struct spool_limits){ .max_use = 12 * MIB + MIB / 2 };
-	assert_int_equal(retention_enforce(&f->retention, evict, f), 0);
+	f->retention.limits = (struct spool_limits){ .max_use = MAX_USE(12) + MIB / 2 };
+	assert_int_equal(retention_enforce(&f->retention, NULL, evict, f), 0);
 	assert_string_equal(take_all(f), "AC");
 }
 
@@ -467,6 +491,133 @@ static void room_for_whom(void **state)
 	}
 }
 
+/* Have it judged whether the @n-th snapshot may become visible, which it is not yet. */
+static int admit(const struct fixture *f, size_t n, uid_t uid)
+{
+	char visible[128], hidden[128];
+	int dir, r;
+
+	(void)snprintf(visible, sizeof(visible), "%s/snapshots/%c-%zu", f->dir,
+		       (char)('A' + n - 1), n);
+	(void)snprintf(hidden, sizeof(hidden), "%s/snapshots/.new-it", f->dir);
+	assert_int_equal(rename(visible, hidden), 0);
+	dir = open(hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(dir >= 0);
+	r = retention_admit(&f->retention, dir, uid);
+	assert_int_equal(close(dir), 0);
+	assert_int_equal(rename(hidden, visible), 0);
+	return r;
+}
+
+/* For a snapshot of a user, the newest, which takes 2 MiB as all do. */
+static void whose_goes_for_whom(void **state)
+{
+	static const struct {
+		const char *uids;
+		uint64_t max_mib;
+		const char *left;
+		const char *kept;
+		int admitted;
+	} rows[] = {
+		/* There is room. */
+		{ "00001", 11, "ABCDE", NULL, 0 },
+		/* Who has more than his part loses his own, and nothing else. */
+		{ "01111", 7, "ADE", NULL, 0 },
+		{ "22211", 7, "ABCE", NULL, -EDQUOT },
+		{ "0001", 7, "ABCD", NULL, -EDQUOT },
+		{ "0221", 7, "ABCD", NULL, -EDQUOT },
+		{ "0111", 7, "ABD", "B-2", 0 },
+		{ "0111", 3, "AD", NULL, -EDQUOT },
+		/* Nor do others lose anything if all are his. */
+		{ "1111", 3, "D", NULL, 0 },
+		{ "1111", 3, "BD", "B-2", 0 },
+		{ "1", 1, "A", NULL, 0 },
+		/* Others give what they have beyond their part, who has most first; then root. */
+		{ "022321", 9, "ADEF", NULL, 0 },
+		{ "000221", 9, "BCEF", NULL, 0 },
+		{ "000001", 9, "CDEF", NULL, 0 },
+		{ "000001", 9, "ADEF", "A-1", 0 },
+		/* Root loses none for itself as long as others have more than their parts. */
+		{ "011110", 9, "ADEF", NULL, 0 },
+		{ "011110", 9, "ABEF", "B-2", 0 },
+		{ "000110", 9, "BCEF", NULL, 0 },
+	};
+	struct fixture *f = *state;
+
+	if (!f->mounted)
+		skip();
+	f->evict = 0;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const size_t n = strlen(rows[i].uids);
+		const uid_t uid = (uid_t)(rows[i].uids[n - 1] - '0');
+
+		print_message("  row %zu\n", i);
+		put_snapshots_of(f, rows[i].uids);
+		if (rows[i].kept)
+			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true), 0);
+		f->retention.limits = (struct spool_limits){ .max_use = MAX_USE(rows[i].max_mib) };
+		f->n_removed = 0;
+		assert_int_equal(admit(f, n, uid), rows[i].admitted);
+		assert_int_equal(f->n_removed, 0);
+		/* Also if one was written that is not admitted. */
+		assert_int_equal(retention_enforce(&f->retention, &uid, evict, f), 0);
+		assert_string_equal(take_all(f), rows[i].left);
+	}
+}
+
+/* A snapshot of user @uid with a file of so many MiB. */
+static void put_snapshot_of(const struct fixture *f, const char *id, size_t n_mib, uid_t uid)
+{
+	char path[64], text[64];
+
+	put_snapshot(f, id, n_mib, NULL);
+	(void)snprintf(path, sizeof(path), "snapshots/%s/manifest", id);
+	(void)snprintf(text, sizeof(text), "taken_by_uid=%u\n", (unsigned)uid);
+	tempdir_put_text(f->dir, path, text);
+}
+
+/* A snapshot of more than a user's part does not go for others' if it is his only one: of 9 MiB, a
+ * part is 2.25. */
+static void only_one(void **state)
+{
+	static const struct {
+		uid_t uids[4];
+		size_t n_mib[4];
+		int admitted;
+		const char *left;
+	} rows[] = {
+		{ { 2, 0, 1 }, { 6, 3, 1 }, -EDQUOT, "ABC" },
+		{ { 0, 2, 1 }, { 6, 3, 1 }, -EDQUOT, "ABC" },
+		{ { 1, 2, 0, 1 }, { 1, 4, 3, 1 }, 0, "BCD" },
+		/* His second one is. */
+		{ { 2, 2, 0, 1 }, { 1, 4, 3, 1 }, 0, "BCD" },
+		{ { 0, 2, 0, 1 }, { 1, 4, 3, 1 }, 0, "BCD" },
+		/* Root's can have it go. */
+		{ { 2, 0, 0 }, { 6, 3, 1 }, 0, "BC" },
+	};
+	struct fixture *f = *state;
+
+	if (!f->mounted)
+		skip();
+	f->evict = 0;
+	f->retention.limits = (struct spool_limits){ .max_use = MAX_USE(9) };
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		size_t n = 0;
+
+		print_message("  row %zu\n", i);
+		for (; n < 4 && rows[i].n_mib[n] > 0; n++) {
+			char id[32];
+
+			(void)snprintf(id, sizeof(id), "%c-%zu", (char)('A' + n), n + 1);
+			put_snapshot_of(f, id, rows[i].n_mib[n], rows[i].uids[n]);
+		}
+		assert_int_equal(admit(f, n, rows[i].uids[n - 1]), rows[i].admitted);
+		assert_int_equal(
+		    retention_enforce(&f->retention, &rows[i].uids[n - 1], evict, f), 0);
+		assert_string_equal(take_all(f), rows[i].left);
+	}
+}
+
 /* What the store has and nobody needs goes before all else, and with the last that had it. */
 static void the_store_is_swept(void **state)
 {
@@ -476,11 +627,11 @@ static void the_store_is_swept(void **state)
 	tempdir_put_text(f->dir, "store/shared", "");
 	put_snapshot(f, "A-1", 0, "store/shared");
 	put_snapshot(f, "B-2", 0, NULL);
-	assert_int_equal(retention_enforce(&f->retention, evict, f), 0);
+	assert_int_equal(retention_enforce(&f->retention, NULL, evict, f), 0);
 	assert_false(exists(f, "store/nobody's"));
 	assert_true(exists(f, "store/shared"));
 	f->retention.limits.max_use = 0;
-	assert_int_equal(retention_enforce(&f->retention, evict, f), 0);
+	assert_int_equal(retention_enforce(&f->retention, NULL, evict, f), 0);
 	assert_string_equal(there(f), "B");
 	assert_false(exists(f, "store/shared"));
 }
@@ -516,7 +667,7 @@ static void age(void **state)
 			assert_int_equal(spool_keep(f->retention.spool, ids[0], true), 0);
 		f->retention.max_age_ns = rows[i].max_age_days * 86400 * 1000000000;
 		assert_int_equal(retention_has_expired(&f->retention), strlen(rows[i].left) < 4);
-		assert_int_equal(retention_enforce(&f->retention, evict, f), 0);
+		assert_int_equal(retention_enforce(&f->retention, NULL, evict, f), 0);
 		assert_int_equal(retention_has_expired(&f->retention), false);
 		(void)!spool_keep(f->retention.spool, ids[0], false);
 		for (size_t k = 0; k < ARRAY_LEN(ids); k++)
@@ -530,7 +681,7 @@ static int keep_to_limits(void *userdata)
 {
 	struct fixture *f = userdata;
 
-	return retention_enforce(&f->retention, evict, f);
+	return retention_enforce(&f->retention, NULL, evict, f);
 }
 
 static void newest_is_there(void *userdata)
@@ -571,6 +722,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(room_for_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room_that_is_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_are_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(full_disk, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(whose_goes_for_whom, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(only_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(shares, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_nobodys, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room_for_whom, set_up, tear_down),
