@@ -162,6 +162,7 @@ struct limit {
 	/* For whose snapshot something is to be removed; root: less is spared, as for nobody. */
 	uid_t uid;
 	uint64_t needed; /* how much room it needs if it is to be written */
+	bool only_own;   /* nothing of others goes for the user */
 };
 
 /* Return: whether the user, who may be root, has more than his part of what snapshots may take.
@@ -179,7 +180,7 @@ static bool exceeds_part(const struct share *share, uint64_t max, uid_t uid)
 static size_t choose_for_user(const struct stock *stock, const struct limit *limit,
 			      const struct share *share, bool *ret_has_more)
 {
-	const bool exceeds = exceeds_part(share, limit->max, limit->uid);
+	const bool exceeds = limit->only_own || exceeds_part(share, limit->max, limit->uid);
 	size_t own = stock->n, of_root = stock->n, of_most = stock->n;
 	uint64_t most = 0;
 
@@ -202,7 +203,7 @@ static size_t choose_for_user(const struct stock *stock, const struct limit *lim
 			of_most = i;
 		}
 	}
-	*ret_has_more = (exceeds ? own : of_most) < stock->n;
+	*ret_has_more = (exceeds ? own : of_most) < stock->n && !limit->only_own;
 	return of_most < stock->n ? of_most : of_root < stock->n ? of_root : own;
 }
 
@@ -589,6 +590,8 @@ static int remove_excess(const struct retention *retention, uid_t uid, struct st
 		limit.max = max;
 	while (r >= 0 && (diskuse_in_snapshots(stock->use) > max || lack.bytes > 0 ||
 			  lack.inodes > 0)) {
+		/* Who fills the disk is not to have that effect on others. */
+		limit.only_own = diskuse_in_snapshots(stock->use) <= max;
 		r = remove_next(retention, stock, &limit, "MaxUse= or KeepFree= was reached",
 				&freed);
 		if (r <= 0)

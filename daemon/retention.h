@@ -24,8 +24,8 @@
  * not the newest one of each; and then older ones of his own. If that is not enough, the snapshot
  * is refused, unless all the others are his own.
  *
- * KeepFree= is no reason to remove more than the newest snapshot has taken: any user can fill the
- * disk, and what others take of it is not made good by evidence.
+ * KeepFree= is no reason to remove more than the newest snapshot has taken, nor others' for a
+ * user's: any user can fill the disk, and what others take of it is not made good by evidence.
  *
  * Snapshots may also be removed because they are old, whatever the disk has; then the newest one is
  * no exception.

@@ -51,6 +51,18 @@ echo "copies that no snapshot has: $store MiB"
 [[ $(find "$T/state/store" -type f -size +25M | wc -l) -ge 2 ]] || fail "no copies of the attacker's programs were taken"
 [[ $store -le $((max / 2)) ]] || fail "copies that no snapshot has take more than half of MaxUse="
 
+echo "--- a disk that others fill beyond what is to be free"
+ATTACK_DISK=size=1g
+attack_start pt MaxUse=900M KeepFree=70%
+"$O/ptctl" snapshot >/dev/null 2>"$T/err" || fail "no snapshot: $(cat "$T/err")"
+before=$(there)
+install -d -m 1777 "$T/state/public"
+as_nobody head -c 300000000 /dev/zero >"$T/state/public/filler"
+out=$(as_member "$T/bin/ptctl" snapshot 2>&1) || fail "no snapshot beyond KeepFree=: $out"
+"$O/ptctl" reload || fail "the settings cannot be read again"
+[[ $(there) == "$before"* && $(there | wc -w) == $(($(wc -w <<<"$before") + 1)) ]] || fail "there were $before, there are $(there): $(cat "$T/ptd.log")"
+for snapshot in $before; do whole "$snapshot"; done
+
 echo "--- a full disk"
 ATTACK_DISK=size=1g
 attack_start pt MaxUse=1T KeepFree=1%

@@ -325,23 +325,6 @@ static void limits_are_kept(void **state)
 	}
 }
 
-/* Who fills the disk, or has the settings read again, removes nothing by it. */
-static void full_disk(void **state)
-{
-	struct fixture *f = *state;
-
-	if (!f->mounted)
-		skip();
-	put_snapshots(f);
-	f->evict = 0;
-	f->retention.limits = (struct spool_limits){ .max_use = UINT64_MAX,
-						     .keep_free = 100 * MIB,
-						     .keep_free_inodes = 100 };
-	assert_int_equal(retention_enforce(&f->retention, NULL, evict, f), 0);
-	assert_int_equal(retention_expire(&f->retention), 0);
-	assert_string_equal(there(f), "ABCD");
-}
-
 /* Snapshots of the users that @uids names by digits, oldest first, of 2 MiB each. */
 static void put_snapshots_of(const struct fixture *f, const char *uids)
 {
@@ -372,6 +355,34 @@ static const char *take_all(const struct fixture *f)
 	}
 	letters[n] = 0;
 	return letters;
+}
+
+/* Who fills the disk, or has the settings read again, removes nothing by it. */
+static void full_disk(void **state)
+{
+	struct fixture *f = *state;
+
+	if (!f->mounted)
+		skip();
+	put_snapshots(f);
+	f->evict = 0;
+	f->retention.limits = (struct spool_limits){ .max_use = UINT64_MAX,
+						     .keep_free = 100 * MIB,
+						     .keep_free_inodes = 100 };
+	assert_int_equal(retention_enforce(&f->retention, NULL, evict, f), 0);
+	assert_int_equal(retention_expire(&f->retention), 0);
+	assert_string_equal(there(f), "ABCD");
+	remove_all(f);
+	/* Nor does one who takes snapshots, of what others have. */
+	put_snapshots_of(f, "020001");
+	assert_int_equal(retention_enforce(&f->retention, &(uid_t){ 1 }, evict, f), 0);
+	assert_string_equal(take_all(f), "ABCDEF");
+	put_snapshots_of(f, "010101");
+	assert_int_equal(retention_enforce(&f->retention, &(uid_t){ 1 }, evict, f), 0);
+	assert_string_equal(take_all(f), "ACDEF");
+	put_snapshots_of(f, "010100");
+	assert_int_equal(retention_enforce(&f->retention, &(uid_t){ 0 }, evict, f), 0);
+	assert_string_equal(take_all(f), "ACDEF");
 }
 
 /* Who has more than his share gives, however new what he has is; root gives before users give of
