@@ -408,6 +408,13 @@ static int remove_snapshot(void *userdata, const char *id)
 	return r;
 }
 
+static int keep_snapshot(void *userdata, const char *id, bool keep, uid_t uid)
+{
+	const struct manager *m = userdata;
+
+	return keep ? retention_keep(&m->retention, id, uid) : spool_keep(m->spool, id, false, uid);
+}
+
 /* --- life ------------------------------------------------------------------------------------ */
 
 /* Find the sequence number after which new ids continue. */
@@ -512,6 +519,7 @@ static const struct recorder_ops recorder_ops = {
 	.take_own = take_own,
 	.find_own = find_own,
 	.remove_snapshot = remove_snapshot,
+	.keep_snapshot = keep_snapshot,
 	.reload = reload_config,
 };
 

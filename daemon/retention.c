@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -432,6 +433,59 @@ int retention_admit(const struct retention *retention, int dir_fd, uid_t uid)
 	}
 	if (r < 0 || diskuse_in_snapshots(stock.use) <= limit.max || !others_have_any(&stock, uid))
 		return r;
+	count_given(retention, uid);
+	return -EDQUOT;
+}
+
+/* Count the snapshots that are kept, and the one that is to be, in the accounts of those for whom.
+ * Return: 0; 1 if it is kept already; or negative errno, -ENOENT if a snapshot is gone. */
+static int count_kept(const struct retention *retention, const char *id, uid_t uid,
+		      struct share *ret_share)
+{
+	_cleanup_(freep) struct spool_entry *entries = NULL;
+	_cleanup_(diskuse_freep) struct diskuse *use = NULL;
+	_cleanup_(map_deinit) struct map names = {};
+	size_t n, n_kept = 0;
+	bool found = false;
+	int r;
+
+	r = spool_list(retention->spool, &entries, &n);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const bool is_it = strcmp(entries[i].id, id) == 0;
+
+		if (is_it && entries[i].kept)
+			return 1;
+		if (!is_it && !entries[i].kept)
+			continue;
+		found = found || is_it;
+		entries[n_kept] = entries[i];
+		entries[n_kept++].uid = is_it ? uid : entries[i].kept_by;
+	}
+	if (r == 0 && !found)
+		return -ENOENT;
+	if (r == 0)
+		r = spool_measure(retention->spool, entries, n_kept, is_needed, &names, &use);
+	if (r == 0)
+		diskuse_share(use, ret_share);
+	return r;
+}
+
+int retention_keep(const struct retention *retention, const char *id, uid_t uid)
+{
+	char resolved[SNAPID_SIZE];
+	struct share share;
+	int r;
+
+	r = spool_resolve(retention->spool, id, resolved);
+	if (r < 0 || uid == 0)
+		return r < 0 ? r : spool_keep(retention->spool, resolved, true, uid);
+	r = -ENOENT;
+	for (unsigned i = 0; r == -ENOENT && i < TRIES; i++)
+		r = count_kept(retention, resolved, uid, &share);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (!exceeds_part(&share, snapshots_max(retention), uid))
+		return spool_keep(retention->spool, resolved, true, uid);
 	count_given(retention, uid);
 	return -EDQUOT;
 }

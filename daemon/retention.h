@@ -121,6 +121,15 @@ _must_check_ int retention_enforce(const struct retention *retention, const uid_
  * Return: 0, or negative errno. */
 _must_check_ int retention_expire(const struct retention *retention);
 
+/*
+ * Keep the snapshot @id for user @uid: it is not removed to make room. What is kept for one user,
+ * but root, is no more than his part of what snapshots may take.
+ *
+ * Return: 0; -ENOENT if there is no such snapshot; -EDQUOT if he keeps too much; or another
+ *         negative errno.
+ */
+_must_check_ int retention_keep(const struct retention *retention, const char *id, uid_t uid);
+
 /* Say to the object store how much room there is for copies, after snapshots were removed. Return:
  * 0; or negative errno, and the object store goes on with what it was told before. */
 _must_check_ int retention_set_room(const struct retention *retention);

@@ -107,6 +107,10 @@ struct recorder_ops {
 	 * errno. */
 	int (*remove_snapshot)(void *userdata, const char *id);
 
+	/* Exclude the snapshot @id from the limits for the user, or include it again. Return: 0;
+	 * -ENOENT; -EDQUOT if the user would keep more than his share; or another negative errno. */
+	int (*keep_snapshot)(void *userdata, const char *id, bool keep, uid_t uid);
+
 	/*
 	 * Read the settings again, as on SIGHUP, and log that @caller asked for it.
 	 *

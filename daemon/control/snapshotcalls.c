@@ -274,6 +274,7 @@ int snapshotcalls_remove(sd_bus_message *m, void *userdata, sd_bus_error *error)
 int snapshotcalls_keep(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
 	char id[SNAPID_SIZE];
 	int keep, r;
 
@@ -282,9 +283,15 @@ int snapshotcalls_keep(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		r = sd_bus_message_read(m, "b", &keep);
 	if (r < 0)
 		return r;
-	r = spool_keep(peer->interface->recorder.spool, id, keep);
+	r = recorder->ops->keep_snapshot(recorder->userdata, id, keep, peer->caller.uid);
 	if (r == -ENOENT)
 		return call_no_snapshot(error, id);
+	if (r == -EDQUOT)
+		return sd_bus_error_setf(error, PTD_ERROR_NO_SHARE,
+					 "snapshot %s is not kept: with it more would be kept for "
+					 "user %u than is his share of MaxUse=, `ptctl keep "
+					 "--release` of another one, or root, helps",
+					 id, (unsigned)peer->caller.uid);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
 	caller_log(&peer->caller, keep ? CALLER_KEPT : CALLER_RELEASED, id);

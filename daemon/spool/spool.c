@@ -19,7 +19,7 @@
 #include "util/vec.h"
 
 #define HIDDEN_PREFIX ".new-"
-#define KEPT_PREFIX   ".keep-" /* an empty file: the snapshot is kept */
+#define KEPT_PREFIX   ".keep-" /* the snapshot is kept; the file has the number of the user for whom */
 #define NAME_MAX_SIZE (SNAPID_SIZE + 8)
 #define MANIFEST_MAX  ((size_t)1 << 20)
 
@@ -255,6 +255,21 @@ static bool is_kept(const struct spool *s, const char *id)
 	return faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* Return: for whom the snapshot is kept; @uid if the file does not say so. */
+static uid_t read_kept_by(const struct spool *s, const char *id, uid_t uid)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char name[NAME_MAX_SIZE], text[16] = "", *end;
+	unsigned long by;
+
+	kept_name(id, name);
+	fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return uid;
+	by = strtoul(text, &end, 10);
+	return end > text && *end == '\n' && by <= UINT32_MAX ? (uid_t)by : uid;
+}
+
 static int read_entry(const struct spool *s, const char *id, struct spool_entry *ret_entry)
 {
 	struct spool_entry e = {};
@@ -285,6 +300,7 @@ static int read_entry(const struct spool *s, const char *id, struct spool_entry 
 	}
 	mapfile_deinit(&manifest);
 	e.kept = is_kept(s, e.id);
+	e.kept_by = e.kept ? read_kept_by(s, e.id, e.uid) : e.uid;
 	*ret_entry = e;
 	return 0;
 }
@@ -405,15 +421,17 @@ static int find_snapshot(const struct spool *s, const char *name, char ret_id[st
 }
 
 /* Make or remove the file that marks a snapshot as kept. The lock is held. */
-static int set_kept(struct spool *s, const char *id, bool keep)
+static int set_kept(struct spool *s, const char *id, bool keep, uid_t by)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	char name[NAME_MAX_SIZE];
 
 	kept_name(id, name);
 	if (keep) {
-		fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+		fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 		if (fd < 0)
+			return errno == EEXIST ? 0 : -errno;
+		if (dprintf(fd, "%u\n", (unsigned)by) < 0 || fsync(fd) < 0)
 			return -errno;
 	} else if (unlinkat(s->dir_fd, name, 0) < 0 && errno != ENOENT) {
 		return -errno;
@@ -421,7 +439,7 @@ static int set_kept(struct spool *s, const char *id, bool keep)
 	return fsync(s->dir_fd) < 0 ? -errno : 0;
 }
 
-int spool_keep(struct spool *spool, const char *name, bool keep)
+int spool_keep(struct spool *spool, const char *name, bool keep, uid_t by)
 {
 	char id[SNAPID_SIZE];
 	int r;
@@ -429,7 +447,7 @@ int spool_keep(struct spool *spool, const char *name, bool keep)
 	(void)pthread_mutex_lock(&spool->lock);
 	r = find_snapshot(spool, name, id);
 	if (r == 0)
-		r = set_kept(spool, id, keep);
+		r = set_kept(spool, id, keep, by);
 	(void)pthread_mutex_unlock(&spool->lock);
 	return r;
 }

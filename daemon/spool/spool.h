@@ -34,7 +34,8 @@ struct spool_entry {
 	uint64_t n_records_lost;
 	uint64_t bytes_dropped, bytes_overwritten;
 	uid_t uid; /* of who took it; root if that is not known */
-	bool kept; /* retention does not remove it */
+	bool kept;     /* retention does not remove it */
+	uid_t kept_by; /* who asked for that */
 };
 
 struct spool_limits {
@@ -107,9 +108,9 @@ _must_check_ int spool_measure(const struct spool *spool, const struct spool_ent
 			       size_t n_entries, bool (*needed)(const char *name, void *userdata),
 			       void *userdata, struct diskuse **ret_diskuse);
 
-/* Exclude the snapshot @name from retention, or include it again. To be called in any thread.
- * Return: 0, -ENOENT, or another negative errno. */
-_must_check_ int spool_keep(struct spool *spool, const char *name, bool keep);
+/* Exclude the snapshot @name from retention because user @by asks for it, unless another one did; or
+ * include it again. To be called in any thread. Return: 0, -ENOENT, or another negative errno. */
+_must_check_ int spool_keep(struct spool *spool, const char *name, bool keep, uid_t by);
 
 /*
  * Remove the snapshot @name. Files of the store directory that only this snapshot had are left to

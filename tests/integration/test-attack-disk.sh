@@ -92,6 +92,16 @@ PTD_EMU_LOG=$T/honest.log "$O/ptctl" record -- /bin/sh -c 'ls / | sort' >/dev/nu
 honest=$(there)
 honest=${honest% }
 [[ -d $state/$honest ]] || fail "there is no snapshot: $honest"
+kept=0
+while as_member "$T/bin/ptctl" snapshot >/dev/null 2>&1 && as_member "$T/bin/ptctl" keep latest 2>"$T/err"; do
+	kept=$((kept + 1))
+	[[ $kept -lt 200 ]] || fail "one user may keep $kept snapshots: $(du -sm "$T/state")"
+done
+grep "with it more would be kept for user $NOBODY" "$T/err" || fail "he kept $kept, then: $(cat "$T/err" "$T/ptd.log")"
+taken=$(du -sm "$state" | cut -f1)
+echo "kept $kept snapshots: $taken MiB of 64"
+[[ $kept -gt 0 && $taken -lt 32 ]] || fail "$kept snapshots are kept, $taken MiB"
+"$O/ptctl" keep "$honest" && "$O/ptctl" keep --release "$honest" || fail "root cannot keep any"
 as_other head -c 6000000 /dev/urandom >"$T/private/random"
 for i in {1..24}; do
 	{ cat /bin/sleep "$T/private/random"; echo "$i"; } >"$T/private/program.$i"
@@ -116,7 +126,7 @@ done
 END
 chmod 755 "$T/bin/attack-evidence"
 attack 12 "$T/bin/attack-evidence" $OTHER $NOBODY $PTD_ID "$T/private"
-asked=$(grep -c "user $NOBODY) asked for snapshot" "$T/ptd.log")
+asked=$(($(grep -c "user $NOBODY) asked for snapshot" "$T/ptd.log") - kept - 1))
 copies=$(grep -c "$T/private/program.*: cannot keep a copy of this object of user $OTHER" "$T/ptd.log")
 echo "$asked snapshots were asked for, $(grep -c "removed snapshot" "$T/ptd.log") removed; $copies copies were refused"
 [[ $asked -ge 5 && $copies -ge 1 ]] || fail "that was no attack: $(tail -n 20 "$T/ptd.log" "$T/attacker.out")"

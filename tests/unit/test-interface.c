@@ -157,6 +157,14 @@ static int remove_snapshot(void *userdata, const char *id)
 	return f->result;
 }
 
+static int keep_snapshot(void *userdata, const char *id, bool keep, uid_t uid)
+{
+	struct fixture *f = userdata;
+
+	assert_int_equal(uid, 5);
+	return f->result < 0 ? f->result : spool_keep(f->interface.recorder.spool, id, keep, uid);
+}
+
 static int reload(void *userdata, const struct caller *caller)
 {
 	struct fixture *f = userdata;
@@ -175,6 +183,7 @@ static const struct recorder_ops ops = {
 	.take_own = take_own,
 	.find_own = find_own,
 	.remove_snapshot = remove_snapshot,
+	.keep_snapshot = keep_snapshot,
 	.reload = reload,
 };
 
@@ -643,6 +652,14 @@ static void open_remove_keep(void **state)
 		      "s", "A-1");
 	assert_string_equal(f->said, "");
 
+	f->result = -EDQUOT;
+	assert_answer(f,
+		      PTD_ERROR_NO_SHARE
+		      ": snapshot A-1 is not kept: with it more would be kept for user 5 than is "
+		      "his share of MaxUse=, `ptctl keep --release` of another one, or root, helps",
+		      "KeepSnapshot", "sb", "A-1", 1);
+	assert_string_equal(f->said, "");
+	f->result = 0;
 	assert_answer(f, "", "KeepSnapshot", "sb", "A-1", 1);
 	assert_non_null(strstr(f->said, " asked to keep snapshot A-1\n"));
 	assert_answer(f, "", "KeepSnapshot", "sb", "A-1", 0);

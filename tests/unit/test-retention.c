@@ -228,7 +228,7 @@ static void room_for_another(void **state)
 		f->to_evict = f->evict_least = 0;
 		f->evict = rows[i].evict;
 		if (rows[i].kept)
-			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true), 0);
+			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true, 0), 0);
 		f->n_removed = 0;
 		assert_int_equal(retention_make_room(&f->retention, &needed, 0, evict, f),
 				 rows[i].error);
@@ -237,7 +237,7 @@ static void room_for_another(void **state)
 		assert_int_equal((f->to_evict + MIB - 1) / MIB, rows[i].to_evict);
 		assert_int_equal((f->evict_least + MIB - 1) / MIB, rows[i].evict_least);
 		if (rows[i].kept)
-			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, false), 0);
+			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, false, 0), 0);
 		remove_all(f);
 	}
 }
@@ -314,13 +314,13 @@ static void limits_are_kept(void **state)
 		f->evict = rows[i].evict;
 		f->retention.limits = rows[i].limits;
 		if (rows[i].kept)
-			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true), 0);
+			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true, 0), 0);
 		f->n_removed = 0;
 		assert_int_equal(retention_enforce(&f->retention, &root, evict, f), 0);
 		assert_string_equal(there(f), rows[i].left);
 		assert_int_equal(f->n_removed, 4 - strlen(rows[i].left));
 		if (rows[i].kept)
-			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, false), 0);
+			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, false, 0), 0);
 		remove_all(f);
 	}
 }
@@ -349,7 +349,7 @@ static const char *take_all(const struct fixture *f)
 		char id[32];
 
 		(void)snprintf(id, sizeof(id), "%c-%zu", (char)('A' + i), i + 1);
-		(void)!spool_keep(f->retention.spool, id, false);
+		(void)!spool_keep(f->retention.spool, id, false, 0);
 		if (spool_remove(f->retention.spool, id) == 0)
 			letters[n++] = id[0];
 	}
@@ -424,7 +424,7 @@ static void shares(void **state)
 		print_message("  row %zu\n", i);
 		put_snapshots_of(f, rows[i].uids);
 		if (rows[i].kept)
-			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true), 0);
+			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true, 0), 0);
 		f->evict = 0;
 		f->evidence.share = (struct share){};
 		f->retention.limits = (struct spool_limits){ .max_use = MAX_USE(rows[i].max_mib) };
@@ -565,7 +565,7 @@ static void whose_goes_for_whom(void **state)
 		print_message("  row %zu\n", i);
 		put_snapshots_of(f, rows[i].uids);
 		if (rows[i].kept)
-			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true), 0);
+			assert_int_equal(spool_keep(f->retention.spool, rows[i].kept, true, 0), 0);
 		f->retention.limits = (struct spool_limits){ .max_use = MAX_USE(rows[i].max_mib) };
 		f->n_removed = 0;
 		assert_int_equal(admit(f, n, uid), rows[i].admitted);
@@ -629,6 +629,68 @@ static void only_one(void **state)
 	}
 }
 
+/* Of 9 MiB a part is 2.25, and each snapshot has 2: nobody but root keeps two. */
+static void keeping(void **state)
+{
+	struct fixture *f = *state;
+	const struct retention *r = &f->retention;
+	struct share share;
+
+	if (!f->mounted)
+		skip();
+	f->retention.limits = (struct spool_limits){ .max_use = MAX_USE(9) };
+	put_snapshots_of(f, "110022");
+	assert_int_equal(retention_keep(r, "Z-9", 1), -ENOENT);
+	assert_int_equal(retention_keep(r, "../A-1", 1), -ENOENT);
+	assert_int_equal(retention_keep(r, "A-1", 1), 0);
+	assert_int_equal(retention_keep(r, "A-1", 1), 0);
+	evidence_get_share(&f->evidence, &share);
+	assert_int_equal(share.n_users, 0);
+	assert_int_equal(retention_keep(r, "B-2", 1), -EDQUOT);
+	/* Whoever's snapshot it is, it counts for him who keeps it; or had it kept first. */
+	assert_int_equal(retention_keep(r, "E-5", 1), -EDQUOT);
+	assert_int_equal(retention_keep(r, "A-1", 2), 0);
+	assert_int_equal(retention_keep(r, "B-2", 2), 0);
+	assert_int_equal(retention_keep(r, "latest", 2), -EDQUOT);
+	evidence_get_share(&f->evidence, &share);
+	assert_int_equal(share.n_users, 2);
+	/* Root may. */
+	assert_int_equal(retention_keep(r, "C-3", 0), 0);
+	assert_int_equal(retention_keep(r, "latest", 0), 0);
+	assert_int_equal(spool_remove(r->spool, "F-6"), -EPERM);
+	/* Who has another one released has room for it. */
+	assert_int_equal(spool_keep(r->spool, "A-1", false, 1), 0);
+	assert_int_equal(retention_keep(r, "D-4", 1), 0);
+	assert_int_equal(spool_remove(r->spool, "A-1"), 0);
+	assert_int_equal(spool_remove(r->spool, "D-4"), -EPERM);
+	/* An earlier ptd did not say for whom: for him whose it is. */
+	tempdir_put_text(f->dir, "snapshots/.keep-B-2", "");
+	assert_int_equal(retention_keep(r, "E-5", 2), 0);
+	assert_string_equal(take_all(f), "BCDEF");
+}
+
+static void newest_is_there(void *userdata)
+{
+	(void)userdata;
+}
+
+static int keep_one(void *userdata)
+{
+	struct fixture *f = userdata;
+
+	return retention_keep(&f->retention, "A-1", 1);
+}
+
+static void failing_to_keep(void **state)
+{
+	struct fixture *f = *state;
+
+	f->retention.limits = (struct spool_limits){ .max_use = MAX_USE(100) };
+	put_snapshots_of(f, "11");
+	failing_each(keep_one, newest_is_there, f);
+	assert_int_equal(spool_remove(f->retention.spool, "A-1"), -EPERM);
+}
+
 /* What the store has and nobody needs goes before all else, and with the last that had it. */
 static void the_store_is_swept(void **state)
 {
@@ -675,12 +737,12 @@ static void age(void **state)
 			put_snapshot(f, ids[k], 0, NULL);
 		}
 		if (rows[i].kept)
-			assert_int_equal(spool_keep(f->retention.spool, ids[0], true), 0);
+			assert_int_equal(spool_keep(f->retention.spool, ids[0], true, 0), 0);
 		f->retention.max_age_ns = rows[i].max_age_days * 86400 * 1000000000;
 		assert_int_equal(retention_has_expired(&f->retention), strlen(rows[i].left) < 4);
 		assert_int_equal(retention_enforce(&f->retention, NULL, evict, f), 0);
 		assert_int_equal(retention_has_expired(&f->retention), false);
-		(void)!spool_keep(f->retention.spool, ids[0], false);
+		(void)!spool_keep(f->retention.spool, ids[0], false, 0);
 		for (size_t k = 0; k < ARRAY_LEN(ids); k++)
 			if (spool_remove(f->retention.spool, ids[k]) == 0)
 				left[strlen(left)] = (char)('A' + (int)k);
@@ -693,11 +755,6 @@ static int keep_to_limits(void *userdata)
 	struct fixture *f = userdata;
 
 	return retention_enforce(&f->retention, NULL, evict, f);
-}
-
-static void newest_is_there(void *userdata)
-{
-	(void)userdata;
 }
 
 static int make_room(void *userdata)
@@ -739,6 +796,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(shares, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_nobodys, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room_for_whom, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(keeping, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(failing_to_keep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_swept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(age, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failing, set_up, tear_down),

@@ -226,10 +226,11 @@ static void keeping(void **state)
 
 	make_snapshot(f, "A-1", "");
 	make_snapshot(f, "B-2", "");
-	assert_int_equal(spool_keep(f->spool, "C-3", true), -ENOENT);
-	assert_int_equal(spool_keep(f->spool, "../A-1", true), -ENOENT);
-	assert_int_equal(spool_keep(f->spool, "A-1", true), 0);
-	assert_int_equal(spool_keep(f->spool, "A-1", true), 0);
+	assert_int_equal(spool_keep(f->spool, "C-3", true, 7), -ENOENT);
+	assert_int_equal(spool_keep(f->spool, "../A-1", true, 7), -ENOENT);
+	assert_int_equal(spool_keep(f->spool, "A-1", true, 7), 0);
+	assert_int_equal(spool_keep(f->spool, "A-1", true, 7), 0);
+	assert_int_equal(spool_keep(f->spool, "A-1", true, 8), 0);
 	assert_true(is_kept(f, 0));
 	assert_false(is_kept(f, 1));
 	assert_int_equal(spool_count(f->spool), 2);
@@ -237,7 +238,7 @@ static void keeping(void **state)
 	assert_true(exists(f, "snapshots/A-1/manifest"));
 
 	/* The next ptd knows it, too, but not of what is gone. */
-	assert_int_equal(spool_keep(f->spool, "B-2", true), 0);
+	assert_int_equal(spool_keep(f->spool, "B-2", true, 7), 0);
 	f->spool = spool_free(f->spool);
 	assert_int_equal(spool_new(f->dir, &f->spool), 0);
 	assert_true(is_kept(f, 0));
@@ -248,8 +249,8 @@ static void keeping(void **state)
 	assert_true(exists(f, "snapshots/.keep-A-1"));
 	assert_false(exists(f, "snapshots/.keep-B-2"));
 
-	assert_int_equal(spool_keep(f->spool, "A-1", false), 0);
-	assert_int_equal(spool_keep(f->spool, "A-1", false), 0);
+	assert_int_equal(spool_keep(f->spool, "A-1", false, 7), 0);
+	assert_int_equal(spool_keep(f->spool, "A-1", false, 7), 0);
 	assert_false(is_kept(f, 0));
 	assert_int_equal(spool_remove(f->spool, "A-1"), 0);
 }
