@@ -300,8 +300,9 @@ static int read_refused(sd_bus_message *message, struct refused_list *list)
 	    (r = sd_bus_message_enter_container(message, 'a', "a{sv}")) < 0)
 		return r;
 	while ((r = sd_bus_message_at_end(message, false)) == 0) {
-		struct client_refused refused = { .what = "?" };
+		struct client_refused refused = { .what = "?", .reason = "" };
 		const struct client_field fields[] = { { "what", 's', &refused.what },
+						       { "reason", 's', &refused.reason },
 						       { "uid", 'u', &refused.uid },
 						       { "times", 't', &refused.times } };
 

@@ -84,9 +84,10 @@ _must_check_ int client_finish(struct client_pending *pending, sd_bus_message **
 _must_check_ int client_read_fields(sd_bus_message *message, const struct client_field *fields,
 				    size_t n_fields);
 
-/* Something that was refused to a user who had more than his share. */
+/* Something that was refused to a user. */
 struct client_refused {
-	const char *what; /* borrowed from the message */
+	const char *what;   /* borrowed from the message, as is the next one */
+	const char *reason; /* a word of ptd(8); "" if the recorder states none */
 	uint32_t uid;
 	uint64_t times;
 };

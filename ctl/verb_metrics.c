@@ -167,12 +167,18 @@ static int print_refused(FILE *f, sd_bus_message *reply)
 	if (n > 0)
 		print_about(f, &(struct metric){ .name = "ptd_refused",
 						 .help = "How often something was refused to a "
-							 "user who had more than his share.",
+							 "user, and why.",
 						 .is_counter = true });
 	for (size_t i = 0; i < n; i++) {
 		fputs("ptd_refused_total{what=\"", f);
 		print_label(f, list[i].what);
-		fprintf(f, "\",uid=\"%" PRIu32 "\"} %" PRIu64 "\n", list[i].uid, list[i].times);
+		fprintf(f, "\",uid=\"%" PRIu32 "\"", list[i].uid);
+		if (list[i].reason[0]) {
+			fputs(",reason=\"", f);
+			print_label(f, list[i].reason);
+			fputs("\"", f);
+		}
+		fprintf(f, "} %" PRIu64 "\n", list[i].times);
 	}
 	return EXIT_OK;
 }

@@ -4,12 +4,34 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "ctl/client.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
 #include "ptd/control.h"
+
+/* Return: what the reason says in a sentence. */
+static const char *explain(const char *reason)
+{
+	static const struct {
+		const char *reason, *text;
+	} known[] = {
+		{ "", "" },
+		{ "share", ": it was more than his share" },
+		{ "taken-back", ": taken back, others needed the room" },
+		{ "disk", ": there was no room on the disk" },
+		{ "time", ": reading it took too long" },
+		{ "unreadable", ": it could not be read" },
+		{ "foreign", ": it was about another user's" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (strcmp(known[i].reason, reason) == 0)
+			return known[i].text;
+	return ": the recorder has a reason that ptctl does not know";
+}
 
 static int print_refused(sd_bus_message *reply)
 {
@@ -21,9 +43,9 @@ static int print_refused(sd_bus_message *reply)
 	if (r < 0)
 		return client_bad_reply("GetStatus", r);
 	for (size_t i = 0; i < n; i++)
-		printf("%s%s of user %" PRIu32 ", %" PRIu64 " time%s\n",
+		printf("%s%s of user %" PRIu32 ", %" PRIu64 " time%s%s\n",
 		       i == 0 ? "   Refused: " : "            ", list[i].what, list[i].uid,
-		       list[i].times, plural(list[i].times));
+		       list[i].times, plural(list[i].times), explain(list[i].reason));
 	return EXIT_OK;
 }
 

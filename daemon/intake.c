@@ -275,7 +275,7 @@ static uid_t refused_user(const struct intake *intake)
 
 	codestore_get_share(intake->code, &share);
 	for (size_t i = 0; i < share.n_users; i++)
-		if (!most || share.users[i].n_refused > most->n_refused)
+		if (!most || share_n_refused(&share.users[i]) > share_n_refused(most))
 			most = &share.users[i];
 	return most ? most->uid : SHARE_OTHERS;
 }

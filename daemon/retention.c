@@ -148,12 +148,10 @@ void evidence_get_share(struct evidence *evidence, struct share *ret_share)
 	(void)pthread_mutex_unlock(&evidence->lock);
 }
 
-static void count_given(const struct retention *retention, uid_t uid)
+void evidence_count(struct evidence *evidence, uid_t uid, enum share_reason reason)
 {
-	struct evidence *evidence = retention->evidence;
-
 	(void)pthread_mutex_lock(&evidence->lock);
-	share_count_taken_back(&evidence->share, uid);
+	share_count_refused(&evidence->share, uid, reason, 1);
 	(void)pthread_mutex_unlock(&evidence->lock);
 }
 
@@ -295,7 +293,7 @@ static int remove_next(const struct retention *retention, struct stock *stock,
 			       (unsigned)stock->entries[i].uid);
 	r = remove_one(retention, stock, i, has_more ? text : why, ret_freed);
 	if (r > 0 && has_more)
-		count_given(retention, stock->entries[i].uid);
+		evidence_count(retention->evidence, stock->entries[i].uid, SHARE_REASON_TAKEN_BACK);
 	return r;
 }
 
@@ -381,8 +379,6 @@ int retention_make_room(const struct retention *retention, const struct diskuse_
 		all.bytes += evict(missing, subtract(missing, freed.bytes), userdata);
 	if (amount_suffices(&all, needed))
 		return remove_for(retention, needed, &limit);
-	if (foreseen == -EDQUOT)
-		count_given(retention, uid);
 	return foreseen == -EDQUOT ? foreseen : -ENOSPC;
 }
 
@@ -433,7 +429,6 @@ int retention_admit(const struct retention *retention, int dir_fd, uid_t uid)
 	}
 	if (r < 0 || diskuse_in_snapshots(stock.use) <= limit.max || !others_have_any(&stock, uid))
 		return r;
-	count_given(retention, uid);
 	return -EDQUOT;
 }
 
@@ -486,7 +481,7 @@ int retention_keep(const struct retention *retention, const char *id, uid_t uid)
 		return r < 0 ? r : 0;
 	if (!exceeds_part(&share, snapshots_max(retention), uid))
 		return spool_keep(retention->spool, resolved, true, uid);
-	count_given(retention, uid);
+	evidence_count(retention->evidence, uid, SHARE_REASON_SHARE);
 	return -EDQUOT;
 }
 
@@ -642,8 +637,8 @@ static int remove_excess(const struct retention *retention, uid_t uid, struct st
 
 	if (limit.max > max)
 		limit.max = max;
-	while (r >= 0 && (diskuse_in_snapshots(stock->use) > max || lack.bytes > 0 ||
-			  lack.inodes > 0)) {
+	while (r >= 0 &&
+	       (diskuse_in_snapshots(stock->use) > max || lack.bytes > 0 || lack.inodes > 0)) {
 		/* Who fills the disk is not to have that effect on others. */
 		limit.only_own = diskuse_in_snapshots(stock->use) <= max;
 		r = remove_next(retention, stock, &limit, "MaxUse= or KeepFree= was reached",

@@ -60,6 +60,9 @@ struct evidence {
 /* Get a copy of the account. */
 void evidence_get_share(struct evidence *evidence, struct share *ret_share);
 
+/* Count that a snapshot of the user was refused, or was removed. */
+void evidence_count(struct evidence *evidence, uid_t uid, enum share_reason reason);
+
 struct retention {
 	struct spool *spool;       /* borrowed */
 	struct objectstore *store; /* borrowed */

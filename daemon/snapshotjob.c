@@ -306,15 +306,18 @@ int snapshotjob_run(struct job *job)
 	}
 	/* Old snapshots may have been removed for it. */
 	(void)!retention_set_room(&self->retention);
+	if (r == -ENOSPC || r == -EDQUOT)
+		evidence_count(self->retention.evidence, job->caller.uid,
+			       r == -EDQUOT ? SHARE_REASON_SHARE : SHARE_REASON_DISK);
 	if (r == -ENOSPC)
 		say_no_room(job, &needed);
 	else if (r == -EDQUOT)
-		(void)snprintf(job->message, sizeof(job->message),
-			       "there is no room for snapshot %s under %s: with it user %u would have "
-			       "more than is his share or than others leave, and what is theirs is "
-			       "not removed for that; removing others or a larger MaxUse= would help",
-			       job->id, spool_path(self->retention.spool),
-			       (unsigned)job->caller.uid);
+		(void)snprintf(
+		    job->message, sizeof(job->message),
+		    "there is no room for snapshot %s under %s: with it user %u would have "
+		    "more than is his share or than others leave, and what is theirs is "
+		    "not removed for that; removing others or a larger MaxUse= would help",
+		    job->id, spool_path(self->retention.spool), (unsigned)job->caller.uid);
 	else if (r == -ENXIO || r == -ESRCH)
 		say_nobody_ran(job, r);
 	else

@@ -23,17 +23,41 @@ static const char *const shared_names[] = {
 
 static_assert(ARRAY_LEN(shared_names) == _RECORDER_SHARED_MAX, "each has a name");
 
-static int append_refused_user(sd_bus_message *reply, enum recorder_shared shared,
-			       const struct share_user *user)
+/* The words of ptd(8). */
+static const char *const reason_names[] = {
+	[SHARE_REASON_SHARE] = "share",
+	[SHARE_REASON_TAKEN_BACK] = "taken-back",
+	[SHARE_REASON_DISK] = "disk",
+	[SHARE_REASON_TIME] = "time",
+	[SHARE_REASON_UNREADABLE] = "unreadable",
+	[SHARE_REASON_FOREIGN] = "foreign",
+};
+
+static_assert(ARRAY_LEN(reason_names) == _SHARE_REASON_MAX, "each has a name");
+
+static int append_refused_for(sd_bus_message *reply, enum recorder_shared shared,
+			      const struct share_user *user, enum share_reason reason)
 {
 	int r;
 
 	if ((r = sd_bus_message_open_container(reply, 'a', "{sv}")) < 0 ||
 	    (r = call_append_string(reply, "what", shared_names[shared])) < 0 ||
 	    (r = call_append_u32(reply, "uid", user->uid)) < 0 ||
-	    (r = call_append_u64(reply, "times", user->n_refused)) < 0)
+	    (r = call_append_string(reply, "reason", reason_names[reason])) < 0 ||
+	    (r = call_append_u64(reply, "times", user->refused[reason])) < 0)
 		return r;
 	return sd_bus_message_close_container(reply);
+}
+
+static int append_refused_user(sd_bus_message *reply, enum recorder_shared shared,
+			       const struct share_user *user)
+{
+	int r = 0;
+
+	for (enum share_reason reason = 0; r >= 0 && reason < _SHARE_REASON_MAX; reason++)
+		if (user->refused[reason] > 0)
+			r = append_refused_for(reply, shared, user, reason);
+	return r;
 }
 
 /* Return: whether the peer may see what concerns the user. */
@@ -58,7 +82,7 @@ static int append_refused(sd_bus_message *reply, const struct interface_peer *pe
 
 		recorder->ops->get_share(recorder->userdata, i, &share);
 		for (size_t k = 0; r >= 0 && k < share.n_users; k++)
-			if (share.users[k].n_refused > 0 && sees_user(peer, share.users[k].uid))
+			if (sees_user(peer, share.users[k].uid))
 				r = append_refused_user(reply, i, &share.users[k]);
 	}
 	if (r < 0 || (r = sd_bus_message_close_container(reply)) < 0 ||

@@ -194,6 +194,36 @@ static int name_copy(struct worker *w, const struct content *content)
 	return r;
 }
 
+/* Count that the object could not be copied. What takes too long is the doing of him whose process
+ * mapped it, whoever is said to be the owner. The lock is held. */
+static void count_failed(struct copier *c, const struct object *object, int error)
+{
+	const bool is_asker_known = !asker_is_unknown(object->asker);
+
+	switch (-error) {
+	case 0:
+	case ECANCELED:
+	case EDQUOT: /* has been counted */
+	case ENOMEM:
+	case ENOTCONN:
+	case ENOEXEC: /* it is nothing to copy */
+		return;
+	case ENOSPC:
+		share_count_refused(&c->share, object->original.uid, SHARE_REASON_DISK, 1);
+		return;
+	case ETIMEDOUT:
+		if (is_asker_known)
+			share_count_refused(&c->share, (uid_t)object->asker, SHARE_REASON_TIME, 1);
+		return;
+	default:
+		if (object->original.found || is_asker_known)
+			share_count_refused(&c->share,
+					    object->original.found ? object->original.uid
+								   : (uid_t)object->asker,
+					    SHARE_REASON_UNREADABLE, 1);
+	}
+}
+
 /* Copy the object's original, for which @fd stands, which may be -1. The copy gets its name only
  * when the lock is held. */
 static void take_in(struct worker *w, struct object *object, int fd)
@@ -234,6 +264,7 @@ static void take_in(struct worker *w, struct object *object, int fd)
 	}
 	if (r == -ETIMEDOUT)
 		copyqueue_note_hung(&c->queue, object->asker);
+	count_failed(c, object, r);
 	object->error = r;
 	object->done = true;
 	copylist_push(&c->finished, object);
@@ -391,6 +422,7 @@ void copier_add(struct copier *copier, struct object *object, int fd, int error)
 	object->fd = fd;
 
 	(void)pthread_mutex_lock(&copier->lock);
+	count_failed(copier, object, error);
 	object->error = error;
 	object->done = error < 0;
 	if (error == 0 && copier->n_open >= OPEN_MAX)

@@ -23,8 +23,8 @@ const char *object_why(int error)
 {
 	switch (-error) {
 	case EDQUOT:
-		return "copies to which no snapshot links have half of MaxUse=, and those of this "
-		       "file's owner have their share of it";
+		return "copies to which no snapshot links have the room that there is for them, "
+		       "and those of this file's owner have their share of it";
 	case ENOSPC:
 		return "the disk is full, or less than KeepFree= would be left";
 	case ESTALE:

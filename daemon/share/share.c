@@ -46,7 +46,7 @@ static struct share_user *idle_account(struct share *share)
 		struct share_user *u = &share->users[i];
 
 		if (u->uid != SHARE_OTHERS && u->taken == 0 &&
-		    (!idle || u->n_refused < idle->n_refused))
+		    (!idle || share_n_refused(u) < share_n_refused(idle)))
 			idle = u;
 	}
 	return idle;
@@ -68,7 +68,8 @@ static struct share_user *open_account(struct share *share, uid_t uid)
 	idle = others->taken == 0 ? idle_account(share) : NULL;
 	if (!idle)
 		return others;
-	others->n_refused += idle->n_refused;
+	for (enum share_reason reason = 0; reason < _SHARE_REASON_MAX; reason++)
+		others->refused[reason] += idle->refused[reason];
 	*idle = (struct share_user){ .uid = uid };
 	return idle;
 }
@@ -131,7 +132,7 @@ void share_refuse(struct share *share, uint64_t max, uid_t uid, uint64_t amount)
 {
 	struct share_user *user = open_account(share, uid);
 
-	user->n_refused++;
+	user->refused[SHARE_REASON_SHARE]++;
 	if (!share_is_in_part(share, max, uid, amount) || amount <= share->needed)
 		return;
 	share->needed = amount;
@@ -140,13 +141,22 @@ void share_refuse(struct share *share, uint64_t max, uid_t uid, uint64_t amount)
 
 void share_count_taken_back(struct share *share, uid_t uid)
 {
-	open_account(share, uid)->n_refused++;
+	open_account(share, uid)->refused[SHARE_REASON_TAKEN_BACK]++;
 }
 
-void share_count_refused(struct share *share, uid_t uid, uint64_t n)
+void share_count_refused(struct share *share, uid_t uid, enum share_reason reason, uint64_t n)
 {
 	if (n > 0)
-		open_account(share, uid)->n_refused += n;
+		open_account(share, uid)->refused[reason] += n;
+}
+
+uint64_t share_n_refused(const struct share_user *user)
+{
+	uint64_t n = 0;
+
+	for (enum share_reason reason = 0; reason < _SHARE_REASON_MAX; reason++)
+		n += user->refused[reason];
+	return n;
 }
 
 bool share_exceeds(const struct share *share, uint64_t max, uid_t uid)

@@ -34,10 +34,21 @@
 #define SHARE_USERS_MAX 64u /* that are told apart */
 #define SHARE_OTHERS    ((uid_t)-1) /* who stands for all others */
 
+/* Why something was refused. */
+enum share_reason {
+	SHARE_REASON_SHARE,      /* the user would have had more than his share */
+	SHARE_REASON_TAKEN_BACK, /* he had it, and more than his share: others needed the room */
+	SHARE_REASON_DISK,       /* no room was left on the disk, whoever took it */
+	SHARE_REASON_TIME,       /* it took too long to read what is his */
+	SHARE_REASON_UNREADABLE, /* what is his could not be read for another reason */
+	SHARE_REASON_FOREIGN,    /* it was about something of another user */
+	_SHARE_REASON_MAX,
+};
+
 struct share_user {
 	uid_t uid;
 	uint64_t taken;
-	uint64_t n_refused; /* times that something was refused, or taken back */
+	uint64_t refused[_SHARE_REASON_MAX]; /* how often something was, for each reason */
 };
 
 struct share {
@@ -77,7 +88,10 @@ void share_refuse(struct share *share, uint64_t max, uid_t uid, uint64_t amount)
 void share_count_taken_back(struct share *share, uid_t uid);
 
 /* Count that something was refused to the user @n times. */
-void share_count_refused(struct share *share, uid_t uid, uint64_t n);
+void share_count_refused(struct share *share, uid_t uid, enum share_reason reason, uint64_t n);
+
+/* Return: how often something was refused to the user, for whatever reason. */
+uint64_t share_n_refused(const struct share_user *user);
 
 /* Return: whether the user has more than his part of @max. */
 bool share_exceeds(const struct share *share, uint64_t max, uid_t uid);

@@ -468,7 +468,8 @@ static void free_pool(struct source_emu *e, size_t number)
 	write_name(number, name);
 	keeperlink_drop(e->link, name);
 	share_give(&e->share, userpool_uid(pool), userpool_size(pool));
-	share_count_refused(&e->lies, userpool_uid(pool), userpool_n_refused(pool));
+	share_count_refused(&e->lies, userpool_uid(pool), SHARE_REASON_FOREIGN,
+			    userpool_n_refused(pool));
 	poolclaims_forget(e->claims, (uint32_t)number);
 	(void)pthread_mutex_lock(&e->lock);
 	e->places[number] = (struct place){};
@@ -597,7 +598,8 @@ void source_emu_get_share(const struct source *source, enum source_emu_account a
 	{
 		/* Opens the account. */
 		share_take(ret_share, userpool_uid(p), 0);
-		share_count_refused(ret_share, userpool_uid(p), userpool_n_refused(p));
+		share_count_refused(ret_share, userpool_uid(p), SHARE_REASON_FOREIGN,
+				    userpool_n_refused(p));
 	}
 }
 

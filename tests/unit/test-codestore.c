@@ -288,7 +288,7 @@ static void two_users(void **state)
 	assert_string_equal(text_of(s, init, 200), "0@1000:cd 0@2000:cd");
 	codestore_get_share(s, &share);
 	for (size_t i = 0; i < share.n_users; i++)
-		n_refused[share.users[i].uid - 1000] = share.users[i].n_refused;
+		n_refused[share.users[i].uid - 1000] = share_n_refused(&share.users[i]);
 	assert_int_equal(n_refused[0], 1);
 	assert_int_equal(n_refused[1], 0);
 	assert_int_equal(share.taken, codestore_size(s));

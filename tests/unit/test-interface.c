@@ -91,6 +91,8 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 	share_take(ret_share, 1000, 1);
 	if (shared == RECORDER_OBJECTS)
 		share_count_taken_back(ret_share, 1001);
+	if (shared == RECORDER_OBJECTS)
+		share_count_refused(ret_share, 1001, SHARE_REASON_UNREADABLE, 2);
 	if (shared == RECORDER_SIDEBAND)
 		share_count_taken_back(ret_share, 1002);
 }
@@ -373,7 +375,7 @@ static void run_jobs(struct fixture *f)
 static void get_status(void **state)
 {
 	struct fixture *f = *state;
-	char expected[700];
+	char expected[900];
 
 	put_snapshot(f, "A-1", "");
 	put_snapshot(f, "A-2", "");
@@ -386,8 +388,12 @@ static void get_status(void **state)
 		       "\"sideband_lost\":11,\"objects\":12,\"snapshots\":2,\"pending\":13,"
 		       "\"snapshots_taken\":14,\"snapshots_failed\":15,\"snapshots_removed\":16,"
 		       "\"snapshots_path\":\"%s/state/snapshots\","
-		       "\"refused\":[{\"what\":\"objects\",\"uid\":1001,\"times\":1},"
-		       "{\"what\":\"sideband\",\"uid\":1002,\"times\":1}]}",
+		       "\"refused\":[{\"what\":\"objects\",\"uid\":1001,"
+		       "\"reason\":\"taken-back\",\"times\":1},"
+		       "{\"what\":\"objects\",\"uid\":1001,"
+		       "\"reason\":\"unreadable\",\"times\":2},"
+		       "{\"what\":\"sideband\",\"uid\":1002,"
+		       "\"reason\":\"taken-back\",\"times\":1}]}",
 		       f->dir);
 	if (!strstr(f->reply, expected))
 		fail_msg("%s", f->reply);

@@ -467,7 +467,7 @@ static void two_users(void **state)
 	jitfiles_list_free(list, n);
 	jitfiles_get_share(files, &share);
 	for (size_t i = 0; i < share.n_users; i++)
-		assert_int_equal(share.users[i].n_refused,
+		assert_int_equal(share_n_refused(&share.users[i]),
 				 share.users[i].uid == A ? N + N_OF_B - JITFILES_MAX : 0);
 	stop_many(pids, N);
 	stop_many(others, N_OF_B);

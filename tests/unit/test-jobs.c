@@ -191,8 +191,8 @@ static void two_users(void **state)
 	assert_int_equal(jobs_add(f->jobs, "b2", NULL, &b), -EBUSY);
 	jobs_get_share(f->jobs, &share);
 	assert_int_equal(share.n_users, 2);
-	assert_int_equal(share.users[0].n_refused, 2);
-	assert_int_equal(share.users[1].n_refused, 2);
+	assert_int_equal(share_n_refused(&share.users[0]), 2);
+	assert_int_equal(share_n_refused(&share.users[1]), 2);
 	run_until_done(f);
 	assert_string_equal(f->order, "a7! a0 b0 a1 b1 a2 a3 a4 a5 a6 ");
 	assert_int_equal(f->last_error, 0);

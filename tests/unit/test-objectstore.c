@@ -162,6 +162,7 @@ static void what_cannot_be_kept(void **state)
 	struct buildid other = f->id;
 	char fifo[128], text[128];
 	struct object *object;
+	struct share share;
 	int error;
 
 	other.bytes[0] ^= 1;
@@ -189,6 +190,13 @@ static void what_cannot_be_kept(void **state)
 		assert_int_equal(error, 0);
 		assert_int_equal(objectstore_count(f->store), i + 1);
 	}
+
+	/* Of a file that was found the owner is known. */
+	objectstore_get_share(f->store, &share);
+	assert_int_equal(share.n_users, 1);
+	assert_int_equal(share.users[0].uid, geteuid());
+	assert_int_equal(share.users[0].refused[SHARE_REASON_UNREADABLE], 2);
+	assert_int_equal(share_n_refused(&share.users[0]), 2);
 
 	/* What was missing may come to be. */
 	(void)snprintf(text, sizeof(text), "%s/late", f->dir);
@@ -880,6 +888,7 @@ static void room(void **state)
 	assert_true(stored(f, objects[0]));
 	objectstore_get_share(f->store, &share);
 	assert_int_equal(share.taken, n_left * size);
+	assert_int_equal(share.users[0].refused[SHARE_REASON_TAKEN_BACK], 4 - n_left);
 
 	objectstore_set_room(f->store, UINT64_MAX);
 	assert_true(objectstore_is_unfair(f->store));

@@ -22,7 +22,7 @@
 #define MIB ((uint64_t)1 << 20)
 
 /* MaxUse= of which snapshots may take so many MiB. */
-#define MAX_USE(n_mib) ((n_mib) * MIB / (RETENTION_COPIES_PART - 1) * RETENTION_COPIES_PART)
+#define MAX_USE(n_mib) ((n_mib)*MIB / (RETENTION_COPIES_PART - 1) * RETENTION_COPIES_PART)
 
 struct fixture {
 	char dir[TEMPDIR_SIZE]; /* a file system of its own, of 16 MiB and 100 inodes, if it may */
@@ -433,7 +433,7 @@ static void shares(void **state)
 		evidence_get_share(&f->evidence, &share);
 		for (size_t k = 0; k < share.n_users; k++)
 			if (share.users[k].uid == rows[i].given_by)
-				assert_int_equal(share.users[k].n_refused, rows[i].n_given);
+				assert_int_equal(share_n_refused(&share.users[k]), rows[i].n_given);
 		assert_int_equal(share.n_users > 0, rows[i].n_given > 0);
 	}
 }
@@ -508,8 +508,8 @@ static int admit(const struct fixture *f, size_t n, uid_t uid)
 	char visible[128], hidden[128];
 	int dir, r;
 
-	(void)snprintf(visible, sizeof(visible), "%s/snapshots/%c-%zu", f->dir,
-		       (char)('A' + n - 1), n);
+	(void)snprintf(visible, sizeof(visible), "%s/snapshots/%c-%zu", f->dir, (char)('A' + n - 1),
+		       n);
 	(void)snprintf(hidden, sizeof(hidden), "%s/snapshots/.new-it", f->dir);
 	assert_int_equal(rename(visible, hidden), 0);
 	dir = open(hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -623,8 +623,8 @@ static void only_one(void **state)
 			put_snapshot_of(f, id, rows[i].n_mib[n], rows[i].uids[n]);
 		}
 		assert_int_equal(admit(f, n, rows[i].uids[n - 1]), rows[i].admitted);
-		assert_int_equal(
-		    retention_enforce(&f->retention, &rows[i].uids[n - 1], evict, f), 0);
+		assert_int_equal(retention_enforce(&f->retention, &rows[i].uids[n - 1], evict, f),
+				 0);
 		assert_string_equal(take_all(f), rows[i].left);
 	}
 }

@@ -28,27 +28,30 @@ static void who_may_take(void **state)
 		/* Alone, all but the reserve. */
 		{ {}, A, 700, true },
 		{ {}, A, 701, false },
-		{ { { A, 600, 0 } }, A, 100, true },
-		{ { { A, 600, 0 } }, A, 101, false },
+		{ { { A, 600, {} } }, A, 100, true },
+		{ { { A, 600, {} } }, A, 101, false },
 		/* Root takes all. */
 		{ {}, 0, 800, true },
 		{ {}, 0, 801, false },
-		{ { { A, 700, 0 } }, 0, 101, false },
+		{ { { A, 700, {} } }, 0, 101, false },
 		/* Up to his part, a user also takes of the reserve. */
-		{ { { A, 700, 0 } }, B, 100, true },
-		{ { { A, 700, 0 } }, B, 101, false },
-		{ { { A, 700, 0 }, { B, 50, 0 } }, B, 50, true },
-		{ { { A, 500, 0 }, { B, 150, 0 } }, B, 51, false },
-		{ { { A, 500, 0 }, { B, 150, 0 } }, B, 50, true },
-		{ { { A, 400, 0 }, { B, 150, 0 } }, B, 150, true },
-		{ { { A, 400, 0 }, { B, 150, 0 } }, B, 151, false },
+		{ { { A, 700, {} } }, B, 100, true },
+		{ { { A, 700, {} } }, B, 101, false },
+		{ { { A, 700, {} }, { B, 50, {} } }, B, 50, true },
+		{ { { A, 500, {} }, { B, 150, {} } }, B, 51, false },
+		{ { { A, 500, {} }, { B, 150, {} } }, B, 50, true },
+		{ { { A, 400, {} }, { B, 150, {} } }, B, 150, true },
+		{ { { A, 400, {} }, { B, 150, {} } }, B, 151, false },
 		/* With five users the part is a fifth. */
-		{ { { A, 160, 0 }, { B, 180, 0 }, { C, 180, 0 }, { 5, 180, 0 } }, 6, 100, true },
-		{ { { 9, 10, 0 }, { B, 270, 0 }, { C, 270, 0 }, { 5, 100, 0 }, { A, 80, 0 } },
+		{ { { A, 160, {} }, { B, 180, {} }, { C, 180, {} }, { 5, 180, {} } },
+		  6,
+		  100,
+		  true },
+		{ { { 9, 10, {} }, { B, 270, {} }, { C, 270, {} }, { 5, 100, {} }, { A, 80, {} } },
 		  A,
 		  70,
 		  true },
-		{ { { 9, 10, 0 }, { B, 270, 0 }, { C, 270, 0 }, { 5, 10, 0 }, { A, 140, 0 } },
+		{ { { 9, 10, {} }, { B, 270, {} }, { C, 270, {} }, { 5, 10, {} }, { A, 140, {} } },
 		  A,
 		  21,
 		  false },
@@ -85,15 +88,16 @@ static void who_gives(void **state)
 		uid_t giver;
 	} rows[] = {
 		{ {}, NOBODY },
-		{ { { A, 700, 0 } }, NOBODY }, /* nobody has touched the reserve */
-		{ { { A, 700, 0 }, { B, 1, 0 } }, A },
-		{ { { A, 400, 0 }, { B, 350, 0 } }, A },
-		{ { { A, 350, 0 }, { B, 400, 0 } }, B },
+		{ { { A, 700, {} } }, NOBODY }, /* nobody has touched the reserve */
+		{ { { A, 700, {} }, { B, 1, {} } }, A },
+		{ { { A, 400, {} }, { B, 350, {} } }, A },
+		{ { { A, 350, {} }, { B, 400, {} } }, B },
 		/* Root does not give, and who has his part or less does not either. */
-		{ { { 0, 600, 0 }, { A, 200, 0 } }, NOBODY },
-		{ { { 0, 590, 0 }, { A, 201, 0 } }, A },
-		{ { { A, 200, 0 }, { B, 200, 0 }, { C, 200, 0 }, { 5, 200, 0 } }, NOBODY },
-		{ { { A, 200, 0 }, { B, 200, 0 }, { C, 200, 0 }, { 5, 180, 0 }, { 6, 1, 0 } }, A },
+		{ { { 0, 600, {} }, { A, 200, {} } }, NOBODY },
+		{ { { 0, 590, {} }, { A, 201, {} } }, A },
+		{ { { A, 200, {} }, { B, 200, {} }, { C, 200, {} }, { 5, 200, {} } }, NOBODY },
+		{ { { A, 200, {} }, { B, 200, {} }, { C, 200, {} }, { 5, 180, {} }, { 6, 1, {} } },
+		  A },
 	};
 
 	(void)state;
@@ -177,7 +181,7 @@ static void what_is_given_back(void **state)
 	share_restart(&share);
 	assert_int_equal(share.taken, 0);
 	assert_int_equal(share.users[0].uid, A);
-	assert_int_equal(share.users[0].n_refused, 1);
+	assert_int_equal(share.users[0].refused[SHARE_REASON_SHARE], 1);
 	assert_int_equal(share.users[1].taken, 0);
 }
 
@@ -185,7 +189,7 @@ static void what_is_given_back(void **state)
 static void more_users_than_accounts(void **state)
 {
 	struct share share = {};
-	uint64_t sum = 0, n_refused = 0;
+	uint64_t sum = 0, n_refused = 0, n_taken_back = 0;
 
 	(void)state;
 	for (uid_t uid = 1; uid <= 200; uid++) {
@@ -201,11 +205,13 @@ static void more_users_than_accounts(void **state)
 		share_give(&share, uid, 1);
 	for (size_t i = 0; i < share.n_users; i++) {
 		sum += share.users[i].taken;
-		n_refused += share.users[i].n_refused;
+		n_refused += share_n_refused(&share.users[i]);
+		n_taken_back += share.users[i].refused[SHARE_REASON_TAKEN_BACK];
 	}
 	assert_int_equal(sum, share.taken);
 	assert_int_equal(sum, 0);
 	assert_int_equal(n_refused, 200);
+	assert_int_equal(n_taken_back, 200);
 	share_take(&share, 300, 7);
 	assert_true(share_exceeds(&share, 20, 300));
 	assert_false(share_exceeds(&share, 20, 301));

@@ -745,9 +745,9 @@ static void users(void **state)
 	assert_non_null(strstr(logged_end(), "user 2000 cannot be recorded"));
 	source_emu_get_share(f->source, SOURCE_EMU_RINGS, &share);
 	assert_int_equal(share.n_users, 17);
-	assert_int_equal(share.users[3].n_refused, 0);
-	assert_int_equal(share.users[4].n_refused, 1);
-	assert_int_equal(share.users[16].n_refused, 1);
+	assert_int_equal(share_n_refused(&share.users[3]), 0);
+	assert_int_equal(share_n_refused(&share.users[4]), 1);
+	assert_int_equal(share_n_refused(&share.users[16]), 1);
 
 	/* Later some are at rest. */
 	clock_ns = UINT64_C(900000000000000000);
@@ -814,7 +814,7 @@ static void lies(void **state)
 	source_emu_get_share(f->source, SOURCE_EMU_RECORDS, &share);
 	assert_int_equal(share.n_users, 2);
 	assert_int_equal(share.users[1].uid, 1000);
-	assert_int_equal(share.users[1].n_refused, 3);
+	assert_int_equal(share_n_refused(&share.users[1]), 3);
 	logged_begin();
 	f->source->ops->look_after(f->source);
 	assert_non_null(
@@ -834,7 +834,7 @@ static void lies(void **state)
 	clock_ns = 0;
 	source_emu_get_share(f->source, SOURCE_EMU_RECORDS, &share);
 	assert_int_equal(share.users[0].uid, 1000);
-	assert_int_equal(share.users[0].n_refused, 3);
+	assert_int_equal(share_n_refused(&share.users[0]), 3);
 }
 
 /* Active is what says so and lives: the killed do not count themselves out. */

@@ -236,9 +236,11 @@ static int fill_status(sd_bus_message *reply, const struct fixture *f)
 	    "switch_size", "t", UINT64_C(2048), "sideband_bytes", "t", UINT64_C(1024),
 	    "sideband_max", "t", UINT64_C(1) << 30, "sideband_lost", "t", UINT64_C(1), "objects",
 	    "t", UINT64_C(5), "snapshots", "t", UINT64_C(6), "pending", "u", 7, "snapshots_path",
-	    "s", "/some/where", "refused", "aa{sv}", 2, 4, "what", "s", "objects", "uid", "u", 1000,
-	    "times", "t", UINT64_C(3), "news", "(ss)", "a", "b", 3, "what", "s", "a\"b", "uid", "u",
-	    1001, "times", "t", UINT64_C(1));
+	    "s", "/some/where", "refused", "aa{sv}", 4, 5, "what", "s", "objects", "uid", "u", 1000,
+	    "times", "t", UINT64_C(3), "news", "(ss)", "a", "b", "reason", "s", "time", 3, "what",
+	    "s", "a\"b", "uid", "u", 1001, "times", "t", UINT64_C(1), 4, "what", "s", "objects",
+	    "uid", "u", 1001, "times", "t", UINT64_C(2), "reason", "s", "share", 4, "what", "s",
+	    "objects", "uid", "u", 1002, "times", "t", UINT64_C(2), "reason", "s", "n\"w");
 }
 
 static int fill_plain(sd_bus_message *reply, const struct fixture *f)
@@ -282,19 +284,22 @@ static void status(void **state)
 	assert_int_equal(run(f, verb_status, "status"), EXIT_OK);
 	assert_string_equal(f->calls, "GetStatus \n");
 	assert_string_equal(f->said, "");
-	assert_string_equal(f->printed,
-			    "   Version: v1\n"
-			    "    Source: pt, recording\n"
-			    "      CPUs: 13 with 4.0 MiB of PT and 2.0 KiB of switches each\n"
-			    "            1 whose PT another program uses\n"
-			    "            4 offline, whose last moments are kept\n"
-			    "            2 that cannot be recorded, see the log\n"
-			    "  Sideband: 1.0 KiB of 1.0 GiB, 1 record lost: see SidebandMax= in "
-			    "ptd.conf(5)\n"
-			    "   Objects: 5\n"
-			    " Snapshots: 6 in /some/where, 7 being written\n"
-			    "   Refused: objects of user 1000, 3 times\n"
-			    "            a\"b of user 1001, 1 time\n");
+	assert_string_equal(
+	    f->printed, "   Version: v1\n"
+			"    Source: pt, recording\n"
+			"      CPUs: 13 with 4.0 MiB of PT and 2.0 KiB of switches each\n"
+			"            1 whose PT another program uses\n"
+			"            4 offline, whose last moments are kept\n"
+			"            2 that cannot be recorded, see the log\n"
+			"  Sideband: 1.0 KiB of 1.0 GiB, 1 record lost: see SidebandMax= in "
+			"ptd.conf(5)\n"
+			"   Objects: 5\n"
+			" Snapshots: 6 in /some/where, 7 being written\n"
+			"   Refused: objects of user 1000, 3 times: reading it took too long\n"
+			"            a\"b of user 1001, 1 time\n"
+			"            objects of user 1001, 2 times: it was more than his share\n"
+			"            objects of user 1002, 2 times: the recorder has a reason that "
+			"ptctl does not know\n");
 	answer_with(f, plain);
 	f->context.json = true;
 	assert_int_equal(run(f, verb_status, "status"), EXIT_OK);
@@ -361,10 +366,11 @@ static void metrics(void **state)
 	assert_has(f->printed, "\nptd_sideband_lost_records_total 1\n");
 	assert_has(f->printed,
 		   "# TYPE ptd_refused counter\n"
-		   "# HELP ptd_refused How often something was refused to a user who had more than "
-		   "his share.\n"
-		   "ptd_refused_total{what=\"objects\",uid=\"1000\"} 3\n"
+		   "# HELP ptd_refused How often something was refused to a user, and why.\n"
+		   "ptd_refused_total{what=\"objects\",uid=\"1000\",reason=\"time\"} 3\n"
 		   "ptd_refused_total{what=\"a\\\"b\",uid=\"1001\"} 1\n"
+		   "ptd_refused_total{what=\"objects\",uid=\"1001\",reason=\"share\"} 2\n"
+		   "ptd_refused_total{what=\"objects\",uid=\"1002\",reason=\"n\\\"w\"} 2\n"
 		   "# EOF\n");
 
 	/* What an older recorder does not state is left out. */
