@@ -140,6 +140,21 @@ static bool is_before_sideband(const struct lane *lane)
 	return has_time(lane) && lane->t < lane->config.queue->sideband_since;
 }
 
+/*
+ * Return: whether the recorder dropped what was mapped at @ip: nothing at all is known of the
+ * process then, though the records of all but some users' processes are complete. Of no process
+ * are later records dropped than earlier ones.
+ */
+static bool is_dropped(const struct lane *lane, uint64_t ip)
+{
+	const struct stay *stay = &lane->stay;
+
+	return has_time(lane) && lane->t < lane->config.trace->facts.dropped_until &&
+	       !lane->is_guest && ip <= INT64_MAX && lane->has_stay && stay->pid != 0 &&
+	       stay->pid != PTD_ID_UNKNOWN && stay->tid != PTD_ID_UNKNOWN && !stay->comm[0] &&
+	       (!stay->space || space_n_own(stay->space, lane->t) == 0);
+}
+
 static void stay_at(const struct lane *lane, uint64_t time, struct stay *ret_stay)
 {
 	stays_at(lane->config.timeline, lane->config.queue, time, ret_stay);
@@ -388,6 +403,8 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 		else if (mark.reason == PTD_GAP_NO_CODE && !lane->config.trace->facts.is_bare &&
 			 (!lane->has_stay || lane->stay.tid == PTD_ID_UNKNOWN))
 			mark.reason = PTD_GAP_THREAD_UNKNOWN;
+		else if (mark.reason == PTD_GAP_NO_CODE && is_dropped(lane, step->ip))
+			mark.reason = PTD_GAP_RECORDS_DROPPED;
 		mark.offset = lane->span_base + step->offset;
 		mark.n_bytes = step->n_bytes;
 

@@ -258,6 +258,7 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct readin
 	(*ret_trace)->facts.realtime_offset_ns = manifest.realtime_offset_ns;
 	(*ret_trace)->facts.switches_apart = manifest.is_there;
 	(*ret_trace)->facts.kcore_is_last = manifest.is_there;
+	(*ret_trace)->facts.dropped_until = manifest.dropped_until_ns;
 	(*ret_trace)->facts.monotonic_offset_ns = manifest.monotonic_offset_ns;
 	(*ret_trace)->facts.snapshot_taken = manifest.taken_ns;
 	(*ret_trace)->facts.bytes_overwritten = manifest.bytes_overwritten;

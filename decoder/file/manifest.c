@@ -92,6 +92,22 @@ static int parse_cpu(const struct checker *c, const char *key, const char *value
 	return map_put(&m->switches_since, cpu, *oldest ? *oldest : UINT64_MAX);
 }
 
+/* Keys of one user: sideband_since_ns.UID. */
+static int parse_user(const struct checker *c, const char *key, const char *value,
+		      struct manifest *m)
+{
+	static const char prefix[] = PTD_MANIFEST_SIDEBAND_SINCE ".";
+	int64_t time;
+	int r;
+
+	if (strncmp(key, prefix, strlen(prefix)) != 0)
+		return 0;
+	r = parse_offset(c, key, value, &time);
+	if (r == 0 && (uint64_t)time > m->dropped_until_ns)
+		m->dropped_until_ns = (uint64_t)time;
+	return r;
+}
+
 static int parse_scope(const struct checker *c, const char *value, struct manifest *m)
 {
 	m->has_scope = true;
@@ -159,6 +175,8 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file, s
 			r = parse_scope(c, value, m);
 		else
 			r = parse_cpu(c, line, value, m, &oldest);
+		if (r == 0)
+			r = parse_user(c, line, value, m);
 		if (r < 0)
 			return r;
 	}

@@ -25,6 +25,7 @@ const char *ptd_gap_reason_name(enum ptd_gap_reason reason)
 		[PTD_GAP_OVERWRITTEN] = "older data overwritten",
 		[PTD_GAP_LOST_RECORDS] = "records lost",
 		[PTD_GAP_LOST_SAMPLES] = "samples lost",
+		[PTD_GAP_RECORDS_DROPPED] = "records dropped",
 	};
 
 	return (size_t)reason < ARRAY_LEN(names) ? names[reason] : "unknown";

@@ -221,6 +221,8 @@ enum ptd_gap_reason {
 	PTD_GAP_OVERWRITTEN, /* the bytes before this were overwritten in the ring */
 	PTD_GAP_LOST_RECORDS, /* sideband records of this CPU were lost */
 	PTD_GAP_LOST_SAMPLES, /* samples of this CPU were lost */
+	/* The recorder dropped the process's records of that time: its user had too many. */
+	PTD_GAP_RECORDS_DROPPED,
 	_PTD_GAP_REASONS,
 };
 

@@ -62,6 +62,33 @@ static void since(void **state)
 
 		assert_int_equal(read_text(rows[i].text, &m), 0);
 		assert_int_equal(manifest_since(&m, 1), rows[i].since);
+		assert_int_equal(m.dropped_until_ns, 0);
+		manifest_deinit(&m);
+	}
+}
+
+/* The latest time from which on records of some user are complete. */
+static void dropped(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t until;
+	} rows[] = {
+		{ FORMAT "sideband_since_ns=70\nsideband_dropped.1000=7\n", 0 },
+		{ FORMAT "sideband_since_ns=0\nsideband_since_ns.1000=70\n", 70 },
+		{ FORMAT "sideband_since_ns.1=80\nsideband_since_ns.4294967295=90\n"
+			 "sideband_since_ns.1000=70\n",
+		  90 },
+		{ FORMAT "sideband_since_nsx=70\n", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct manifest m;
+
+		assert_int_equal(read_text(rows[i].text, &m), 0);
+		assert_int_equal(m.dropped_until_ns, rows[i].until);
+		assert_int_equal(manifest_since(&m, 1), i == 0 ? 70 : 0);
 		manifest_deinit(&m);
 	}
 }
@@ -144,6 +171,7 @@ static void numbers_that_are_none(void **state)
 	static const char *const rows[] = {
 		FORMAT "sideband_since_ns=x\n",
 		FORMAT "sideband_since_ns=\n",
+		FORMAT "sideband_since_ns.1000=x\n",
 		FORMAT "complete_until_ns=soon\n",
 		FORMAT "cpu.1.switch_oldest_ns=1x\n",
 		FORMAT "scope_pids=\n",
@@ -169,11 +197,9 @@ static void numbers_that_are_none(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(since),
-		cmocka_unit_test(overwritten),
-		cmocka_unit_test(whole_until),
-		cmocka_unit_test(scope),
-		cmocka_unit_test(numbers_that_are_none),
+		cmocka_unit_test(since),       cmocka_unit_test(dropped),
+		cmocka_unit_test(overwritten), cmocka_unit_test(whole_until),
+		cmocka_unit_test(scope),       cmocka_unit_test(numbers_that_are_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
