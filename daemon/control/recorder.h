@@ -108,7 +108,7 @@ struct recorder_ops {
 	int (*remove_snapshot)(void *userdata, const char *id);
 
 	/* Exclude the snapshot @id from the limits for the user, or include it again. Return: 0;
-	 * -ENOENT; -EDQUOT if the user would keep more than his share; or another negative errno. */
+	 * -ENOENT; -EDQUOT if he would keep more than his share; or another negative errno. */
 	int (*keep_snapshot)(void *userdata, const char *id, bool keep, uid_t uid);
 
 	/*

@@ -58,8 +58,8 @@ DEFINE_CLEANUP(struct copier *, copier_free);
 /* Use other limits from the next copy on. */
 void copier_set_limits(struct copier *copier, const struct spool_limits *limits);
 
-/* Let copies to which no snapshot links take so many bytes, if MaxUse= allows it. To be called in any
- * thread. Return: whether that is more than before. */
+/* Let copies to which no snapshot links take so many bytes, if MaxUse= allows it. To be called in
+ * any thread. Return: whether that is more than before. */
 bool copier_set_room(struct copier *copier, uint64_t bytes);
 
 /* Say who writes the records, before the first copier_add(). @claims is copied. Without this call

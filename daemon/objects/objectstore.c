@@ -25,11 +25,11 @@ struct objectstore {
 	struct copier *copier;
 	struct collectorlink *link; /* the event loop's */
 	struct claims claims;
-	struct map hung;    /* asker → when the event loop waited in vain for a file of his */
-	struct map by_path; /* hash of path → newest object; the others by ->alike */
-	uint64_t moment;    /* how many records were seen */
-	size_t full_at;     /* number of objects at which room is to be made */
-	uint64_t full_from; /* but not before this moment */
+	struct map hung;      /* asker → when the event loop waited in vain for a file of his */
+	struct map by_path;   /* hash of path → newest object; the others by ->alike */
+	uint64_t moment;      /* how many records were seen */
+	size_t full_at;       /* number of objects at which room is to be made */
+	uint64_t full_from;   /* but not before this moment */
 	atomic_bool has_room; /* what was refused for want of room may be tried again */
 
 	/* For the list of objects, which other threads read when they sweep. Only the daemon's main

@@ -61,8 +61,8 @@ void objectstore_set_claims(struct objectstore *store, const struct claims *clai
 /* Use other limits from the next copy on. Existing copies stay. */
 void objectstore_set_limits(struct objectstore *store, const struct spool_limits *limits);
 
-/* Let copies to which no snapshot links take no more than @bytes, or half of MaxUse= if that is less.
- * More of them are taken back with objectstore_take_back(). To be called in any thread. */
+/* Let copies to which no snapshot links take no more than @bytes, or half of MaxUse= if that is
+ * less. More of them are taken back with objectstore_take_back(). To be called in any thread. */
 void objectstore_set_room(struct objectstore *store, uint64_t bytes);
 
 /* Remove the copies to which no snapshot links and which belong to no known object. No other

@@ -19,7 +19,7 @@
 #include "util/vec.h"
 
 #define HIDDEN_PREFIX ".new-"
-#define KEPT_PREFIX   ".keep-" /* the snapshot is kept; the file has the number of the user for whom */
+#define KEPT_PREFIX   ".keep-" /* the snapshot is kept, for the user whose number the file has */
 #define NAME_MAX_SIZE (SNAPID_SIZE + 8)
 #define MANIFEST_MAX  ((size_t)1 << 20)
 

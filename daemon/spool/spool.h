@@ -33,7 +33,7 @@ struct spool_entry {
 	uint32_t n_missing;
 	uint64_t n_records_lost;
 	uint64_t bytes_dropped, bytes_overwritten;
-	uid_t uid; /* of who took it; root if that is not known */
+	uid_t uid;     /* of who took it; root if that is not known */
 	bool kept;     /* retention does not remove it */
 	uid_t kept_by; /* who asked for that */
 };
@@ -108,8 +108,9 @@ _must_check_ int spool_measure(const struct spool *spool, const struct spool_ent
 			       size_t n_entries, bool (*needed)(const char *name, void *userdata),
 			       void *userdata, struct diskuse **ret_diskuse);
 
-/* Exclude the snapshot @name from retention because user @by asks for it, unless another one did; or
- * include it again. To be called in any thread. Return: 0, -ENOENT, or another negative errno. */
+/* Exclude the snapshot @name from retention because user @by asks for it, unless another one did;
+ * or include it again. To be called in any thread. Return: 0, -ENOENT, or another negative errno.
+ */
 _must_check_ int spool_keep(struct spool *spool, const char *name, bool keep, uid_t by);
 
 /*

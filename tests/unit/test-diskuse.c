@@ -217,7 +217,7 @@ static void failing(void **state)
 	failing_each(count_all, all_counted, f);
 }
 
-/* What several users' snapshots have counts for each of them in part, until the others' are gone. */
+/* What several users' snapshots have counts for each in part, until the others' are gone. */
 static void whose_it_is(void **state)
 {
 	struct fixture *f = *state;
@@ -239,8 +239,7 @@ static void whose_it_is(void **state)
 	}
 	file = size(f, "a/own");
 	diskuse_share(f->use, &share);
-	assert_int_equal(share_taken(&share, 1),
-			 2 * file + file / 2 + size(f, "a") + size(f, "c"));
+	assert_int_equal(share_taken(&share, 1), 2 * file + file / 2 + size(f, "a") + size(f, "c"));
 	assert_int_equal(share_taken(&share, 2), file + file / 2 + size(f, "b"));
 	assert_int_equal(diskuse_in_snapshots(f->use), diskuse_taken(f->use).bytes);
 	assert_room(diskuse_own(f->use, 0), file + size(f, "a"), 2);

@@ -438,7 +438,7 @@ static void shares(void **state)
 	}
 }
 
-/* All snapshots have 8 of 14 MiB in common, which count half for each user: 1 has 6, and 0 has 8. */
+/* All snapshots have 8 of 14 MiB in common, half of them for each user: 1 has 6, and 0 has 8. */
 static void what_is_nobodys(void **state)
 {
 	struct fixture *f = *state;
