@@ -38,7 +38,7 @@ struct worker {
 	struct copylane lane;
 
 	/* The copier's lock is for these. */
-	uid_t reserved_by; /* the owner of what is being copied */
+	uid_t reserved_by; /* who pays for what is being copied */
 	uint64_t reserved; /* bytes that are in his share until the copy has a name */
 };
 
@@ -57,7 +57,7 @@ struct copier {
 	struct copylist finished;
 	unsigned n_open;
 	struct share share; /* bytes on the disk of copies to which no snapshot linked at the last
-			     * sweep, by the owners of their originals */
+			     * sweep, by those who pay for them */
 };
 
 /* --- the threads ----------------------------------------------------------------------------- */
@@ -103,6 +103,15 @@ static void give_back_room(struct worker *w)
 	w->reserved = 0;
 }
 
+/* Return: in whose share a copy of the object's original is, which belongs to @owner. The lock is
+ * held. */
+static uid_t find_payer(const struct object *object, uid_t owner)
+{
+	return owner != 0 || object->is_shared || asker_is_unknown(object->asker)
+		   ? owner
+		   : (uid_t)object->asker;
+}
+
 /* Return: the bytes that copies to which no snapshot links may take. The lock is held. */
 static uint64_t copies_max(const struct copier *c)
 {
@@ -111,27 +120,29 @@ static uint64_t copies_max(const struct copier *c)
 	return part < c->room ? part : c->room;
 }
 
-/* Get the limits, and room in the owner's share, if a copy of the original may be made. Return: 0
+/* Get the limits, and room in the share of who pays, if a copy of the original may be made. Return: 0
  * or -EDQUOT. */
-static int ask_for_room(struct worker *w, const struct collector_answer *original,
-			struct spool_limits *ret_limits)
+static int ask_for_room(struct worker *w, const struct object *object,
+			const struct collector_answer *original, struct spool_limits *ret_limits)
 {
 	struct copier *c = w->copier;
 	const uint64_t bytes = original->disk_bytes;
 	uint64_t max;
 	bool allowed;
+	uid_t payer;
 
 	(void)pthread_mutex_lock(&c->lock);
 	give_back_room(w); /* of an attempt that failed */
 	*ret_limits = c->limits;
 	max = copies_max(c);
-	allowed = share_allows(&c->share, max, original->uid, bytes);
+	payer = find_payer(object, original->uid);
+	allowed = share_allows(&c->share, max, payer, bytes);
 	if (allowed) {
-		share_take(&c->share, original->uid, bytes);
-		w->reserved_by = original->uid;
+		share_take(&c->share, payer, bytes);
+		w->reserved_by = payer;
 		w->reserved = bytes;
 	} else {
-		share_refuse(&c->share, max, original->uid, bytes);
+		share_refuse(&c->share, max, payer, bytes);
 	}
 	(void)pthread_mutex_unlock(&c->lock);
 	return allowed ? 0 : -EDQUOT;
@@ -157,7 +168,7 @@ static int copy_in(struct worker *w, const struct object *object, int fd,
 	memcpy(content.hash, answer.sha256, sizeof(content.hash));
 	if (content.hash[0] == '\0' || !storedir_has(c->store_fd, content.hash)) {
 		copying = (struct copying){ &w->lane, object, fd, answer.size };
-		r = ask_for_room(w, &answer, &limits);
+		r = ask_for_room(w, object, &answer, &limits);
 		if (r == 0)
 			r = storedir_make(c->store_fd, w->slot, &limits, answer.disk_bytes,
 					  copy_bytes, &copying, &copy, content.hash,
@@ -176,7 +187,7 @@ static int copy_in(struct worker *w, const struct object *object, int fd,
 
 /* Give the copy its name. The lock is held. Return: 0; -EAGAIN if there is no copy because the
  * store had the content, but has removed it since; or another negative errno. */
-static int name_copy(struct worker *w, const struct content *content)
+static int name_copy(struct worker *w, const struct object *object, const struct content *content)
 {
 	struct copier *c = w->copier;
 	int r;
@@ -190,7 +201,7 @@ static int name_copy(struct worker *w, const struct content *content)
 		return -EAGAIN;
 	r = storedir_name(c->store_fd, w->slot, content->hash);
 	if (r == 0)
-		share_take(&c->share, content->file.uid, content->taken);
+		share_take(&c->share, find_payer(object, content->file.uid), content->taken);
 	return r;
 }
 
@@ -249,7 +260,7 @@ static void take_in(struct worker *w, struct object *object, int fd)
 		(void)pthread_mutex_lock(&c->lock);
 		give_back_room(w);
 		if (r == 0)
-			r = name_copy(w, &content);
+			r = name_copy(w, object, &content);
 		if (r != -EAGAIN || i == TRIES)
 			break;
 		(void)pthread_mutex_unlock(&c->lock);
@@ -258,7 +269,7 @@ static void take_in(struct worker *w, struct object *object, int fd)
 	original = fd_close(original);
 	if (r == 0) {
 		object->build_id = content.build_id;
-		object->owner = content.file.uid;
+		object->payer = find_payer(object, content.file.uid);
 		object->copied = content.file;
 		memcpy(object->sha256, content.hash, sizeof(content.hash));
 	}
@@ -474,16 +485,21 @@ const char *copier_why_not_near(struct copier *copier, const struct object *obje
 
 void copier_ask_too(struct copier *copier, struct object *object, const struct record_mmap2 *mmap)
 {
+	bool waits, is_paid;
 	uint64_t asker;
-	bool waits;
 
 	(void)pthread_mutex_lock(&copier->lock);
 	waits = copyqueue_waits(&copier->queue, object);
+	is_paid = !object->is_shared && object->original.uid == 0 && object->asker != ASKER_ROOT;
 	(void)pthread_mutex_unlock(&copier->lock);
-	if (!waits)
+	if (!waits && !is_paid)
 		return;
 	asker = asker_find(asker_pid(&copier->claims, mmap), object->original.dev, object->path);
 	(void)pthread_mutex_lock(&copier->lock);
+	if (is_paid && asker != object->asker && !asker_is_unknown(asker)) {
+		object->is_shared = true;
+		object->payer = object->original.uid;
+	}
 	if (copyqueue_waits(&copier->queue, object) &&
 	    copyqueue_passes_to(&copier->queue, object, asker)) {
 		object->asker = asker;
@@ -578,7 +594,7 @@ void copier_get_share(struct copier *copier, struct share *ret_share, uint64_t *
 void copier_take_back(struct copier *copier, struct object *object)
 {
 	(void)pthread_mutex_lock(&copier->lock);
-	share_count_taken_back(&copier->share, object->owner);
+	share_count_taken_back(&copier->share, object->payer);
 	object->error = -EDQUOT;
 	object->sha256[0] = '\0';
 	(void)pthread_mutex_unlock(&copier->lock);

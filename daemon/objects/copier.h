@@ -26,7 +26,9 @@
 
 /* Copies to which no snapshot links may take MaxUse= divided by this; otherwise users who execute
  * many files would leave no room for snapshots. The owner of the original has the copy in his share
- * (daemon/share/share.h). */
+ * (daemon/share/share.h). A file of root's counts for the user whose processes map it, until those
+ * of another one do, too: or anybody could have all programs of the machine copied, and leave no
+ * room for what others execute. */
 #define COPIER_PART 2u
 
 /* Bytes of one user's files for which a snapshot waits. */
@@ -78,7 +80,8 @@ void copier_add(struct copier *copier, struct object *object, int fd, int error)
 
 /*
  * The record @mmap names an object that was added before. While it waits behind files that are not
- * read on, it is copied for the one who mapped it now; and for root in any case.
+ * read on, it is copied for the one who mapped it now; and for root in any case. If it is root's
+ * and another user's processes have mapped it, it counts for root from now on.
  */
 void copier_ask_too(struct copier *copier, struct object *object, const struct record_mmap2 *mmap);
 

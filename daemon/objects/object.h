@@ -29,6 +29,7 @@ struct object {
 	struct object *queued; /* the next object that waits, or that is finished */
 	uint64_t ahead;        /* bytes of the same owner that are copied before, and its own */
 	uint64_t asker;        /* for whom it is copied: a user, or another number */
+	bool is_shared;        /* processes of several users mapped it */
 
 	struct record_mmap2 mapped; /* by whom and where; its name is @path */
 	struct original original;   /* to notice when another file replaces it */
@@ -43,7 +44,7 @@ struct object {
 	int error;                    /* negative errno if it could not be copied */
 	struct buildid build_id;      /* of the content; anyone can write any into a file */
 	char sha256[SHA256_HEX_SIZE]; /* of the content, and its name in the store directory */
-	uid_t owner;                  /* of the original when it was copied */
+	uid_t payer;                  /* in whose share the copy is; may change later */
 	struct original copied;       /* that file, as it was before it was read */
 };
 

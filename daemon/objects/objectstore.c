@@ -99,7 +99,7 @@ void objectstore_set_room(struct objectstore *store, uint64_t bytes)
 struct names {
 	const struct objectstore *store;
 	bool complete;
-	struct map hashes; /* of copied objects → owner + 1 */
+	struct map hashes; /* of copied objects → who pays + 1 */
 };
 
 static uint64_t text_key(const char *text)
@@ -115,7 +115,7 @@ static int gather_names(struct names *names)
 	for (size_t i = 0; r == 0 && i < s->objects.n; i++) {
 		const struct object *o = s->objects.items[i];
 
-		r = map_put(&names->hashes, text_key(o->sha256), (uint64_t)o->owner + 1);
+		r = map_put(&names->hashes, text_key(o->sha256), (uint64_t)o->payer + 1);
 	}
 	names->complete = r == 0;
 	return r;
@@ -533,14 +533,24 @@ int objectstore_evict(struct objectstore *store, uint64_t moment, uint64_t bytes
 	return r;
 }
 
-/* Return: whether copies are to be taken back, and whose. Root's are only if there are more copies
- * than there is room for: then users have no more than their parts. */
-static bool find_giver(const struct share *share, uint64_t max, uid_t *ret_uid)
+/* Who is to give copies. */
+struct giver {
+	uid_t uid;
+	bool only_idle; /* not those of files that programs have mapped */
+};
+
+/* Return: whether copies are to be taken back, and whose. Root gives if there are more copies than
+ * there is room for, for then users have no more than their parts; and what no program has mapped,
+ * if somebody has less than his part. */
+static bool find_giver(const struct share *share, uint64_t max, struct giver *ret_giver)
 {
-	if (share_giver(share, max, ret_uid))
+	*ret_giver = (struct giver){};
+	if (share_giver(share, max, &ret_giver->uid))
 		return true;
-	*ret_uid = 0;
-	return share->taken > max;
+	ret_giver->uid = 0;
+	ret_giver->only_idle = share->taken <= max;
+	return share->taken > max ||
+	       (share->needed > 0 && share->needed <= max && share->taken > max - share->needed);
 }
 
 /* Take copies back from those who are to give, in the order of the ranks, until nobody is to give
@@ -549,55 +559,62 @@ static uint64_t take_back(struct objectstore *store, const struct rank *ranks, s
 			  uid_t *ret_uid)
 {
 	uint64_t freed = 0, max, alone;
+	struct giver giver;
 	struct share share;
-	uid_t uid;
 
 	copier_get_share(store->copier, &share, &max);
-	for (size_t i = 0; i < n_ranks && find_giver(&share, max, &uid); i++) {
+	for (size_t i = 0; i < n_ranks && find_giver(&share, max, &giver); i++) {
 		struct object *o = ranks[i].object;
 
-		if (ranks[i].use == RANK_FAILED || o->owner != uid)
+		if (ranks[i].use == RANK_FAILED || o->payer != giver.uid ||
+		    (giver.only_idle && ranks[i].use >= RANK_MAPPED_MANY))
 			continue;
 		alone = copier_alone(store->copier, o);
 		if (alone == 0)
 			continue;
 		copier_take_back(store->copier, o);
-		share_give(&share, uid, alone);
+		share_give(&share, giver.uid, alone);
 		freed += alone;
-		*ret_uid = uid;
+		*ret_uid = giver.uid;
 	}
 	return freed;
 }
 
 bool objectstore_is_unfair(struct objectstore *store)
 {
+	struct giver giver;
 	struct share share;
 	uint64_t max;
-	uid_t uid;
 
 	copier_get_share(store->copier, &share, &max);
-	return atomic_load(&store->has_room) || find_giver(&share, max, &uid);
+	return atomic_load(&store->has_room) || find_giver(&share, max, &giver);
 }
 
-/* Have those objects copied that were refused for want of room and for which there is some now, and
- * whose owners have not more than their part. */
-static void retry_refused(struct objectstore *store)
+/* Have the object copied if it was refused for want of room, there is some now, and its owner has
+ * not more than his part. */
+static void retry_refused(struct objectstore *store, struct object *object, struct share *share,
+			  uint64_t max)
+{
+	const uid_t uid = object->original.uid;
+
+	if (object->n_refs > 1 || !copier_was_refused(store->copier, object) ||
+	    share_exceeds(share, max, uid) || !share_allows(share, max, uid, object->original.size))
+		return;
+	share_take(share, uid, object->original.size);
+	have_copied(store, object, &object->mapped, &object->original, 0);
+}
+
+/* Root comes last: it may just have given for others. */
+static void retry_all_refused(struct objectstore *store)
 {
 	struct share share;
 	uint64_t max;
 
 	copier_get_share(store->copier, &share, &max);
-	for (size_t i = 0; i < store->objects.n; i++) {
-		struct object *o = store->objects.items[i];
-		const uid_t uid = o->original.uid;
-
-		if (o->n_refs > 1 || !copier_was_refused(store->copier, o) ||
-		    share_exceeds(&share, max, uid) ||
-		    !share_allows(&share, max, uid, o->original.size))
-			continue;
-		share_take(&share, uid, o->original.size);
-		have_copied(store, o, &o->mapped, &o->original, 0);
-	}
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < store->objects.n; i++)
+			if ((store->objects.items[i]->original.uid == 0) == (pass == 1))
+				retry_refused(store, store->objects.items[i], &share, max);
 }
 
 int objectstore_take_back(struct objectstore *store, uint64_t moment, uint64_t *ret_freed,
@@ -616,7 +633,7 @@ int objectstore_take_back(struct objectstore *store, uint64_t moment, uint64_t *
 	if (r == 0)
 		r = sweep_copies(store);
 	if (r == 0 && (atomic_exchange(&store->has_room, false) || freed > 0))
-		retry_refused(store);
+		retry_all_refused(store);
 	(void)pthread_mutex_unlock(&store->lock);
 	if (r < 0)
 		return r;

@@ -132,7 +132,8 @@ bool objectstore_is_unfair(struct objectstore *store);
 /*
  * Remove copies to which no snapshot links, of users who have more than their share, so that there
  * is room again for others: first those that were not named after @moment, in the order in which
- * they were named. If there are still more than there is room for, root's go in the same order.
+ * they were named. If there are still more than there is room for, root's go in the same order; and
+ * those of root's that were not named after @moment, if a user has less than his share.
  * Their objects count as not copied (-EDQUOT), unless a snapshot needs them. Then
  * try again to copy what was refused to users who have not more than their share. No other thread
  * may link to copies meanwhile.

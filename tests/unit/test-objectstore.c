@@ -25,6 +25,7 @@
 #include "daemon/spool/storedir.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
+#include "tests/unit/otheruser.h"
 #include "tests/unit/records.h"
 #include "util/map.h"
 
@@ -902,6 +903,111 @@ static void room(void **state)
 	assert_false(objectstore_is_unfair(f->store));
 }
 
+/* Add the program as if process @pid had mapped it. */
+static struct object *add_for(struct fixture *f, uint32_t pid)
+{
+	const struct record_mmap2 mmap = {
+		.pid = pid, .prot = PROT_EXEC, .name = f->program, .build_id = f->id
+	};
+	struct object *object;
+
+	assert_int_equal(objectstore_add(f->store, &mmap, &object), 0);
+	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
+	assert_int_equal(object->error, 0);
+	assert_null(objectstore_next_failed(f->store));
+	return object;
+}
+
+/* Return: how much a user has taken, after a sweep. */
+static uint64_t taken_by(struct fixture *f, uid_t uid)
+{
+	struct share share;
+
+	assert_int_equal(objectstore_sweep(f->store), 0);
+	objectstore_get_share(f->store, &share);
+	return share_taken(&share, uid);
+}
+
+/* A file of root's counts for the only user whose processes map it, then for root. */
+static void who_pays(void **state)
+{
+	struct fixture *f = *state;
+	struct share share;
+	uint32_t pids[2];
+	uint64_t size;
+
+	if (geteuid() != 0)
+		skip();
+	for (unsigned i = 0; i < 2; i++)
+		pids[i] = otheruser_start(65533 + i);
+	size = storedir_alone(f->store_fd, add_for(f, pids[0])->sha256);
+	assert_true(size > 0);
+	objectstore_get_share(f->store, &share);
+	assert_int_equal(share_taken(&share, 65533), size);
+	assert_int_equal(taken_by(f, 65533), size);
+	(void)add_for(f, pids[0]);
+	/* Of a process that has ended it is not known whose it was. */
+	(void)add_for(f, INT32_MAX);
+	assert_int_equal(taken_by(f, 65533), size);
+	assert_int_equal(taken_by(f, 0), 0);
+	(void)add_for(f, pids[1]);
+	assert_int_equal(taken_by(f, 65533), 0);
+	assert_int_equal(taken_by(f, 65534), 0);
+	assert_int_equal(taken_by(f, 0), size);
+	(void)add_for(f, pids[0]);
+	assert_int_equal(taken_by(f, 0), size);
+	for (unsigned i = 0; i < 2; i++)
+		otheruser_stop(pids[i]);
+}
+
+/* A user who has less than his part gets room that root's copies have, as long as no program has
+ * them mapped. */
+static void root_gives(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t freed, size = 0, moment = 0;
+	struct object *objects[4], *mine;
+	char path[96];
+	uid_t uid = 7;
+	int error;
+
+	if (geteuid() != 0)
+		skip();
+	for (size_t i = 0; i < 4; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%zu", f->dir, i);
+		run("cp %s %s; printf %zu >>%s", f->program, path, i, path);
+		objects[i] = add(f, path, &f->id, &error);
+		assert_non_null(objects[i]);
+	}
+	size = storedir_alone(f->store_fd, objects[0]->sha256);
+	objectstore_set_room(f->store, 4 * size + size / 2);
+	run("cp %s %s/mine; printf mine >>%s/mine; chown 65534 %s/mine", f->program, f->dir, f->dir,
+	    f->dir);
+	(void)snprintf(path, sizeof(path), "%s/mine", f->dir);
+	for (unsigned i = 0; i < 2; i++) {
+		/* At first programs have all mapped. */
+		moment = i == 0 ? 0 : objectstore_moment(f->store);
+		assert_null(add(f, path, &f->id, &error));
+		assert_int_equal(error, i == 0 ? -EDQUOT : 0);
+		assert_true(objectstore_is_unfair(f->store));
+		assert_int_equal(objectstore_take_back(f->store, moment, &freed, &uid), 0);
+		assert_int_equal(freed, i * size);
+		assert_false(objectstore_is_unfair(f->store));
+	}
+	assert_int_equal(uid, 0);
+	assert_int_equal(objects[0]->error, -EDQUOT);
+	assert_int_equal(objects[1]->error, 0);
+	mine = NULL;
+	assert_int_equal(objectstore_add(f->store,
+					 &(struct record_mmap2){
+					     .prot = PROT_EXEC, .name = path, .build_id = f->id },
+					 &mine),
+			 0);
+	assert_int_equal(objectstore_wait(f->store, mine, NULL), 0);
+	assert_int_equal(mine->error, 0);
+	assert_true(stored(f, mine));
+}
+
 static void limits_change(void **state)
 {
 	struct fixture *f = *state;
@@ -1381,6 +1487,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(half_of_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(evict, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_pays, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(root_gives, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_change, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_caller_does_not_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_at_once, set_up, tear_down),
