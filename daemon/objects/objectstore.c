@@ -590,15 +590,16 @@ bool objectstore_is_unfair(struct objectstore *store)
 	return atomic_load(&store->has_room) || find_giver(&share, max, &giver);
 }
 
-/* Have the object copied if it was refused for want of room, there is some now, and its owner has
- * not more than his part. */
+/* Have the object copied if it was refused for want of room, and its owner has not more than his
+ * part: if there is too little, others will give. Root's is if there is room. */
 static void retry_refused(struct objectstore *store, struct object *object, struct share *share,
 			  uint64_t max)
 {
 	const uid_t uid = object->original.uid;
 
 	if (object->n_refs > 1 || !copier_was_refused(store->copier, object) ||
-	    share_exceeds(share, max, uid) || !share_allows(share, max, uid, object->original.size))
+	    share_exceeds(share, max, uid) ||
+	    (uid == 0 && !share_allows(share, max, uid, object->original.size)))
 		return;
 	share_take(share, uid, object->original.size);
 	have_copied(store, object, &object->mapped, &object->original, 0);

@@ -68,18 +68,24 @@ ATTACK_DISK=size=1g
 attack_start pt MaxUse=1T KeepFree=1%
 first=$(there)
 install -d -m 1777 "$T/state/public"
-as_nobody head -c 2000000000 /dev/zero >"$T/state/public/filler" 2>/dev/null
-start=${EPOCHREALTIME/[.,]/}
-out=$("$O/ptctl" snapshot 2>&1) && fail "a snapshot on a full disk: $out"
+for ((i = 0; i < 5; i++)); do
+	as_nobody head -c 2000000000 /dev/zero >"$T/state/public/filler.$i" 2>/dev/null
+	start=${EPOCHREALTIME/[.,]/}
+	out=$("$O/ptctl" snapshot 2>&1) || break
+	# What the machine executed just now, and has ended, may have gone for it.
+	grep -q "of copies to which no snapshot links, of programs that have ended" "$T/ptd.log" || fail "a snapshot on a full disk: $out"
+	first=$(there)
+done
+[[ $i -lt 5 ]] || fail "snapshots on a full disk: $first"
 end=${EPOCHREALTIME/[.,]/}
 echo "after $(((end - start) / 1000)) ms: $out"
 [[ $out == *"there is no room for snapshot"* ]] || fail "$out"
 [[ $(there) == "$first" ]] || fail "the only snapshot is gone: $(cat "$T/ptd.log")"
-whole "${first% }"
+for snapshot in $first; do whole "$snapshot"; done
 ! grep "removed snapshot" "$T/ptd.log" || fail "a snapshot was removed"
 [[ -z $(find "$state" -name '.new*') ]] || fail "left: $(find "$state" -name '.new*')"
 "$O/ptctl" status >/dev/null || fail "ptd does not answer on a full disk: $(cat "$T/ptd.log")"
-rm "$T/state/public/filler"
+rm "$T/state/public"/filler.*
 "$O/ptctl" snapshot >/dev/null 2>&1 || fail "no snapshot once there is room again"
 
 echo "--- snapshots without end, beside large programs that go on running"
