@@ -169,9 +169,37 @@ static bool is_seen(struct map *seen, const uint8_t *bytes, const struct record 
 	return false;
 }
 
+/*
+ * Return: the user who started the process, should it have ended; 0: root, or not known. Whose pool
+ * a process is in that writes records itself, the source knows; of others, the records say who made
+ * them.
+ *
+ * @made: of processes that were made by records which the sideband has not been given yet → user
+ */
+static uid_t user_of(const struct intake *intake, const struct map *made, uint32_t pid)
+{
+	struct source *source = intake->options.source;
+	const uint64_t *user = map_get(made, pid);
+	uid_t uid = 0;
+
+	if (source->claims.is_writer && source->ops->owner)
+		return source->ops->owner(source, pid, &uid) == 0 ? uid : 0;
+	return user ? (uid_t)*user : sideband_user(intake->sideband, pid);
+}
+
+/* Without memory for it, the user of a process that ends soon is not known. */
+static void note_made(const struct intake *intake, struct map *made, const struct record *record)
+{
+	struct record_task task;
+
+	if (record->header.type == PERF_RECORD_FORK && record_get_task(record, &task) == 0 &&
+	    task.pid != task.ppid)
+		(void)!map_put(made, task.pid, user_of(intake, made, task.ppid));
+}
+
 static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t size)
 {
-	_cleanup_(map_deinit) struct map seen = {};
+	_cleanup_(map_deinit) struct map seen = {}, made = {};
 	struct cursor c = cursor_from(bytes, size);
 	struct record_mmap2 mmap;
 	struct object *object;
@@ -179,6 +207,7 @@ static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t siz
 	int r;
 
 	while (record_next(&c, &record) == 0) {
+		note_made(intake, &made, &record);
 		if (record_get_mmap2(&record, &mmap) < 0 || is_seen(&seen, bytes, &record))
 			continue;
 		jitfiles_add(intake->jitfiles, &mmap);
@@ -187,6 +216,7 @@ static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t siz
 			continue;
 		if (objectstore_is_full(intake->options.store))
 			make_object_room(intake);
+		objectstore_set_user(intake->options.store, user_of(intake, &made, mmap.pid));
 		r = objectstore_add(intake->options.store, &mmap, &object);
 		if (r < 0)
 			say_no_room(intake, mmap.name, r);
@@ -573,7 +603,7 @@ struct sideband *intake_sideband(const struct intake *intake)
 	return intake->sideband;
 }
 
-const struct jitfiles *intake_jitfiles(const struct intake *intake)
+struct jitfiles *intake_jitfiles(const struct intake *intake)
 {
 	return intake->jitfiles;
 }

@@ -75,7 +75,7 @@ uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least);
 
 /* Return: what remembers the records, which is the intake's. */
 struct sideband *intake_sideband(const struct intake *intake);
-const struct jitfiles *intake_jitfiles(const struct intake *intake);
+struct jitfiles *intake_jitfiles(const struct intake *intake);
 
 /* Return: the code that programs handed over, which belongs to the intake; NULL if the source has
  *         none. */

@@ -244,6 +244,13 @@ static void answer_error(struct collector *c, uint64_t serial, uint64_t id, int 
 	answer_client(c, serial, &answer, -1);
 }
 
+/* Return: whose workers look at what a process had that has ended. That root started it is not
+ * believed: a process of root may have become a user's since, and ended before anybody knew. */
+static uid_t user_of_ended(const struct collector_request *request)
+{
+	return request->uid > 0 && request->uid < KERNEL ? request->uid : NO_USER;
+}
+
 /* Return: of which user's workers one is to do it. */
 static uid_t user_of(const struct collector_request *request)
 {
@@ -255,9 +262,9 @@ static uid_t user_of(const struct collector_request *request)
 	if (request->verb == COLLECTOR_READABLE)
 		return request->uid;
 	if (request->pid == 0)
-		return NO_USER;
+		return user_of_ended(request);
 	by = claimant_find(NULL, request->pid);
-	return claimant_real_user(&by, &user) ? user : NO_USER;
+	return claimant_real_user(&by, &user) ? user : user_of_ended(request);
 }
 
 /* Such a request may take long: it does not get the worker that others wait for. */

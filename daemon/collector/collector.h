@@ -15,6 +15,9 @@
  *
  * A worker that waits in the kernel may not end at once even if it is killed. There is a limit to
  * such workers for each user.
+ *
+ * The kernel says whose a process is. Once it has ended, ptd says so, if it knows; all processes of
+ * which nobody does share workers.
  */
 
 #include <sys/types.h>

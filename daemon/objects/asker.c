@@ -30,14 +30,16 @@ static uint64_t unknown_asker(uint64_t dev, const char *path)
 	return UNKNOWN | BY_FOLDER | map_hash(path, slash ? (size_t)(slash - path) : 0);
 }
 
-uint64_t asker_find(uint32_t pid, uint64_t dev, const char *path)
+uint64_t asker_find(uint32_t pid, uid_t user, uint64_t dev, const char *path)
 {
 	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
-	uid_t user;
+	uid_t real;
 
 	if (pid > 0)
 		by = claimant_find(NULL, pid);
-	return by.pid_fd >= 0 && claimant_real_user(&by, &user) ? user : unknown_asker(dev, path);
+	if (by.pid_fd >= 0 && claimant_real_user(&by, &real))
+		return real;
+	return user > 0 ? user : unknown_asker(dev, path);
 }
 
 bool asker_is_unknown(uint64_t asker)

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "daemon/collector/link.h"
 #include "daemon/objects/asker.h"
 #include "daemon/objects/copylane.h"
@@ -428,7 +429,7 @@ void copier_set_claims(struct copier *copier, const struct claims *claims)
 void copier_add(struct copier *copier, struct object *object, int fd, int error)
 {
 	object->ahead = 0;
-	object->asker = asker_find(asker_pid(&copier->claims, &object->mapped),
+	object->asker = asker_find(asker_pid(&copier->claims, &object->mapped), object->user,
 				   object->original.dev, object->path);
 	object->fd = fd;
 
@@ -483,7 +484,8 @@ const char *copier_why_not_near(struct copier *copier, const struct object *obje
 	return why;
 }
 
-void copier_ask_too(struct copier *copier, struct object *object, const struct record_mmap2 *mmap)
+void copier_ask_too(struct copier *copier, struct object *object, const struct record_mmap2 *mmap,
+		    uid_t user)
 {
 	bool waits, is_paid;
 	uint64_t asker;
@@ -494,7 +496,8 @@ void copier_ask_too(struct copier *copier, struct object *object, const struct r
 	(void)pthread_mutex_unlock(&copier->lock);
 	if (!waits && !is_paid)
 		return;
-	asker = asker_find(asker_pid(&copier->claims, mmap), object->original.dev, object->path);
+	asker =
+	    asker_find(asker_pid(&copier->claims, mmap), user, object->original.dev, object->path);
 	(void)pthread_mutex_lock(&copier->lock);
 	if (is_paid && asker != object->asker && !asker_is_unknown(asker)) {
 		object->is_shared = true;
@@ -505,30 +508,37 @@ void copier_ask_too(struct copier *copier, struct object *object, const struct r
 		object->asker = asker;
 		object->mapped = *mmap;
 		object->mapped.name = object->path;
+		object->user = user;
 		(void)pthread_cond_broadcast(&copier->change);
 	}
 	(void)pthread_mutex_unlock(&copier->lock);
 }
 
+/* Wait for a change, for a short time. The lock is held. */
+static void await_change(struct copier *c, const struct object *object)
+{
+	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t until = begun + CANCEL_POLL_NS;
+	const struct timespec at = { .tv_sec = (time_t)(until / 1000000000),
+				     .tv_nsec = (long)(until % 1000000000) };
+
+	(void)pthread_cond_clockwait(&c->change, &c->lock, CLOCK_MONOTONIC, &at);
+	copyqueue_note_wait(&c->queue, object, clock_ns(CLOCK_MONOTONIC) - begun);
+}
+
 int copier_wait(struct copier *copier, const struct object *object, const atomic_bool *cancel)
 {
-	bool done, stalled = false;
-	struct timespec until;
+	bool done, stalled = false, overdue = false;
 
 	(void)pthread_mutex_lock(&copier->lock);
 	while (!(done = object->done) &&
-	       !(stalled = copyqueue_is_stalled(&copier->queue, object)) && !cancel_asked(cancel)) {
-		(void)clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += CANCEL_POLL_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		(void)pthread_cond_clockwait(&copier->change, &copier->lock, CLOCK_MONOTONIC,
-					     &until);
-	}
-	if (stalled)
+	       !(stalled = copyqueue_is_stalled(&copier->queue, object)) &&
+	       !(overdue = copyqueue_is_overdue(&copier->queue, object)) && !cancel_asked(cancel))
+		await_change(copier, object);
+	if (stalled || overdue)
 		copyqueue_give_up(&copier->queue, object);
 	(void)pthread_mutex_unlock(&copier->lock);
-	return done ? 0 : stalled ? COPIER_STALLED : -ECANCELED;
+	return done ? 0 : stalled || overdue ? COPIER_STALLED : -ECANCELED;
 }
 
 int copier_fd(const struct copier *copier)

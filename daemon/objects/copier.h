@@ -8,7 +8,8 @@
  * not wait for the disk. They take turns between the owners of the files: a user with many files
  * does not delay those of others. Nor does a user whose file server does not answer: the kernel
  * says which user's process mapped the file, whoever its owner is said to be, and one thread at a
- * time works for one user. A snapshot does not wait for a file that is not being read on.
+ * time works for one user. A snapshot does not wait for a file that is not being read on, nor longer
+ * than a moment for all files together that one user, who is not root, executes.
  *
  * The copier gets a descriptor of the original together with the object, so it copies what was
  * mapped even if another file is at the path by then. The collector (daemon/collector/link.h) reads
@@ -81,9 +82,11 @@ void copier_add(struct copier *copier, struct object *object, int fd, int error)
 /*
  * The record @mmap names an object that was added before. While it waits behind files that are not
  * read on, it is copied for the one who mapped it now; and for root in any case. If it is root's
- * and another user's processes have mapped it, it counts for root from now on.
+ * and another user's processes have mapped it, it counts for root from now on. @user: as of
+ * asker_find().
  */
-void copier_ask_too(struct copier *copier, struct object *object, const struct record_mmap2 *mmap);
+void copier_ask_too(struct copier *copier, struct object *object, const struct record_mmap2 *mmap,
+		    uid_t user);
 
 /* Return: whether copying the object has failed; false while it waits. */
 bool copier_has_failed(struct copier *copier, const struct object *object);
@@ -92,7 +95,9 @@ bool copier_has_failed(struct copier *copier, const struct object *object);
 bool copier_was_refused(struct copier *copier, const struct object *object);
 
 enum {
-	COPIER_STALLED = 1, /* nothing of it, or of what is before it, has been read for a while */
+	/* Nothing of it, or of what is before it, has been read for a while; or the snapshot has
+	 * waited long enough for files of its user. */
+	COPIER_STALLED = 1,
 };
 
 #define COPIER_WHY_STALLED "it was not read in time"

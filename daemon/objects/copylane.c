@@ -20,9 +20,6 @@
 #define PATIENCE_MS_MIB    40u
 #define PATIENCE_BYTES_MAX STOREDIR_FILE_MAX
 
-/* A snapshot does not wait for a file of which nothing was read for so long. */
-#define STALL_NS UINT64_C(800000000)
-
 /* Longest time to wait for a collector that is being started. If it does not come, the next object
  * does not wait for it. */
 #define COLLECTOR_NS      UINT64_C(3000000000)
@@ -108,8 +105,8 @@ int copylane_find(struct copylane *l, const struct object *object, int *ret_fd)
 
 	do {
 		set_waits(l, true, -1);
-		r = original_find(l->link, ORIGINAL_VERIFY, l->claims, &object->mapped, l->stop,
-				  ret_fd, &original);
+		r = original_find(l->link, ORIGINAL_VERIFY, l->claims, &object->mapped,
+				  object->user, l->stop, ret_fd, &original);
 	} while (ask_again(l, r, until));
 	set_waits(l, false, -1);
 	return r;
@@ -132,6 +129,7 @@ int copylane_hash(struct copylane *l, const struct object *object, int fd,
 		.timeout_ms = patience_ms(object->original.found ? object->original.size
 								 : PATIENCE_BYTES_MAX),
 		.pid = asker_pid(l->claims, &object->mapped),
+		.uid = object->user,
 		.size_max = STOREDIR_FILE_MAX,
 		.build_id = object->claimed,
 		.path = "",
@@ -147,6 +145,7 @@ int copylane_copy(struct copylane *l, const struct object *object, int fd, uint6
 		.verb = COLLECTOR_COPY,
 		.timeout_ms = patience_ms(size),
 		.pid = asker_pid(l->claims, &object->mapped),
+		.uid = object->user,
 		.size_max = size,
 		.path = "",
 	};
@@ -172,13 +171,13 @@ static uint64_t stands_since(struct copylane *l)
 	return l->done_at;
 }
 
-bool copylane_stands(struct copylane *l)
+bool copylane_stands(struct copylane *l, uint64_t ns)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	bool stands;
 
 	(void)pthread_mutex_lock(&l->lock);
-	stands = l->waits && now >= stands_since(l) + STALL_NS;
+	stands = l->waits && now >= stands_since(l) + ns;
 	(void)pthread_mutex_unlock(&l->lock);
 	return stands;
 }

@@ -65,5 +65,5 @@ _must_check_ int copylane_hash(struct copylane *lane, const struct object *objec
 _must_check_ int copylane_copy(struct copylane *lane, const struct object *object, int fd,
 			       uint64_t size, int to);
 
-/* Return: whether it waits for the collector, and nothing has been read for a while. */
-bool copylane_stands(struct copylane *lane);
+/* Return: whether it waits for the collector, and nothing has been read for so long. */
+bool copylane_stands(struct copylane *lane, uint64_t ns);

@@ -14,9 +14,16 @@
 /* Least number of bytes that a file counts, because copying even a small file takes a moment. */
 #define COST_MIN (UINT64_C(256) << 10)
 
+/* A snapshot does not wait for a file of which nothing was read for so long. */
+#define STALL_NS UINT64_C(800000000)
+
 /* If reading a file took longer than its patience, or a snapshot has given it up, snapshots do not
  * wait for other files of the same asker for a while. */
 #define HUNG_NS UINT64_C(30000000000)
+
+/* Longest time that a snapshot waits for all files of one user: he decides how many there are, how
+ * large, and how slowly his file server has them. */
+#define USER_NS UINT64_C(500000000)
 
 /* Lanes work at a time: for root or for those whose users are not known, half of them; for each
  * user, one. */
@@ -49,20 +56,20 @@ static uint64_t copy_cost(const struct object *object)
 	return object->original.size > COST_MIN ? object->original.size : COST_MIN;
 }
 
-static size_t hung_index(uint64_t asker)
+static size_t asker_index(uint64_t asker)
 {
 	return map_hash(&asker, sizeof(asker)) % COPYQUEUE_OWNERS;
 }
 
 void copyqueue_note_hung(struct copyqueue *q, uint64_t asker)
 {
-	q->hung[hung_index(asker)] = clock_ns(CLOCK_MONOTONIC);
+	q->hung[asker_index(asker)] = clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Return: whether a file was not read on lately that the same one asked for. */
 static bool has_hung(const struct copyqueue *q, uint64_t asker)
 {
-	const uint64_t at = q->hung[hung_index(asker)];
+	const uint64_t at = q->hung[asker_index(asker)];
 
 	return asker != ASKER_ROOT && at > 0 && clock_ns(CLOCK_MONOTONIC) - at < HUNG_NS;
 }
@@ -114,6 +121,7 @@ void copyqueue_measure(struct copyqueue *q)
 {
 	uint64_t ahead[COPYQUEUE_OWNERS] = {};
 
+	memset(q->waited, 0, sizeof(q->waited));
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		if (q->taken[i])
 			ahead[q->taken[i]->original.uid % COPYQUEUE_OWNERS] +=
@@ -162,7 +170,7 @@ bool copyqueue_is_stalled(const struct copyqueue *q, const struct object *object
 			if (!is_before(q->taken[i], object, before))
 				continue;
 			n++;
-			n_standing += copylane_stands(q->lanes[i]);
+			n_standing += copylane_stands(q->lanes[i], STALL_NS);
 		}
 		if (n >= least[before])
 			return n_standing == n;
@@ -170,10 +178,22 @@ bool copyqueue_is_stalled(const struct copyqueue *q, const struct object *object
 	return false;
 }
 
+void copyqueue_note_wait(struct copyqueue *q, const struct object *object, uint64_t ns)
+{
+	q->waited[asker_index(object->asker)] += ns;
+}
+
+bool copyqueue_is_overdue(const struct copyqueue *q, const struct object *object)
+{
+	return object->asker != ASKER_ROOT && !asker_is_unknown(object->asker) &&
+	       q->waited[asker_index(object->asker)] >= USER_NS;
+}
+
 void copyqueue_give_up(struct copyqueue *q, const struct object *object)
 {
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
-		if (is_before(q->taken[i], object, BEFORE_ASKER))
+		if (is_before(q->taken[i], object, BEFORE_ASKER) &&
+		    copylane_stands(q->lanes[i], STALL_NS / 2))
 			copyqueue_note_hung(q, object->asker);
 }
 

@@ -41,6 +41,7 @@ struct copyqueue {
 	const struct object *taken[COPYQUEUE_LANES]; /* what each of them copies, or NULL */
 	uint64_t served[COPYQUEUE_OWNERS]; /* bytes copied since the queue was last empty */
 	uint64_t hung[COPYQUEUE_OWNERS];   /* when a file of these askers was not read on, or 0 */
+	uint64_t waited[COPYQUEUE_OWNERS]; /* ns that the present snapshot waited for them */
 };
 
 /* Have a lane take the object that is next of those that it may take. Return: the object, with the
@@ -50,7 +51,8 @@ struct object *copyqueue_take(struct copyqueue *queue, unsigned lane);
 /* Return: whether the object waits, and no lane has taken it. */
 bool copyqueue_waits(const struct copyqueue *queue, const struct object *object);
 
-/* Find out how many bytes are to be copied before each object that waits. */
+/* Find out how many bytes are to be copied before each object that waits, for a snapshot that has not
+ * waited for any yet. */
 void copyqueue_measure(struct copyqueue *queue);
 
 /* Return: why a snapshot is not to wait for the object, a constant; NULL if it may. See
@@ -64,8 +66,15 @@ void copyqueue_note_hung(struct copyqueue *queue, uint64_t asker);
  *         root. */
 bool copyqueue_is_stalled(const struct copyqueue *queue, const struct object *object);
 
-/* A snapshot has given up the object, which is stalled: if what stands still was asked for by the
- * same one, note that. */
+/* A snapshot has waited for the object for so long. */
+void copyqueue_note_wait(struct copyqueue *queue, const struct object *object, uint64_t ns);
+
+/* Return: whether the present snapshot has waited long enough for files that the same user asked
+ *         for, who is not root. */
+bool copyqueue_is_overdue(const struct copyqueue *queue, const struct object *object);
+
+/* A snapshot has given up the object: if something stands still that the same one asked for, note
+ * that. */
 void copyqueue_give_up(struct copyqueue *queue, const struct object *object);
 
 /* Return: whether the object, which waits, is to be copied for @asker from now on. */

@@ -12,16 +12,21 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "daemon/collector/link.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/share/share.h"
 #include "daemon/tasks/tasks.h"
 #include "record/record.h"
+#include "util/map.h"
 #include "util/mapname.h"
 #include "util/vec.h"
 
 /* The event loop waits. */
 #define TIMEOUT_MS 200u
+
+/* For so long it does not wait again for files of a user for which it waited in vain. */
+#define HUNG_NS UINT64_C(10000000000)
 
 struct process {
 	uint32_t pid;
@@ -38,6 +43,7 @@ struct jitfiles {
 	uint64_t moment;
 	struct claims claims;
 	struct collectorlink *link;
+	struct map hung;    /* user → when the event loop waited in vain for a file of his */
 	struct share share; /* of descriptors; up to date when what is taken was counted */
 };
 
@@ -49,6 +55,7 @@ static int open_path(struct collectorlink *link, const struct jitfile_claim *cla
 		.flags = COLLECTOR_NOFOLLOW,
 		.timeout_ms = TIMEOUT_MS,
 		.pid = claim->pid,
+		.uid = claim->uid,
 		.path = claim->path,
 	};
 
@@ -108,9 +115,36 @@ struct jitfiles *jitfiles_free(struct jitfiles *files)
 		(void)fd_close(files->processes.items[i].fd);
 	vec_deinit(&files->processes);
 	vec_deinit(&files->given_up);
+	map_deinit(&files->hung);
 	(void)collectorlink_free(files->link);
 	free(files);
 	return NULL;
+}
+
+/* Return: whether the event loop is not to wait for files of the user at present: what it may wait is
+ * to be there for others. */
+static bool is_hung(const struct jitfiles *files, uid_t uid)
+{
+	const uint64_t *at = map_get(&files->hung, uid);
+
+	return at && clock_ns(CLOCK_MONOTONIC) - *at < HUNG_NS;
+}
+
+/* Take note of what a request for a file of the user came to. Return: the same. */
+static int note_end(struct jitfiles *files, uid_t uid, int r)
+{
+	if (r == -ETIMEDOUT && uid != 0)
+		(void)!map_put(&files->hung, uid, clock_ns(CLOCK_MONOTONIC));
+	return r;
+}
+
+static int open_for(struct jitfiles *files, const struct jitfile_claim *claim,
+		    struct jitfile_found *ret_found, const char **reterr_reason)
+{
+	if (is_hung(files, claim->uid))
+		return -EBUSY;
+	return note_end(files, claim->uid,
+			jitfile_open(files->link, claim, ret_found, reterr_reason));
 }
 
 static struct process *find_process(const struct jitfiles *files, uint32_t pid)
@@ -203,36 +237,36 @@ static struct process *get_process(struct jitfiles *files, uint32_t pid, bool ha
 {
 	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
 	struct process *p = find_process(files, pid);
-	struct stat st;
+	uid_t uid;
 
 	/* To check that a process writes records takes a while, so it is done once. */
 	if (p && !has_dump && files->claims.is_writer)
 		return p;
 	by = claimant_find(&files->claims, pid);
-	if (by.pid_fd < 0 || fstat(by.pid_fd, &st) < 0)
-		return p;
-	if (!by.is_true && !claimant_user_is(&by, st.st_uid))
+	/* Not the owner of /proc/PID, which is root if the process has disabled core dumps. */
+	if (by.pid_fd < 0 || claimant_user(&by, &uid) < 0)
 		return p;
 	if (p) {
-		p->uid = st.st_uid;
+		p->uid = uid;
 		return p;
 	}
 	if (files->processes.n == JITFILES_MAX && !make_process_room(files, has_dump))
 		return NULL;
-	if (vec_push(&files->processes, { .pid = pid, .uid = st.st_uid, .fd = -1 }) < 0)
+	if (vec_push(&files->processes, { .pid = pid, .uid = uid, .fd = -1 }) < 0)
 		return NULL;
 	return &files->processes.items[files->processes.n - 1];
 }
 
 /* Have the kernel asked whether the process has the file mapped there. Return: 0 if it has;
  * -ENOENT; or another negative errno, -EPERM or -EACCES if that may not be seen. */
-static int check_mapped(const struct jitfiles *files, const struct record_mmap2 *mmap,
+static int check_mapped(struct jitfiles *files, const struct record_mmap2 *mmap, uid_t uid,
 			const struct jitfile_found *found)
 {
 	struct collector_request request = {
 		.verb = COLLECTOR_MAPPED,
 		.timeout_ms = TIMEOUT_MS,
 		.pid = mmap->pid <= INT32_MAX ? mmap->pid : 0,
+		.uid = uid,
 		.start = mmap->addr,
 		.end = mmap->addr + mmap->len,
 		.offset = mmap->pgoff,
@@ -244,13 +278,16 @@ static int check_mapped(const struct jitfiles *files, const struct record_mmap2 
 	int none = -1, r;
 
 	r = request.end == 0 ? -ENOENT
-			     : collectorlink_ask(files->link, &request, NULL, NULL, &answer, &none);
+	    : is_hung(files, uid)
+		? -EBUSY
+		: note_end(files, uid,
+			   collectorlink_ask(files->link, &request, NULL, NULL, &answer, &none));
 	(void)fd_close(none);
 	return r;
 }
 
 /* Return: why the file that @claim led to is refused, or NULL. */
-static const char *judge_dump(const struct jitfiles *files, const struct record_mmap2 *mmap,
+static const char *judge_dump(struct jitfiles *files, const struct record_mmap2 *mmap,
 			      const struct jitfile_claim *claim, const struct jitfile_found *found)
 {
 	int r;
@@ -258,7 +295,7 @@ static const char *judge_dump(const struct jitfiles *files, const struct record_
 	/* The kernel's record names the inode. */
 	if (claim->must_match && !files->claims.is_writer)
 		return NULL;
-	r = check_mapped(files, mmap, found);
+	r = check_mapped(files, mmap, claim->uid, found);
 	/* Without the right to see that, ptd can only open files that its own user may read. */
 	if (r == 0 || (claim->must_match && (r == -EPERM || r == -EACCES)))
 		return NULL;
@@ -266,8 +303,7 @@ static const char *judge_dump(const struct jitfiles *files, const struct record_
 			      : "it cannot be seen that the process mapped it";
 }
 
-static void open_dump(const struct jitfiles *files, struct process *p,
-		      const struct record_mmap2 *mmap)
+static void open_dump(struct jitfiles *files, struct process *p, const struct record_mmap2 *mmap)
 {
 	struct jitfile_found found = { .fd = -1 };
 	struct jitfile_claim claim = { .path = mmap->name,
@@ -279,11 +315,11 @@ static void open_dump(const struct jitfiles *files, struct process *p,
 				       .ino = mmap->ino };
 	int r;
 
-	r = jitfile_open(files->link, &claim, &found, &p->reason);
+	r = open_for(files, &claim, &found, &p->reason);
 	/* Some file systems show another inode in records. */
 	if (r == -EPERM && claim.must_match) {
 		claim.must_match = false;
-		r = jitfile_open(files->link, &claim, &found, &p->reason);
+		r = open_for(files, &claim, &found, &p->reason);
 	}
 	if (r == 0) {
 		p->reason = judge_dump(files, mmap, &claim, &found);
@@ -324,16 +360,15 @@ void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap)
 
 /* Open the list of names of a JIT compiler that writes no jitdump. Return: whether there is one, or
  * a reason why it was refused. */
-static bool open_map(const struct jitfiles *files, const struct process *p, struct jitfile *file)
+static bool open_map(struct jitfiles *files, const struct process *p, struct jitfile *file)
 {
 	struct jitfile_found found;
 	char path[64];
 	int r;
 
 	(void)snprintf(path, sizeof(path), "/tmp/perf-%" PRIu32 ".map", p->pid);
-	r = jitfile_open(files->link,
-			 &(struct jitfile_claim){ .path = path, .pid = p->pid, .uid = p->uid },
-			 &found, &file->reason);
+	r = open_for(files, &(struct jitfile_claim){ .path = path, .pid = p->pid, .uid = p->uid },
+		     &found, &file->reason);
 	if (r < 0 && r != -EPERM && r != -ENOENT)
 		file->reason = "it cannot be opened";
 	if (r == 0) {
@@ -344,23 +379,28 @@ static bool open_map(const struct jitfiles *files, const struct process *p, stru
 }
 
 /* It grows. */
-static int find_size(const struct jitfiles *files, struct jitfile *file)
+static int find_size(struct jitfiles *files, struct jitfile *file)
 {
 	const int fds[COLLECTOR_FDS_MAX] = { file->fd, -1 };
-	struct collector_request request = {
-		.verb = COLLECTOR_STAT, .timeout_ms = TIMEOUT_MS, .pid = file->pid, .path = ""
-	};
+	struct collector_request request = { .verb = COLLECTOR_STAT,
+					     .timeout_ms = TIMEOUT_MS,
+					     .pid = file->pid,
+					     .uid = file->uid,
+					     .path = "" };
 	struct collector_answer answer;
 	int none = -1, r;
 
-	r = collectorlink_ask(files->link, &request, fds, NULL, &answer, &none);
+	if (is_hung(files, file->uid))
+		return -EBUSY;
+	r = note_end(files, file->uid,
+		     collectorlink_ask(files->link, &request, fds, NULL, &answer, &none));
 	(void)fd_close(none);
 	if (r == 0)
 		file->size = answer.size;
 	return r;
 }
 
-static void list_dump(const struct jitfiles *files, const struct process *p, struct jitfile *file)
+static void list_dump(struct jitfiles *files, const struct process *p, struct jitfile *file)
 {
 	if (p->fd < 0) {
 		file->reason = p->reason;
@@ -375,7 +415,7 @@ static void list_dump(const struct jitfiles *files, const struct process *p, str
 	}
 }
 
-int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list, size_t *ret_n)
+int jitfiles_list(struct jitfiles *files, struct jitfile **ret_list, size_t *ret_n)
 {
 	struct jitfile *list = calloc(files->processes.n + files->given_up.n + 1, sizeof(*list));
 	size_t n = 0;

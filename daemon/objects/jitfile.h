@@ -89,6 +89,5 @@ void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap);
 /* List the files of the remembered processes, with descriptors of the caller's own; and, as
  * refused, those of the last JITFILES_GIVEN_UP_MAX processes that were forgotten. Return: 0, or
  * -ENOMEM. */
-_must_check_ int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list,
-			       size_t *ret_n);
+_must_check_ int jitfiles_list(struct jitfiles *files, struct jitfile **ret_list, size_t *ret_n);
 void jitfiles_list_free(struct jitfile *list, size_t n);

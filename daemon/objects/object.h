@@ -32,7 +32,8 @@ struct object {
 	bool is_shared;        /* processes of several users mapped it */
 
 	struct record_mmap2 mapped; /* by whom and where; its name is @path */
-	struct original original;   /* to notice when another file replaces it */
+	uid_t user; /* who started that process, should it have ended; 0: root, or not known */
+	struct original original; /* to notice when another file replaces it */
 
 	/* Immutable. */
 	char *path;             /* as it was mapped */

@@ -25,6 +25,7 @@ struct objectstore {
 	struct copier *copier;
 	struct collectorlink *link; /* the event loop's */
 	struct claims claims;
+	uid_t user;           /* of the processes of the records that are added */
 	struct map hung;      /* asker → when the event loop waited in vain for a file of his */
 	struct map by_path;   /* hash of path → newest object; the others by ->alike */
 	uint64_t moment;      /* how many records were seen */
@@ -82,6 +83,11 @@ void objectstore_set_claims(struct objectstore *store, const struct claims *clai
 {
 	store->claims = *claims;
 	copier_set_claims(store->copier, claims);
+}
+
+void objectstore_set_user(struct objectstore *store, uid_t user)
+{
+	store->user = user;
 }
 
 void objectstore_set_limits(struct objectstore *store, const struct spool_limits *limits)
@@ -367,35 +373,38 @@ static void note_hung(struct objectstore *store, uint64_t asker)
 /* Ask for the mapped file, as original_find() does. Whose files took too long lately is not waited
  * for: what the event loop may wait is to be there for others. */
 static int ask_for(struct objectstore *store, enum original_way way,
-		   const struct record_mmap2 *mmap, int *ret_fd, struct original *ret_original)
+		   const struct record_mmap2 *mmap, uid_t user, int *ret_fd,
+		   struct original *ret_original)
 {
 	const uint32_t pid = mmap->pid <= INT32_MAX ? mmap->pid : 0;
 	uint64_t asker = ASKER_ROOT;
 	int r;
 
 	if (store->hung.n_used > 0) {
-		asker = asker_find(pid, 0, mmap->name);
+		asker = asker_find(pid, user, 0, mmap->name);
 		if (is_hung(store, asker))
 			return -EBUSY;
 	}
-	r = original_find(store->link, way, &store->claims, mmap, NULL, ret_fd, ret_original);
+	r = original_find(store->link, way, &store->claims, mmap, user, NULL, ret_fd, ret_original);
 	if (r == -ETIMEDOUT)
-		note_hung(store, asker_find(pid, 0, mmap->name));
+		note_hung(store, asker_find(pid, user, 0, mmap->name));
 	return r;
 }
 
 /* A file that cannot be seen now, because its disk or the collector does not answer, may be found
  * when it is its turn to be copied. */
 static void have_copied(struct objectstore *store, struct object *object,
-			const struct record_mmap2 *mmap, const struct original *seen, int error)
+			const struct record_mmap2 *mmap, uid_t user, const struct original *seen,
+			int error)
 {
 	int fd = -1;
 
+	object->user = user;
 	object->mapped = *mmap;
 	object->mapped.name = object->path;
 	object->original = *seen;
 	if (!collectorlink_may_retry(error))
-		error = ask_for(store, ORIGINAL_TAKE, mmap, &fd, &object->original);
+		error = ask_for(store, ORIGINAL_TAKE, mmap, object->user, &fd, &object->original);
 	copier_add(store->copier, object, fd, collectorlink_may_retry(error) ? 0 : error);
 }
 
@@ -407,15 +416,15 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 	struct object *known;
 	int error, fd;
 
-	error = ask_for(store, ORIGINAL_LOOK, mmap, &fd, &original);
+	error = ask_for(store, ORIGINAL_LOOK, mmap, store->user, &fd, &original);
 	known = find_object(store, mmap, &original);
 
 	/* An object that could not be copied is tried again, unless a snapshot may be reading
 	 * it. */
 	if (known && known->n_refs == 1 && copier_has_failed(store->copier, known))
-		have_copied(store, known, mmap, &original, error);
+		have_copied(store, known, mmap, store->user, &original, error);
 	else if (known)
-		copier_ask_too(store->copier, known, mmap);
+		copier_ask_too(store->copier, known, mmap, store->user);
 	if (known) {
 		known->seen = store->moment;
 		*ret_object = known;
@@ -427,7 +436,7 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 	if (!object || vec_reserve(&store->objects, 1) < 0 || index_object(store, object) < 0)
 		return -ENOMEM;
 	object->seen = store->moment;
-	have_copied(store, object, mmap, &original, error);
+	have_copied(store, object, mmap, store->user, &original, error);
 	*ret_object = object;
 	return vec_push(&store->objects, TAKE(object));
 }
@@ -440,7 +449,7 @@ static bool is_only_memory(struct objectstore *store, const struct record_mmap2 
 	int fd;
 
 	return mapname_is_memory(mmap->name) &&
-	       ask_for(store, ORIGINAL_IS_ELF, mmap, &fd, &original) < 0;
+	       ask_for(store, ORIGINAL_IS_ELF, mmap, store->user, &fd, &original) < 0;
 }
 
 int objectstore_add(struct objectstore *store, const struct record_mmap2 *mmap,
@@ -602,7 +611,7 @@ static void retry_refused(struct objectstore *store, struct object *object, stru
 	    (uid == 0 && !share_allows(share, max, uid, object->original.size)))
 		return;
 	share_take(share, uid, object->original.size);
-	have_copied(store, object, &object->mapped, &object->original, 0);
+	have_copied(store, object, &object->mapped, object->user, &object->original, 0);
 }
 
 /* Root comes last: it may just have given for others. */

@@ -84,8 +84,8 @@ static struct collector_request request_for(enum original_way way, const struct 
 }
 
 int original_find(struct collectorlink *link, enum original_way way, const struct claims *claims,
-		  const struct record_mmap2 *mmap, const atomic_bool *cancel, int *ret_fd,
-		  struct original *ret_original)
+		  const struct record_mmap2 *mmap, uid_t user, const atomic_bool *cancel,
+		  int *ret_fd, struct original *ret_original)
 {
 	struct collector_request request;
 	struct collector_answer answer;
@@ -97,6 +97,7 @@ int original_find(struct collectorlink *link, enum original_way way, const struc
 		return way == ORIGINAL_LOOK || way == ORIGINAL_IS_ELF ? 0 : vdso_open(ret_fd);
 	}
 	request = request_for(way, claims, mmap);
+	request.uid = user;
 	r = collectorlink_ask(link, &request, NULL, cancel, &answer, ret_fd);
 	if (r == 0)
 		*ret_original = original_of(&answer);

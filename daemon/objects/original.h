@@ -60,6 +60,7 @@ enum original_way {
  * Find the mapped file.
  *
  * @claims: who wrote the record
+ * @user: who started the process in the record, should it have ended; 0: root, or not known
  * @cancel: gives up once this is true; may be NULL
  * @ret_fd: with ORIGINAL_TAKE and ORIGINAL_VERIFY a descriptor, which is the caller's; otherwise -1
  *
@@ -70,7 +71,7 @@ enum original_way {
  */
 _must_check_ int original_find(struct collectorlink *link, enum original_way way,
 			       const struct claims *claims, const struct record_mmap2 *mmap,
-			       const atomic_bool *cancel, int *ret_fd,
+			       uid_t user, const atomic_bool *cancel, int *ret_fd,
 			       struct original *ret_original);
 
 /*

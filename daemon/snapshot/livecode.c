@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "daemon/collector/hungusers.h"
 #include "daemon/collector/link.h"
 #include "daemon/objects/codestore.h"
@@ -38,8 +39,15 @@
 #define PATIENCE_MS     1000u
 #define PATIENCE_MS_MIB 40u
 
+/* That it may take for all memory and files of one user, who is not root: he decides how many there
+ * are, how large, and how slowly his file server has them. */
+#define USER_NS UINT64_C(400000000)
+
+#define MS UINT64_C(1000000) /* in ns */
+
 void livecode_deinit(struct livecode *livecode)
 {
+	map_deinit(&livecode->spent);
 	livecode->link = collectorlink_free(livecode->link);
 	hungusers_deinit(&livecode->hung);
 }
@@ -47,6 +55,26 @@ void livecode_deinit(struct livecode *livecode)
 static int connect_collector(struct livecode *l)
 {
 	return l->link ? 0 : collectorlink_new(l->request->runtime_dir, false, &l->link);
+}
+
+/* Ask the collector for what is the user's. Return: as collectorlink_ask(), also -ETIMEDOUT if it has
+ * taken long enough for him. */
+static int ask_for_user(struct livecode *l, uid_t uid, struct collector_request *request,
+			const int *fds, struct collector_answer *ret_answer)
+{
+	const uint64_t *before = map_get(&l->spent, uid), begun = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t spent = before ? *before : 0;
+	int none = -1, r;
+
+	if (uid != 0 && spent >= USER_NS)
+		return -ETIMEDOUT;
+	if (uid != 0 && request->timeout_ms > (USER_NS - spent) / MS + 1)
+		request->timeout_ms = (uint32_t)((USER_NS - spent) / MS + 1);
+	r = collectorlink_ask(l->link, request, fds, l->request->cancel, ret_answer, &none);
+	(void)fd_close(none);
+	/* Without memory for it, his next request may take as long. */
+	(void)!map_put(&l->spent, uid, spent + clock_ns(CLOCK_MONOTONIC) - begun);
+	return r;
 }
 
 /* Make the file @name in the folder @folder. */
@@ -105,11 +133,12 @@ static int copy_jitfile(struct livecode *l, const struct jitfile *file, int fd, 
 		.flags = COLLECTOR_FIRST,
 		.timeout_ms = PATIENCE_MS + (uint32_t)((file->size >> 20) * PATIENCE_MS_MIB),
 		.pid = file->pid,
+		.uid = file->uid,
 		.size_max = file->size,
 		.path = "",
 	};
 	struct collector_answer answer;
-	int none = -1, r;
+	int r;
 
 	if (request.timeout_ms > COLLECTOR_TIMEOUT_MAX)
 		request.timeout_ms = COLLECTOR_TIMEOUT_MAX;
@@ -118,8 +147,7 @@ static int copy_jitfile(struct livecode *l, const struct jitfile *file, int fd, 
 		return r;
 	r = hungusers_has_user(&l->hung, file->uid)
 		? -ETIMEDOUT
-		: collectorlink_ask(l->link, &request, fds, l->request->cancel, &answer, &none);
-	(void)fd_close(none);
+		: ask_for_user(l, file->uid, &request, fds, &answer);
 	if (r == -ETIMEDOUT)
 		hungusers_note_user(&l->hung, file->uid);
 	/* Of these, it is not somebody else's file that is the cause. */
@@ -251,6 +279,7 @@ static int reading_init(struct reading *reading, struct livecode *code)
 struct memory {
 	struct reading *reading;
 	uint32_t pid;
+	uid_t uid;      /* whose process it is */
 	uint64_t start; /* of the memory of which there is a copy */
 	int error;      /* why the rest cannot be read; 0: it can */
 };
@@ -289,14 +318,12 @@ static int64_t copy_memory(struct memory *m, uint64_t start, uint64_t size, uint
 		.path = "",
 	};
 	struct collector_answer answer;
-	int none = -1, r;
+	int r;
 
 	if (ftruncate(reading->copy_fd, 0) < 0 || ftruncate(reading->copy_fd, (off_t)size) < 0)
 		return -errno;
 	m->start = start;
-	r = collectorlink_ask(reading->code->link, &request, fds, reading->code->request->cancel,
-			      &answer, &none);
-	(void)fd_close(none);
+	r = ask_for_user(reading->code, m->uid, &request, fds, &answer);
 	if (r == -ECANCELED)
 		return r;
 	if (r == -ETIMEDOUT)
@@ -393,7 +420,7 @@ static void say_refused(const struct memory *m)
 /* Keep the ranges of one process: @n at @ranges. */
 static int add_process_memory(struct reading *reading, const struct tasks_range *ranges, size_t n)
 {
-	struct memory memory = { .reading = reading, .pid = ranges->pid };
+	struct memory memory = { .reading = reading, .pid = ranges->pid, .uid = ranges->uid };
 	bool only_vdso = true;
 	uint64_t kept = 0;
 

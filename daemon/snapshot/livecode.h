@@ -16,10 +16,10 @@
 
 #include "base/base.h"
 #include "daemon/collector/hungusers.h"
+#include "util/map.h"
 
 struct bundle;
 struct collectorlink;
-struct map;
 struct snapshot_known;
 struct snapshot_request;
 
@@ -35,6 +35,7 @@ struct livecode {
 
 	struct collectorlink *link; /* its own; NULL: not connected yet */
 	struct hungusers hung;
+	struct map spent; /* user → ns that the collector took for what is his */
 };
 
 /* Free what it has of its own. */

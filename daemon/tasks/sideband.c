@@ -476,6 +476,14 @@ bool sideband_wants_look(const struct sideband *sideband)
 	return sideband->asking;
 }
 
+uid_t sideband_user(const struct sideband *sideband, uint32_t pid)
+{
+	each_stream(&sideband->streams, st) if (stream_has(st, pid)) return st->uid == SHARE_OTHERS
+	    ? 0
+	    : st->uid;
+	return 0;
+}
+
 const struct tasks *sideband_known(const struct sideband *sideband)
 {
 	return sideband->tasks;

@@ -110,6 +110,9 @@ _must_check_ int sideband_add(struct sideband *sideband, const uint8_t *bytes, s
 /* Return: whether an epoch has begun for which the source has to look at the tasks. */
 bool sideband_wants_look(const struct sideband *sideband);
 
+/* Return: the user in whose stream the latest records of the process are; 0: root, or not known. */
+uid_t sideband_user(const struct sideband *sideband, uint32_t pid);
+
 /* Return: the tasks as the records that were added describe them. */
 const struct tasks *sideband_known(const struct sideband *sideband);
 

@@ -39,8 +39,8 @@ struct userstreams {
 };
 
 /* Walk over the streams that somebody has. */
-#define each_stream(u, st)                                                             \
-	for (struct stream *st = (u)->all; (st) < (u)->all + KEPT_STREAMS_MAX; (st)++) \
+#define each_stream(u, st)                                                                   \
+	for (typeof(&(u)->all[0]) st = (u)->all; (st) < (u)->all + KEPT_STREAMS_MAX; (st)++) \
 		if ((st)->is_used)
 
 void userstreams_init(struct userstreams *streams, struct source *source);

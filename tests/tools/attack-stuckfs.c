@@ -4,9 +4,10 @@
  * attack-stuckfs DIRECTORY FILE USER OWNER VERB...: a file server that serves USER only.
  *
  * It mounts a file system at the directory, in which any name is a file with the content of FILE,
- * which says that it belongs to OWNER. Requests of other users, of the kinds that the verbs name
+ * which says that it belongs to OWNER; a jitdump says that it has 200 MiB. Requests of other users, of the kinds that the verbs name
  * (look, stat, open, read), are taken and never answered, so that whoever waits for them cannot
- * even be killed; all other requests are answered at once. Prints "ready" when it is mounted. At
+ * even be killed; with the verb "slow" each page that others read takes 2 ms; all other
+ * requests are answered at once. Prints "ready" when it is mounted. At
  * SIGTERM it leaves, and whoever waits gets an error.
  */
 
@@ -21,6 +22,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -31,6 +33,8 @@
 #define FIRST    2u /* the inode of the first name; the directory is 1 */
 #define NAMES    4096u
 
+#define JITDUMP_SIZE (UINT64_C(200) << 20)
+
 static int dev;
 static uint32_t user, owner;
 static char content[FILE_MAX];
@@ -38,6 +42,7 @@ static size_t content_size;
 static char names[NAMES][64];
 static uint64_t n_names;
 static bool silent[FUSE_RENAME2 + 1]; /* by opcode */
+static bool slow;
 
 static void reply(const struct fuse_in_header *in, int error, const void *bytes, size_t size)
 {
@@ -55,10 +60,14 @@ static void reply(const struct fuse_in_header *in, int error, const void *bytes,
 static struct fuse_attr attr_of(uint64_t ino)
 {
 	const bool is_dir = ino == FUSE_ROOT_ID;
+	const uint64_t size = is_dir ? 0
+			      : strncmp(names[ino - FIRST], "jit-", strlen("jit-")) == 0
+				  ? JITDUMP_SIZE
+				  : content_size;
 
 	return (struct fuse_attr){ .ino = ino,
-				   .size = is_dir ? 0 : content_size,
-				   .blocks = is_dir ? 0 : (content_size + 511) / 512,
+				   .size = size,
+				   .blocks = (size + 511) / 512,
 				   .mode = is_dir ? S_IFDIR | 0755 : S_IFREG | 0755,
 				   .nlink = 1,
 				   .uid = owner,
@@ -159,6 +168,8 @@ static void make_silent(const char *verb)
 		silent[FUSE_OPEN] = true;
 	else if (strcmp(verb, "read") == 0)
 		silent[FUSE_READ] = true;
+	else if (strcmp(verb, "slow") == 0)
+		slow = true;
 	else
 		errx(2, "%s: no such verb", verb);
 }
@@ -199,7 +210,8 @@ int main(int argc, char **argv)
 	if (dev < 0)
 		err(77, "/dev/fuse");
 	(void)snprintf(options, sizeof(options),
-		       "fd=%d,rootmode=40000,user_id=%u,group_id=%u,allow_other", dev, user, user);
+		       "fd=%d,rootmode=40000,user_id=%u,group_id=%u,allow_other,max_read=4096", dev,
+		       user, user);
 	mounted = argv[1];
 	if (mount("stuckfs", mounted, "fuse.stuckfs", MS_NOSUID | MS_NODEV, options) < 0)
 		err(77, "mount");
@@ -215,6 +227,8 @@ int main(int argc, char **argv)
 			continue;
 		if (in->opcode <= FUSE_RENAME2 && silent[in->opcode] && in->uid != user)
 			continue;
+		if (slow && in->opcode == FUSE_READ && in->uid != user)
+			(void)nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
 		answer(in, in + 1);
 	}
 }

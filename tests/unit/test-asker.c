@@ -28,8 +28,8 @@ static void a_process_that_lives(void **state)
 	const uint32_t self = (uint32_t)getpid();
 
 	(void)state;
-	assert_int_equal(asker_find(self, 7, "/a/b"), getuid());
-	assert_int_equal(asker_find(self, 0, "/c/d"), getuid());
+	assert_int_equal(asker_find(self, 1234, 7, "/a/b"), getuid());
+	assert_int_equal(asker_find(self, 0, 0, "/c/d"), getuid());
 	assert_false(asker_is_unknown(getuid()));
 	assert_false(asker_is_unknown(UINT32_MAX));
 }
@@ -52,8 +52,8 @@ static void a_process_that_has_ended(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		const uint64_t a = asker_find(ended(), rows[i].a.dev, rows[i].a.path);
-		const uint64_t b = asker_find(0, rows[i].b.dev, rows[i].b.path);
+		const uint64_t a = asker_find(ended(), 0, rows[i].a.dev, rows[i].a.path);
+		const uint64_t b = asker_find(0, 0, rows[i].b.dev, rows[i].b.path);
 
 		print_message("  row %zu\n", i);
 		assert_true(asker_is_unknown(a) && asker_is_unknown(b));
@@ -61,11 +61,19 @@ static void a_process_that_has_ended(void **state)
 	}
 }
 
+static void an_ended_process_whose_user_is_known(void **state)
+{
+	(void)state;
+	assert_int_equal(asker_find(ended(), 1234, 7, "/a/b"), 1234);
+	assert_int_equal(asker_find(0, 1234, 0, "/c/d"), 1234);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_that_lives),
 		cmocka_unit_test(a_process_that_has_ended),
+		cmocka_unit_test(an_ended_process_whose_user_is_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

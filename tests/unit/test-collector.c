@@ -558,6 +558,36 @@ static void a_user_whose_files_hang(void **state)
 	end_process(process);
 }
 
+/* Of a process that has ended, ptd says whose it was. */
+static void an_ended_process_of_a_user_whose_files_hang(void **state)
+{
+	static const uid_t others[] = { 1001, 0, (uid_t)-1, (uid_t)-2 };
+	struct fixture *f = *state;
+	const pid_t process = make_process(geteuid());
+	struct collector_request request = find_program(f, process);
+	struct collector_answer answer;
+	pid_t worker;
+	int fd;
+
+	end_process(process);
+	request.uid = 1000;
+	assert_int_equal(ask(f, &request, NULL, &answer, &fd), 0);
+	(void)close(fd);
+	worker = find_child(f->collector, "ptd-collector");
+	assert_int_not_equal(worker, 0);
+	assert_int_equal(kill(worker, SIGSTOP), 0);
+
+	for (size_t i = 0; i < 2 * ARRAY_LEN(others); i++) {
+		request.uid = others[i / 2];
+		request.pid = i % 2 ? (uint32_t)process : 0;
+		assert_int_equal(ask(f, &request, NULL, &answer, &fd), 0);
+		(void)close(fd);
+	}
+	request.uid = 1000;
+	request.timeout_ms = 300;
+	assert_int_equal(ask(f, &request, NULL, &answer, &fd), -ETIMEDOUT);
+}
+
 /* Ask until a collector answers. */
 static int ask_until(struct fixture *f, struct collector_request *request, int *ret_fd)
 {
@@ -641,6 +671,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(mappings_of_a_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_the_kernel, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_user_whose_files_hang, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_ended_process_of_a_user_whose_files_hang, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_collector_that_hangs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_collector_that_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_client_that_says_nonsense, set_up, tear_down),

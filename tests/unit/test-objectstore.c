@@ -1389,7 +1389,7 @@ static int find_original(void *userdata)
 	const struct claims kernel = {};
 	struct opening *o = userdata;
 
-	return original_find(o->link, o->way, &kernel, &o->mmap, NULL, &o->fd, &o->original);
+	return original_find(o->link, o->way, &kernel, &o->mmap, 0, NULL, &o->fd, &o->original);
 }
 
 /* Without its identity a file is not taken. */
