@@ -145,6 +145,9 @@ $(O)/bench/%: $(O)/tests/bench/%.o $(O)/libdecode.a
 $(O)/tools/attack-pool: $(O)/tests/tools/attack-pool.o $(O)/libemu.a $(O)/libdecode.a
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ -lsystemd -lZydis -lelf
+$(O)/tools/attack-requests: $(O)/tests/tools/attack-requests.o
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $^ -lsystemd
 # ptdecode itself, but for what its decoder does first.
 $(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libdecode.a
 	@mkdir -p $(@D)

@@ -14,7 +14,11 @@
 # With ATTACK_DISK, options of a tmpfs, the state directory is on one of its own; the script has to be in a
 # namespace of mounts of its own then.
 #
-# An attack fails the test if its command ends with an error, if `ptctl status`, a snapshot by root or SIGTERM
+# Beside the attack works an honest user, 65532. Of the whole machine recorded, he executes programs that end at
+# once, each with a content of its own: the snapshot must have all records of each, and its file as it was. Of the
+# software source, he records programs: what they ran must be decoded as it was logged, for root and for himself.
+#
+# An attack fails the test if its command ends with an error, if the honest user's recording is not complete, if `ptctl status`, a snapshot by root or SIGTERM
 # is not heard within the time that a hung recorder would take, or if ptd's own memory grows by 64 MiB. The
 # limits of the acceptance (99 of 100 status calls within 100 ms, a snapshot within 5 s, the end within 5 s)
 # hold on a quiet machine. Whether it is quiet is measured at the same time, by a command that does not
@@ -39,7 +43,10 @@ GROWTH_KIB=65536
 attacker= # its process group
 recordings=() # what users record in the background: pids
 forger= # a user who writes what is not true: a pid
+honest=   # likewise
+source=   # that ptd was started with
 collector_pid=
+n_runs=0
 umask 022
 chmod 755 "$T"
 mkdir "$T/bin"
@@ -74,11 +81,115 @@ attack_over() {
 	attacker=
 }
 
+# --- the honest user --------------------------------------------------------------------------------
+
+# Executes honest-1, honest-2, ..., and writes down which of them ran from when to when, in us.
+honest_programs() {
+	local i start
+	for ((i = 1; ; i++)); do
+		{ cat "$O/targets/plain.c"; echo "honest-$i"; } >"$T/bin/honest-$i"
+		chmod 755 "$T/bin/honest-$i"
+		start=${EPOCHREALTIME/[.,]/}
+		as_other "$T/bin/honest-$i" >/dev/null
+		echo "$i $start ${EPOCHREALTIME/[.,]/}" >>"$T/honest/ran"
+		sleep 0.1
+	done
+}
+
+honest_begin() {
+	rm -rf "$T"/honest "$T"/bin/honest-*
+	install -d -o $OTHER -g $OTHER "$T/honest" "$T/honest/log"
+	set -m
+	if [[ $source == pt ]]; then
+		honest_programs &
+	else
+		PTD_EMU_LOG=$T/honest/log as_other "$T/bin/ptctl" record -f summary -o "$T/honest/summary" -- \
+			sh -c 'for i in 1 2 3 4; do ls /usr | sort | tail -n 1; sleep 0.2; done' >"$T/honest/out" 2>&1 &
+	fi
+	honest=$!
+	set +m
+}
+
+honest_over() {
+	[[ -z $honest ]] || { kill -KILL -- "-$honest" && wait "$honest"; } 2>/dev/null
+	honest=
+}
+
+# place_of SNAPSHOT ID PATH: where the snapshot has the file that objects.map calls so.
+place_of() {
+	case $2 in
+	sha256:*) echo "$1/objects/sha256/${2#sha256:}/elf" ;;
+	*) echo "$1/objects/.build-id/${2:0:2}/${2:2}/elf" ;;
+	esac
+}
+
+# Enough to be judged, on a machine that is busy, too.
+honest_has_worked() {
+	[[ $source == emu || (-e $T/honest/ran && $(wc -l <"$T/honest/ran") -ge 20) ]]
+}
+
+# What the honest user has from ptd while the attack goes on: only the software source has something for him.
+honest_ask() {
+	[[ $source == emu ]] || return 0
+	wait "$honest" || fail "the honest user cannot record: $(cat "$T/honest/out")"
+	honest=
+	grep -q "^Gaps: 0" "$T/honest/summary" || fail "the honest user has gaps: $(head -n 20 "$T/honest/summary")"
+	"$O/ptctl" snapshot -o "$T/honest/all" >/dev/null 2>"$T/err" || fail "no snapshot of the honest user: $(cat "$T/err")"
+	as_other "$T/bin/ptctl" snapshot --own -f addresses -o "$T/honest/own" 2>"$T/err" ||
+		fail "the honest user has no snapshot of his own: $(cat "$T/err")"
+}
+
+# Without an attacker who takes the CPUs.
+honest_judge() {
+	if [[ $source == emu ]]; then
+		local n pids
+		pids=$("$O/tools/emulog" "$T/honest/log" | sed 's/^/-p /; s/\..*//' | sort -u)
+		"$O/tools/exact" $pids "$T/honest/all" "$T/honest/log" >"$T/exact" ||
+			{ tail -n 20 "$T/exact"; fail "what the honest user ran is not what was logged"; }
+		n=$("$O/tools/emulog" "$T/honest/log" | awk '{ n += $2 } END { print n }')
+		[[ $n -gt 1000000 && $(($(stat -c %s "$T/honest/own") / 8)) == "$n" ]] ||
+			fail "the honest user has $(($(stat -c %s "$T/honest/own") / 8)) instructions of his own, $n were logged"
+		echo "honest user: $n instructions, equal to the log"
+	else
+		honest_judge_programs
+	fi
+}
+
+# Those that ran wholly since all records are there; those of the last second may not be drained yet.
+honest_judge_programs() {
+	local i n id path missing=0
+	"$O/ptdecode" -f sideband -o "$T/records" "$snapshot" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
+	awk -F= 'FNR == NR {
+			x[$1] = $2
+			if (($1 == "sideband_since_ns" || $1 ~ /switch_oldest_ns/) && $2 + 0 > since)
+				since = $2 + 0
+			next
+		}
+		{ split($0, run, " ") }
+		run[2] > (since + x["realtime_offset_ns"]) / 1000 &&
+		run[3] < (x["clock_ns"] + x["realtime_offset_ns"]) / 1000 - 1000000 { print run[1] }' \
+		"$snapshot/manifest" "$T/honest/ran" >"$T/expected"
+	n=$(wc -l <"$T/expected")
+	[[ $n -ge 3 ]] || fail "the honest user executed $n programs only, of $(wc -l <"$T/honest/ran"): $(grep 'since\|oldest\|clock_ns\|offset' "$snapshot/manifest")"
+	while read -r i; do
+		grep -q "honest-$i\>" "$T/records" || { missing=$((missing + 1)) && echo "honest-$i is missing"; }
+		IFS='	' read -r id path < <(grep "/honest-$i$" "$snapshot/objects.map")
+		cmp -s "$(place_of "$snapshot" "$id")" "$T/bin/honest-$i" ||
+			{ missing=$((missing + 1)) && echo "the file honest-$i is not kept: $id"; }
+	done <"$T/expected"
+	echo "honest user: $n programs with their files, $missing missing"
+	[[ $missing -eq 0 ]] || fail "what the honest user executed is missing: $(tail -n 5 "$T/ptd.log")"
+	! grep -q "^sideband_[a-z]*\.$OTHER=" "$snapshot/manifest" || fail "the honest user lost records"
+}
+
+# --- ptd --------------------------------------------------------------------------------------------
+
 # One that is lost would not hear of the end.
 attack_leave() {
 	attack_over
 	[[ -z $forger ]] || kill "$forger" 2>/dev/null
 	[[ ${#recordings[@]} -eq 0 ]] || kill "${recordings[@]}" 2>/dev/null
+	honest_over
 	[[ -z $ptd_pid ]] || kill -KILL "$ptd_pid" 2>/dev/null
 	[[ -z ${ATTACK_DISK:-} ]] || umount -l "$T/state" 2>/dev/null
 	finish
@@ -86,10 +197,11 @@ attack_leave() {
 trap attack_leave EXIT
 
 # attack_start pt|emu [LINE-OF-CONFIG]...: a recorder as its unit starts it. pt records the whole machine,
-# without PT if it has none; emu what `ptctl record` runs. Its rings are small, so that what else it takes
-# is seen.
+# without PT if it has none; emu what `ptctl record` runs. Its rings of PT are small, so that what else it
+# takes is seen.
 attack_start() {
-	local program=ptd-nopt source=$1
+	local program=ptd-nopt run
+	source=$1
 	shift
 	stop_ptd
 	# It would end some seconds later, and remove the socket of the next one.
@@ -98,18 +210,21 @@ attack_start() {
 	[[ $source == emu || $(</proc/sys/kernel/perf_event_paranoid) -le 2 ]] ||
 		skip "perf_event_paranoid is above 2, CAP_PERFMON does not suffice to record this machine"
 	umount "$T/state" 2>/dev/null
-	rm -rf "$T/run" "$T/state"
-	install -d -m 755 -o $PTD_ID -g $PTD_ID "$T/run" "$T/state"
-	install -d -m 700 -o $PTD_ID -g $PTD_ID "$T/run/collector"
+	rm -rf "$T"/run* "$T/state"
+	# The decoder of the last ptd ends some seconds later: it must not remove the socket of the next one.
+	run=$T/run.$((++n_runs))
+	ln -s "$run" "$T/run"
+	install -d -m 755 -o $PTD_ID -g $PTD_ID "$run" "$T/state"
+	install -d -m 700 -o $PTD_ID -g $PTD_ID "$run/collector"
 	if [[ -n ${ATTACK_DISK:-} ]]; then
 		mount -t tmpfs -o "uid=$PTD_ID,gid=$PTD_ID,mode=755,$ATTACK_DISK" state "$T/state" ||
 			skip "no tmpfs can be mounted"
 	fi
-	printf '%s\n' '[Recorder]' Source=$source Cpus=4 AuxSize=1M SwitchSize=1M SidebandMax=16M \
+	printf '%s\n' '[Recorder]' Source=$source Cpus=4 AuxSize=1M SwitchSize=8M SidebandMax=16M \
 		MaxUse=4G KeepFree=0 "$@" >"$T/ptd.conf"
 	setpriv --reuid $PTD_ID --regid $PTD_ID --clear-groups --no-new-privs --bounding-set "$collector_caps" \
 		--inh-caps "$collector_caps" --ambient-caps "$collector_caps" \
-		"$T/bin/ptd-collector" "$T/run/collector/socket" 2>>"$T/collector.log" &
+		"$T/bin/ptd-collector" "$run/collector/socket" 2>>"$T/collector.log" &
 	collector_pid=$!
 	# A group "ptd" that has PTD_ID, for this ptd only.
 	sed '/^ptd:/d' /etc/group >"$T/group"
@@ -121,7 +236,7 @@ attack_start() {
 		shift 3
 		exec setpriv --reuid "$id" --regid "$id" --clear-groups --no-new-privs \
 			--bounding-set "$caps" --inh-caps "$caps" --ambient-caps "$caps" "$@"' \
-		sh "$T" "$caps" $PTD_ID "$T/bin/$program" --runtime-dir "$T/run" --state-dir "$T/state" \
+		sh "$T" "$caps" $PTD_ID "$T/bin/$program" --runtime-dir "$run" --state-dir "$T/state" \
 		--config "$T/ptd.conf" 2>"$T/ptd.log" &
 	ptd_pid=$!
 	export PTD_SOCKET=$T/run/control
@@ -186,7 +301,8 @@ p99() {
 }
 
 # attack SECONDS CMD...: let it loose, and end ptd while it still is. Leaves the path of a snapshot that was
-# taken meanwhile in $snapshot, and ptd's log in $T/ptd.log.
+# taken meanwhile in $snapshot, ptd's log in $T/ptd.log, and the last answers in $T/status.last and
+# $T/metrics.last.
 attack() {
 	local seconds=$1 name watcher until begun before grown status_us machine_us snapshot_us end_us quiet=yes
 	shift
@@ -199,12 +315,14 @@ attack() {
 	"$@" >"$T/attacker.out" 2>&1 &
 	attacker=$!
 	set +m
+	honest_begin
 	until=$((${EPOCHREALTIME/[.,]/} + seconds * 1000000))
 	begun=$((until - seconds * 500000))
 	while ((${EPOCHREALTIME/[.,]/} < until)) || [[ ! -e $T/snapshot.us ]]; do
 		attack_time "$T/status.us" "$O/ptctl" status
+		mv "$T/out" "$T/status.last"
 		attack_time "$T/machine.us" "$O/ptctl" --version
-		if [[ ! -e $T/snapshot.us ]] && ((${EPOCHREALTIME/[.,]/} >= begun)); then
+		if [[ ! -e $T/snapshot.us ]] && ((${EPOCHREALTIME/[.,]/} >= begun)) && honest_has_worked; then
 			attack_time "$T/snapshot.us" "$O/ptctl" snapshot
 			snapshot=$T/state/snapshots/$(grep -m 1 '^[0-9T.]*Z-[0-9]*$' "$T/out") ||
 				fail "no snapshot: $(cat "$T/out")"
@@ -216,6 +334,9 @@ attack() {
 		fail "the attacker ended before the attack was over: exit status $?: $(cat "$T/attacker.out")"
 	fi
 
+	honest_ask
+	attack_time /dev/null "$O/ptctl" metrics
+	mv "$T/out" "$T/metrics.last"
 	begun=${EPOCHREALTIME/[.,]/}
 	kill -TERM $ptd_pid
 	timeout $HUNG_S tail --pid $ptd_pid -s 0.02 -f /dev/null ||
@@ -225,6 +346,7 @@ attack() {
 	ptd_pid=
 	wait $watcher
 	attack_over
+	honest_over
 
 	grown=$(($(<"$T/peak") - before))
 	status_us=$(p99 "$T/status.us") machine_us=$(p99 "$T/machine.us") snapshot_us=$(<"$T/snapshot.us")
@@ -238,4 +360,5 @@ attack() {
 		fail "$name: p99 of status is $status_us us"
 	[[ $quiet == no || $snapshot_us -lt $SNAPSHOT_US ]] || fail "$name: a snapshot took $snapshot_us us"
 	[[ $quiet == no || $end_us -lt $END_US ]] || fail "$name: SIGTERM was heard after $end_us us"
+	honest_judge
 }

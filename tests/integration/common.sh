@@ -33,12 +33,16 @@ need() {
 	done
 }
 
-# as_user UID[:GROUP] CMD...: as that user, with that other group, or with none.
-as_user() {
+# exec_as_user UID[:GROUP] CMD...: become that command of that user, with that other group, or with none. In the
+# background, $! is the command's.
+exec_as_user() {
 	local groups=(--clear-groups)
 	[[ $1 != *:* ]] || groups=(--groups "${1#*:}")
-	setpriv --reuid "${1%:*}" --regid "${1%:*}" "${groups[@]}" "${@:2}"
+	exec setpriv --reuid "${1%:*}" --regid "${1%:*}" "${groups[@]}" "${@:2}"
 }
+
+# as_user UID[:GROUP] CMD...: the same, and wait for it.
+as_user() { (exec_as_user "$@"); }
 
 # start_ptd [LINE-OF-CONFIG]...: a recorder of its own, with large rings so that whole programs fit. It takes
 # nothing over from the one before, unless the test says KeepRings=.

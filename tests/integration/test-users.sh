@@ -64,7 +64,7 @@ for _ in {1..100}; do
 	sleep 0.05
 done
 [[ -n $pid ]] || fail "no recorded process: $(cat "$T/60001/err")"
-as_user "60002:$PTD_ID" "$T/bin/attack-pool" forge "$pid" 0x400000 /bin/true >"$T/60002/out" 2>&1 &
+exec_as_user "60002:$PTD_ID" "$T/bin/attack-pool" forge "$pid" 0x400000 /bin/true >"$T/60002/out" 2>&1 &
 forger=$!
 sleep 2
 kill -0 $forger || fail "the forger has ended: $(cat "$T/60002/out")"
@@ -83,7 +83,7 @@ rm -rf "$T"/6000?/log "$T/enough"
 attack_start emu
 begin 60001 sh -c "until [ -e $T/enough ]; do ls /usr | sort | tail -n 1; done"
 sleep 0.5
-as_user "60002:$PTD_ID" "$T/bin/attack-pool" litter >"$T/60002/out" 2>&1 &
+exec_as_user "60002:$PTD_ID" "$T/bin/attack-pool" litter >"$T/60002/out" 2>&1 &
 forger=$!
 sleep 2
 : >"$T/enough"

@@ -17,6 +17,8 @@
  * record says the same as another of the same mapping.
  *
  * storm repeat N: the same, but each record says the same as the one before.
+ *
+ * With ATTACK_IDLE in the environment these two map it to be read only, of which there is no record.
  */
 
 #define _GNU_SOURCE
@@ -109,6 +111,7 @@ static void map_code(uint64_t i)
 static int burst(int n, bool repeats)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const int prot = getenv("ATTACK_IDLE") ? PROT_READ : PROT_READ | PROT_EXEC;
 	const int fd = open(SELF, O_RDONLY | O_CLOEXEC);
 	void *map;
 
@@ -116,7 +119,7 @@ static int burst(int n, bool repeats)
 		/* All of it and a part of it lie over each other. */
 		const size_t size = repeats || i % 2 ? self_size : page;
 
-		map = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		map = mmap(NULL, size, prot, MAP_PRIVATE, fd, 0);
 		if (map == MAP_FAILED)
 			error(1, errno, SELF);
 		munmap(map, size);

@@ -2,13 +2,15 @@
 
 /*
  * attack-growing DIRECTORY: map files executable that have 500 MiB, and soon after that 16 TiB.
- * All is zeros, so that they take no room on the disk. It goes on until it is killed.
+ * All is zeros, so that they take no room on the disk. It goes on until it is killed. With ATTACK_IDLE in the environment they are only mapped to be read, which is no record: the same
+ * load without requests.
  */
 
 #include <elf.h>
 #include <err.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -37,7 +39,8 @@ int main(int argc, char **argv)
 		if (fd < 0 || pwrite(fd, ELFMAG, SELFMAG, 0) != SELFMAG ||
 		    pwrite(fd, &i, sizeof(i), 4096) != sizeof(i) || ftruncate(fd, SMALL) < 0)
 			err(1, "%s", path);
-		if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		if (mmap(NULL, 4096, getenv("ATTACK_IDLE") ? PROT_READ : PROT_READ | PROT_EXEC,
+			 MAP_PRIVATE, fd, 0) == MAP_FAILED)
 			err(1, "mmap");
 		sleep_ms(100);
 		/* As large as this file system has them. */

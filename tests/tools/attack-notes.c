@@ -3,7 +3,8 @@
 /*
  * attack-notes DIRECTORY [FILE]: map files executable that have 65,534 overlapping notes of 64 KiB
  * each, a new one each time, until it is killed: who copies each note that a program header names
- * needs 4 GiB for a file of 4 MiB. With FILE it makes that file only.
+ * needs 4 GiB for a file of 4 MiB. With FILE it makes that file only. With ATTACK_IDLE in the environment they are only mapped to be read, which is no record: the same
+ * load without requests.
  */
 
 #include <elf.h>
@@ -55,7 +56,8 @@ static void write_file(const char *path, const uint8_t *bytes)
 	if (fd < 0 || write(fd, bytes, FILE_SIZE) != (ssize_t)FILE_SIZE)
 		err(1, "%s", path);
 	/* It stays mapped. */
-	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+	if (mmap(NULL, 4096, getenv("ATTACK_IDLE") ? PROT_READ : PROT_READ | PROT_EXEC, MAP_PRIVATE,
+		 fd, 0) == MAP_FAILED)
 		err(1, "mmap");
 	(void)close(fd);
 }
