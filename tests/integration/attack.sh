@@ -170,7 +170,7 @@ honest_judge_programs() {
 		run[3] < (x["clock_ns"] + x["realtime_offset_ns"]) / 1000 - 1000000 { print run[1] }' \
 		"$snapshot/manifest" "$T/honest/ran" >"$T/expected"
 	n=$(wc -l <"$T/expected")
-	[[ $n -ge 3 ]] || fail "the honest user executed $n programs only, of $(wc -l <"$T/honest/ran"): $(grep 'since\|oldest\|clock_ns\|offset' "$snapshot/manifest")"
+	[[ $n -ge 5 ]] || fail "the honest user executed $n programs only, of $(wc -l <"$T/honest/ran"): $(grep 'since\|oldest\|clock_ns\|offset' "$snapshot/manifest")"
 	while read -r i; do
 		grep -q "honest-$i\>" "$T/records" || { missing=$((missing + 1)) && echo "honest-$i is missing"; }
 		IFS='	' read -r id path < <(grep "/honest-$i$" "$snapshot/objects.map")
