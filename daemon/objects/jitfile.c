@@ -121,8 +121,8 @@ struct jitfiles *jitfiles_free(struct jitfiles *files)
 	return NULL;
 }
 
-/* Return: whether the event loop is not to wait for files of the user at present: what it may wait is
- * to be there for others. */
+/* Return: whether the event loop is not to wait for files of the user at present: what it may wait
+ * is to be there for others. */
 static bool is_hung(const struct jitfiles *files, uid_t uid)
 {
 	const uint64_t *at = map_get(&files->hung, uid);

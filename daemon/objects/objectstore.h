@@ -58,8 +58,8 @@ DEFINE_CLEANUP(struct objectstore *, objectstore_free);
  * call the kernel writes them. To be called before the first objectstore_add(). */
 void objectstore_set_claims(struct objectstore *store, const struct claims *claims);
 
-/* Records that are added from now on are of processes that the user started, should they have ended:
- * what is done for him does not delay others. 0: root, or not known, as at first. */
+/* Records that are added from now on are of processes that the user started, should they have
+ * ended: what is done for him does not delay others. 0: root, or not known, as at first. */
 void objectstore_set_user(struct objectstore *store, uid_t user);
 
 /* Use other limits from the next copy on. Existing copies stay. */

@@ -57,8 +57,8 @@ static int connect_collector(struct livecode *l)
 	return l->link ? 0 : collectorlink_new(l->request->runtime_dir, false, &l->link);
 }
 
-/* Ask the collector for what is the user's. Return: as collectorlink_ask(), also -ETIMEDOUT if it has
- * taken long enough for him. */
+/* Ask the collector for what is the user's. Return: as collectorlink_ask(), also -ETIMEDOUT if it
+ * has taken long enough for him. */
 static int ask_for_user(struct livecode *l, uid_t uid, struct collector_request *request,
 			const int *fds, struct collector_answer *ret_answer)
 {

@@ -18,7 +18,7 @@
  *
  * storm repeat N: the same, but each record says the same as the one before.
  *
- * With ATTACK_IDLE in the environment these two map it to be read only, of which there is no record.
+ * With ATTACK_IDLE in the environment these two map it to be read only: there is no record then.
  */
 
 #define _GNU_SOURCE

@@ -2,7 +2,8 @@
 
 /*
  * attack-growing DIRECTORY: map files executable that have 500 MiB, and soon after that 16 TiB.
- * All is zeros, so that they take no room on the disk. It goes on until it is killed. With ATTACK_IDLE in the environment they are only mapped to be read, which is no record: the same
+ * All is zeros, so that they take no room on the disk. It goes on until it is killed. With
+ * ATTACK_IDLE in the environment they are only mapped to be read, which is no record: the same
  * load without requests.
  */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * attack-large DIRECTORY: map 100 files executable of 500 MiB each. All but a few bytes of them are
- * holes, so that they take no room on the disk; but whoever copies them has to read them. It stays
- * until it is killed. With ATTACK_IDLE in the environment they are only mapped to be read, which is no record: the same
- * load without requests.
+ * attack-large DIRECTORY: map 100 files executable of 500 MiB each. All but a few bytes of them
+ * are holes, so that they take no room on the disk; but whoever copies them has to read them. It
+ * stays until it is killed. With ATTACK_IDLE in the environment they are only mapped to be read,
+ * which is no record: the same load without requests.
  */
 
 #include <elf.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * attack-notes DIRECTORY [FILE]: map files executable that have 65,534 overlapping notes of 64 KiB
- * each, a new one each time, until it is killed: who copies each note that a program header names
- * needs 4 GiB for a file of 4 MiB. With FILE it makes that file only. With ATTACK_IDLE in the environment they are only mapped to be read, which is no record: the same
- * load without requests.
+ * attack-notes DIRECTORY [FILE]: map files executable that have 65,534 overlapping notes of 64
+ * KiB each, a new one each time, until it is killed: who copies each note that a program header
+ * names needs 4 GiB for a file of 4 MiB. With FILE it makes that file only. With ATTACK_IDLE in
+ * the environment they are only mapped to be read, which is no record: the same load without
+ * requests.
  */
 
 #include <elf.h>

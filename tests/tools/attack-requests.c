@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * attack-requests COUNT DIRECTORY PID ID PATH...: asks ptd for everything that it can be asked for.
+ * attack-requests COUNT DIRECTORY PID ID PATH...: asks ptd for everything that it can be asked
+ * for.
  *
  * It makes COUNT requests, of every method in turn, with arguments that mean what is not the
  * caller's: the process PID, the snapshot ID, the PATHs. All that comes back is written into the
  * directory: answers and errors, what can be read from descriptors, and files of directories. At
- * the end it prints a line for each method: how many requests there were, and how many were granted.
+ * the end it prints a line for each method: how many requests there were, and how many were
+ * granted.
  */
 
 #include <dirent.h>

@@ -4,11 +4,11 @@
  * attack-stuckfs DIRECTORY FILE USER OWNER VERB...: a file server that serves USER only.
  *
  * It mounts a file system at the directory, in which any name is a file with the content of FILE,
- * which says that it belongs to OWNER; a jitdump says that it has 200 MiB. Requests of other users, of the kinds that the verbs name
- * (look, stat, open, read), are taken and never answered, so that whoever waits for them cannot
- * even be killed; with the verb "slow" each page that others read takes 2 ms; all other
- * requests are answered at once. Prints "ready" when it is mounted. At
- * SIGTERM it leaves, and whoever waits gets an error.
+ * which says that it belongs to OWNER; a jitdump says that it has 200 MiB. Requests of other
+ * users, of the kinds that the verbs name (look, stat, open, read), are taken and never answered,
+ * so that whoever waits for them cannot even be killed; with the verb "slow" each page that
+ * others read takes 2 ms; all other requests are answered at once. Prints "ready" when it is
+ * mounted. At SIGTERM it leaves, and whoever waits gets an error.
  */
 
 #include <err.h>
