@@ -51,8 +51,8 @@ struct object *copyqueue_take(struct copyqueue *queue, unsigned lane);
 /* Return: whether the object waits, and no lane has taken it. */
 bool copyqueue_waits(const struct copyqueue *queue, const struct object *object);
 
-/* Find out how many bytes are to be copied before each object that waits, for a snapshot that has not
- * waited for any yet. */
+/* Find out how many bytes are to be copied before each object that waits, for a snapshot that has
+ * not waited for any yet. */
 void copyqueue_measure(struct copyqueue *queue);
 
 /* Return: why a snapshot is not to wait for the object, a constant; NULL if it may. See
