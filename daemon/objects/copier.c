@@ -121,8 +121,8 @@ static uint64_t copies_max(const struct copier *c)
 	return part < c->room ? part : c->room;
 }
 
-/* Get the limits, and room in the share of who pays, if a copy of the original may be made. Return: 0
- * or -EDQUOT. */
+/* Get the limits, and room in the share of who pays, if a copy of the original may be made. Return:
+ * 0 or -EDQUOT. */
 static int ask_for_room(struct worker *w, const struct object *object,
 			const struct collector_answer *original, struct spool_limits *ret_limits)
 {
