@@ -108,6 +108,8 @@ taken=$(du -sm "$state" | cut -f1)
 echo "kept $kept snapshots: $taken MiB of 64"
 [[ $kept -gt 0 && $taken -lt 32 ]] || fail "$kept snapshots are kept, $taken MiB"
 "$O/ptctl" keep "$honest" && "$O/ptctl" keep --release "$honest" || fail "root cannot keep any"
+# With those that stay, and the attacker's programs in it, a snapshot of root's would cost older ones of root.
+"$O/ptctl" keep --release $(ls "$state") || fail "what is kept cannot be released"
 as_other head -c 6000000 /dev/urandom >"$T/private/random"
 for i in {1..24}; do
 	{ cat /bin/sleep "$T/private/random"; echo "$i"; } >"$T/private/program.$i"
