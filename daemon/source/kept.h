@@ -22,7 +22,7 @@
 
 #include "base/base.h"
 
-#define KEPT_VERSION     6u
+#define KEPT_VERSION     7u
 #define KEPT_SLOT_SIZE   ((size_t)128 << 10)
 #define KEPT_STREAMS_MAX 16u
 #define KEPT_WRITERS_MAX 64u
@@ -53,7 +53,7 @@ struct kept_sideband {
 	uint64_t n_epochs;
 	uint64_t time, lost, lost_unmarked, n_repeats;
 	uint64_t before_since_ns, now_since_ns;
-	bool has_before, asking;
+	bool has_before, asking, torn;
 	struct kept_stream streams[KEPT_STREAMS_MAX];
 };
 

@@ -63,6 +63,7 @@ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct source *source
 	if (r < 0)
 		return r;
 	ask_source(s);
+	s->now_since_ns = s->looks ? SIDEBAND_NEVER : 0;
 	*ret_sideband = TAKE(s);
 	return 0;
 }
@@ -88,6 +89,19 @@ void sideband_set_max(struct sideband *sideband, uint64_t bytes_max)
 static struct tasks *present_tasks(const struct sideband *s)
 {
 	return s->next ? s->next : s->tasks;
+}
+
+/* Return: whether the records from some time on say all that the table of the last look does. */
+static bool has_complete(const struct sideband *s)
+{
+	return !s->torn && (s->has_before || s->now_since_ns != SIDEBAND_NEVER);
+}
+
+/* Return: the table to begin an epoch with while the source has not looked at all tasks for the
+ * present one. What it has not come to yet is only in the older table, if that was complete. */
+static struct tasks *complete_tasks(const struct sideband *s)
+{
+	return has_complete(s) ? s->tasks : present_tasks(s);
 }
 
 /* --- room ------------------------------------------------------------------------------------- */
@@ -208,6 +222,21 @@ static void count_epoch(struct sideband *s)
 	tasks_forget_dead(s->tasks);
 }
 
+/* Return: whether the stream's present epoch began with nothing, since the source is to look at the
+ * tasks for it. It is of no use without the epoch before it. */
+static bool is_unseen(const struct sideband *s, const struct stream *st)
+{
+	return s->asking && s->now_since_ns == SIDEBAND_NEVER && st->now.since_ns == 0;
+}
+
+/* Such an epoch ends: the stream still has the processes that the one before has records of. */
+static void learn_unseen(const struct sideband *s, struct stream *st)
+{
+	/* Without memory, the source is asked whose the processes are. */
+	if (is_unseen(s, st))
+		(void)!stream_learn_before(st);
+}
+
 /* A user's stream begins an epoch of itself, and forgets its oldest records, so that those of
  * others stay. */
 static void roll_stream(struct sideband *s, struct stream *st)
@@ -215,15 +244,17 @@ static void roll_stream(struct sideband *s, struct stream *st)
 	struct rolling rolling = { .sideband = s, .stream = st };
 	const uint64_t before = stream_bytes(st);
 	/* If room is needed, and there is no older epoch, there is nothing else to free. */
-	const bool forget = epoch_bytes(&st->before) == 0 &&
-			    s->streams.share.taken + 2 * STREAM_CHUNK_SIZE > s->streams.bytes_max;
+	const bool forget = is_unseen(s, st) ||
+			    (epoch_bytes(&st->before) == 0 &&
+			     s->streams.share.taken + 2 * STREAM_CHUNK_SIZE > s->streams.bytes_max);
 
+	learn_unseen(s, st);
 	count_epoch(s);
 	userstreams_count_dropped(&s->streams, st, stream_begin(st, st->time, forget));
 	share_give(&s->streams.share, st->uid, before - stream_bytes(st));
 	if (forget)
 		tasks_reset_repeats(present_tasks(s));
-	(void)tasks_write_some(present_tasks(s), st->time, is_of_stream, append_own, &rolling);
+	(void)tasks_write_some(complete_tasks(s), st->time, is_of_stream, append_own, &rolling);
 }
 
 /* The present epoch begins with all tasks that live. If the source does not know them, it has to
@@ -237,7 +268,6 @@ static void ask_source(struct sideband *s)
 		return;
 	s->asking = true;
 	s->found = 0;
-	s->now_since_ns = SIDEBAND_NEVER;
 	s->next = tasks_free(s->next);
 	/* Without memory for another table, the old one goes on, with what is no longer true. */
 	if (tasks_new(s->alive, &s->next) < 0) {
@@ -246,23 +276,45 @@ static void ask_source(struct sideband *s)
 	}
 }
 
-/* All streams begin a new epoch. When records were lost, the old ones are of no more use. */
-static void begin_epoch(struct sideband *s, bool lost)
+/* All streams begin a new epoch, and with @forget the one before is freed at once. */
+static void begin_streams(struct sideband *s, bool forget)
 {
-	each_stream(&s->streams, st)
-	{
-		(void)stream_begin(st, 0, lost);
-		st->has_before = !lost;
-	}
+	each_stream(&s->streams, st)(void) stream_begin(st, 0, forget);
 	userstreams_count(&s->streams);
-	s->has_before = !lost;
+	s->has_before = !forget;
 	s->before_since_ns = s->now_since_ns;
-	s->now_since_ns = s->time;
 	s->counted_at = s->time;
 	s->n_epochs++;
-	s->torn = false;
 	tasks_forget_dead(s->tasks);
+}
+
+/* Begin a new epoch. When records were lost, the old ones are of no more use. */
+static void begin_epoch(struct sideband *s, bool lost)
+{
+	begin_streams(s, lost);
+	s->torn = false;
 	ask_source(s);
+	s->now_since_ns = s->looks ? SIDEBAND_NEVER : s->time;
+}
+
+/*
+ * The present epoch is full before the source has looked at all tasks. Begin another one with what
+ * the records have said, so that they need not be refused. That is as good as a look, but for what
+ * was unmapped, and the look goes on.
+ *
+ * The epoch that the look was for goes with the one before it, for there is no room for three.
+ */
+static void begin_unseen(struct sideband *s)
+{
+	const bool complete = has_complete(s);
+	const struct tasks *tasks = complete_tasks(s);
+
+	each_stream(&s->streams, st) learn_unseen(s, st);
+	begin_streams(s, s->now_since_ns == SIDEBAND_NEVER);
+	s->now_since_ns = complete ? s->time : SIDEBAND_NEVER;
+	(void)tasks_write(tasks, s->time, append_known, s);
+	/* What was found meanwhile, and no record had said, is among the next epoch's. */
+	tasks_reset_repeats(present_tasks(s));
 }
 
 /* Nothing was found yet, so the records of this epoch are of no use before something is. Without
@@ -304,12 +356,14 @@ static int append_body(struct sideband *s, struct stream *st, const void *bytes,
 		return append_rolled(s, st, bytes, size);
 	if (!s->asking)
 		begin_epoch(s, false);
-	else if (s->found == 0 && !s->has_before)
+	else if (s->found == 0 && !s->has_before && s->now_since_ns == SIDEBAND_NEVER)
 		forget_bodies(s);
+	else if (!s->torn)
+		begin_unseen(s);
 	else
-		/* The older epoch cannot go before the present one is complete. */
+		/* Records were lost since the older epoch: when the look ends, all goes. */
 		return r;
-	return append(s, st, false, bytes, size, s->asking);
+	return append(s, st, false, bytes, size, s->asking && st->now.head.list.n == 0);
 }
 
 /* Add a record to the stream: another one has later records of the process. Return: 0, or negative
@@ -515,7 +569,8 @@ void sideband_end_look(struct sideband *sideband)
 	struct sideband *s = sideband;
 
 	s->asking = false;
-	s->now_since_ns = s->found ? s->found : s->time;
+	if (s->now_since_ns == SIDEBAND_NEVER)
+		s->now_since_ns = s->found ? s->found : s->time;
 	if (s->next) {
 		(void)tasks_free(s->tasks);
 		s->tasks = TAKE(s->next);
@@ -543,6 +598,7 @@ void sideband_publish(const struct sideband *sideband)
 		.now_since_ns = s->now_since_ns,
 		.has_before = s->has_before,
 		.asking = s->asking,
+		.torn = s->torn,
 	};
 	for (size_t i = 0; i < KEPT_STREAMS_MAX; i++)
 		kept_draft(kept)->sideband.streams[i] = stream_keep(&s->streams.all[i]);
@@ -550,14 +606,17 @@ void sideband_publish(const struct sideband *sideband)
 }
 
 /* The source did not end its look at the tasks: it has to begin again. What was known before is
- * what the older epoch says. */
+ * what the older epoch says, unless the present one began with it. */
 static int note_interrupted(struct sideband *s)
 {
 	struct userstreams *u = &s->streams;
-	int r = userstreams_note(u, STREAM_BEFORE_HEAD, STREAM_BEFORE_BODY, s->tasks);
+	const bool is_whole = s->now_since_ns != SIDEBAND_NEVER;
+	int r = is_whole ? userstreams_note(u, STREAM_NOW_HEAD, STREAM_NOW_HEAD, s->tasks)
+			 : userstreams_note(u, STREAM_BEFORE_HEAD, STREAM_BEFORE_BODY, s->tasks);
 	int other = userstreams_note(u, STREAM_NOW_BODY, STREAM_NOW_BODY, s->tasks);
 
-	each_stream(u, st) stream_forget_head(st);
+	if (!is_whole)
+		each_stream(u, st) stream_forget_head(st);
 	userstreams_count(u);
 	ask_source(s);
 	if (s->next && userstreams_note(u, STREAM_NOW_BODY, STREAM_NOW_BODY, s->next) < 0)
@@ -572,7 +631,8 @@ int sideband_resume(struct sideband *sideband)
 	int r, noted;
 
 	s->n_epochs = k->n_epochs + 1;
-	s->time = s->now_since_ns = k->time;
+	s->time = k->time;
+	s->now_since_ns = s->looks ? SIDEBAND_NEVER : k->time;
 	r = userstreams_resume(&s->streams, k);
 	if (r < 0)
 		return r;
@@ -583,6 +643,7 @@ int sideband_resume(struct sideband *sideband)
 	s->lost = k->lost;
 	s->lost_unmarked = k->lost_unmarked;
 	s->n_repeats = k->n_repeats;
+	s->torn = k->torn;
 	if (k->asking) {
 		noted = note_interrupted(s);
 	} else {

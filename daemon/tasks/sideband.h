@@ -16,7 +16,10 @@
  * The records that an epoch begins with come from the source (source_ops.tasks). A source whose
  * records name every task answers at once, and the epoch is complete. Any other source has to look
  * at the tasks. For that it is called again and again (sideband_wants_look()), and the epoch is
- * complete when it has seen all of them.
+ * complete when it has seen all of them. A look may take longer than an epoch does to be full,
+ * since looks are limited to a part of a CPU's time. Then another epoch begins with what is known
+ * from the last look and all records since, and is complete at once; the look goes on. So, however
+ * quickly records come, none is lost for want of room, but the records reach back less far.
  *
  * When records were lost, nothing older can be relied on: a new epoch begins, and the older one is
  * freed.

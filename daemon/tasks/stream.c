@@ -156,6 +156,20 @@ int stream_learn(struct stream *stream, uint32_t pid)
 	return map_put(&stream->now.pids, pid, 1);
 }
 
+int stream_learn_before(struct stream *stream)
+{
+	const struct map *before = &stream->before.pids;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < before->n_slots; i++) {
+		const struct map_slot *slot = &before->slots[i];
+
+		if (slot->used && slot->value && !map_get(&stream->now.pids, slot->key))
+			r = map_put(&stream->now.pids, slot->key, 1);
+	}
+	return r;
+}
+
 void stream_unlearn(struct stream *stream, uint32_t pid)
 {
 	uint64_t *now = map_get(&stream->now.pids, pid);

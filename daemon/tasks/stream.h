@@ -79,6 +79,10 @@ uint64_t stream_bytes(const struct stream *stream);
  * one had records of. Return: how many records were freed, heads not counted. */
 uint64_t stream_begin(struct stream *stream, uint64_t since_ns, bool forget);
 
+/* What the epoch before has records of is known in the present one, too, which did not begin with
+ * that. Return: 0, or -ENOMEM. */
+_must_check_ int stream_learn_before(struct stream *stream);
+
 /* Free what the present epoch began with. */
 void stream_forget_head(struct stream *stream);
 

@@ -387,9 +387,11 @@ static void epochs_by_size(void **state)
 	sideband_view_deinit(&view);
 	assert_int_equal(sideband_stats(s).lost, 0);
 
-	/* More comes than the rest of an epoch takes, before all has been told of: that is lost. */
+	/* Records were lost, and more come than the rest of an epoch takes, before all has been
+	 * told of: they are lost, too. */
+	add_lost(s, time++);
 	assert_int_equal(add(s, 100000, time), -ENOSPC);
-	assert_in_range(sideband_stats(s).lost, 1, 100000);
+	assert_in_range(sideband_stats(s).lost, 7 + 1, 100000);
 	assert_in_range(sideband_stats(s).bytes, MEBI / 2, MEBI);
 	time += 100000;
 	tell(s, 7, "/bin/c", time);
@@ -402,7 +404,87 @@ static void epochs_by_size(void **state)
 	assert_false(sideband_wants_look(s));
 	assert_int_equal(since(s), time);
 	assert_int_equal(add(s, 1, time + 1), 0);
-	assert_int_equal(look(s).lost, sideband_stats(s).lost);
+	assert_int_equal(look(s).lost, sideband_stats(s).lost - 7);
+}
+
+/* An epoch that begins is full again before the source has looked at all tasks, and again: nothing
+ * is lost for that, and what was known stays known. */
+static void full_before_it_has_looked(void **state)
+{
+	(void)state;
+	for (unsigned begun = 0; begun < 2; begun++) {
+		_cleanup_(sideband_freep) struct sideband *s = NULL;
+		struct sideband_view view;
+		uint64_t time = 1000, complete;
+
+		assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
+		tell(s, 7, "/bin/a", 100);
+		tell(s, 8, "/bin/b", 100);
+		sideband_end_look(s);
+		while (!sideband_wants_look(s))
+			assert_int_equal(add(s, 1, time++), 0);
+		if (begun) {
+			tell(s, 7, "/bin/a", time);
+			tell(s, 9, "/bin/missed", time);
+		}
+		for (unsigned i = 0; i < 1000; i++, time += 100) {
+			assert_int_equal(add(s, 100, time), 0);
+			assert_in_range(sideband_stats(s).bytes, MEBI / 8, MEBI);
+			assert_in_range(since(s), 100, time + 99);
+			if (i % 100 != 99)
+				continue;
+			assert_int_equal(sideband_view_init(s, &view), 0);
+			assert_string_equal(find(&view, 7).name, "/bin/a");
+			assert_string_equal(find(&view, 8).name, "/bin/b");
+			assert_int_equal(find(&view, 1).n_comm, time + 100 - view.since_ns);
+			sideband_view_deinit(&view);
+		}
+		assert_true(sideband_wants_look(s));
+		/* An epoch and a part of another one, as at other times. */
+		assert_in_range(since(s), time - MEBI / 56, time - MEBI / 4 / 56);
+		tell(s, 8, "/bin/b", ++time);
+		complete = since(s);
+		sideband_end_look(s);
+		assert_false(sideband_wants_look(s));
+		assert_in_range(since(s), complete, time);
+		assert_int_equal(sideband_view_init(s, &view), 0);
+		assert_string_equal(find(&view, 8).name, "/bin/b");
+		sideband_view_deinit(&view);
+		/* What no record had said, but the source saw, is there in the end. */
+		for (uint64_t n = sideband_epochs(s); sideband_epochs(s) < n + 3; time++)
+			assert_int_equal(add(s, 1, time), 0);
+		assert_int_equal(sideband_view_init(s, &view), 0);
+		assert_string_equal(find(&view, 8).name, "/bin/b");
+		if (begun)
+			assert_string_equal(find(&view, 9).name, "/bin/missed");
+		sideband_view_deinit(&view);
+		assert_int_equal(sideband_stats(s).lost, 0);
+	}
+}
+
+/* The same before it has ever looked at all tasks: then they are all complete. */
+static void full_before_its_first_look(void **state)
+{
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	struct sideband_view view;
+	uint64_t time = 1000;
+
+	(void)state;
+	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
+	tell(s, 7, "/bin/a", 100);
+	for (unsigned i = 0; i < 1000; i++, time += 100) {
+		assert_int_equal(add(s, 100, time), 0);
+		assert_int_equal(since(s), SIDEBAND_NEVER);
+	}
+	tell(s, 8, "/bin/b", time);
+	sideband_end_look(s);
+	assert_false(sideband_wants_look(s));
+	assert_int_equal(since(s), time);
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_string_equal(find(&view, 7).name, "/bin/a");
+	assert_string_equal(find(&view, 8).name, "/bin/b");
+	sideband_view_deinit(&view);
+	assert_int_equal(sideband_stats(s).lost, 0);
 }
 
 static void epochs_by_age(void **state)
@@ -492,7 +574,8 @@ static uint64_t lost_in(const struct sideband_view *view)
 	return n;
 }
 
-/* While the older epoch must stay, what finds no room is told of all the same. */
+/* Records were lost, so that nothing is complete before the source has looked twice: what finds no
+ * room until then is told of all the same. */
 static void lost_while_asking(void **state)
 {
 	_cleanup_(sideband_freep) struct sideband *s = NULL;
@@ -506,7 +589,8 @@ static void lost_while_asking(void **state)
 	while (!sideband_wants_look(s))
 		assert_int_equal(add(s, 100, time += 100), 0);
 	tell(s, 7, "/bin/a", time += 100);
-	while (sideband_stats(s).lost == 0)
+	add_lost(s, time += 100);
+	while (sideband_stats(s).lost == 7)
 		(void)add(s, 100, time += 100);
 	assert_true(sideband_wants_look(s));
 	assert_int_equal(sideband_view_init(s, &view), 0);
@@ -645,6 +729,73 @@ static void a_look_begins_again(void **state)
 		(void)sideband_free(s);
 		(void)kept_free(a.kept);
 	}
+}
+
+/* It was interrupted in a look that takes longer than epochs do; records may have been lost, too.
+ */
+static void a_long_look_begins_again(void **state)
+{
+	(void)state;
+	for (unsigned lost = 0; lost < 2; lost++) {
+		struct source a = source_that_looks, b = source_that_looks;
+		struct sideband *s, *other;
+		struct sideband_view view;
+		uint64_t time = 1000;
+
+		assert_int_equal(kept_new(&a.kept), 0);
+		assert_int_equal(sideband_new(MEBI, NULL, &a, &s), 0);
+		tell(s, 7, "/bin/a", 100);
+		sideband_end_look(s);
+		for (; sideband_epochs(s) < 5; time++)
+			assert_int_equal(add(s, 1, time), 0);
+		if (lost)
+			add_lost(s, time++);
+		sideband_publish(s);
+
+		b.kept = copy_kept(a.kept);
+		assert_int_equal(sideband_new(MEBI, NULL, &b, &other), 0);
+		assert_int_equal(sideband_resume(other), 0);
+		assert_true(sideband_wants_look(other));
+		assert_int_equal(since(other), since(s));
+		assert_int_equal(add(other, lost ? 1 : 100000, time), 0);
+		time += 100000;
+		assert_in_range(since(other), lost ? since(s) : time - 100000, time);
+		assert_int_equal(sideband_view_init(other, &view), 0);
+		assert_string_equal(find(&view, 7).name, "/bin/a");
+		sideband_view_deinit(&view);
+		sideband_end_look(other);
+		/* What it saw may not be all. */
+		assert_int_equal(sideband_wants_look(other), lost);
+		assert_int_equal(since(other) == SIDEBAND_NEVER, lost);
+		(void)sideband_free(other);
+		(void)kept_free(b.kept);
+		(void)sideband_free(s);
+		(void)kept_free(a.kept);
+	}
+}
+
+/* What was kept by a source that looks cannot be used: nothing is complete before it has looked. */
+static void kept_nonsense_is_not_complete(void **state)
+{
+	struct source a = source_that_looks, b = source_that_looks;
+	struct sideband *s, *other;
+
+	(void)state;
+	assert_int_equal(kept_new(&a.kept), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, &a, &s), 0);
+	sideband_end_look(s);
+	assert_int_equal(add(s, 10, 100), 0);
+	sideband_publish(s);
+	b.kept = copy_kept(a.kept);
+	kept_draft(b.kept)->sideband.streams[0].now.body.n_slots++;
+	assert_int_equal(sideband_new(MEBI, NULL, &b, &other), 0);
+	assert_int_equal(sideband_resume(other), -EBADMSG);
+	assert_true(sideband_wants_look(other));
+	assert_int_equal(since(other), SIDEBAND_NEVER);
+	(void)sideband_free(other);
+	(void)kept_free(b.kept);
+	(void)sideband_free(s);
+	(void)kept_free(a.kept);
 }
 
 /* No state makes a sideband of records that are not there, or are none. */
@@ -870,6 +1021,77 @@ static const char *mapped_at(const struct sideband_view *view, uint32_t pid, uin
 	return name;
 }
 
+/* A user's storm while the source has not looked at his processes for the present epoch. */
+static void a_storm_before_a_look(void **state)
+{
+	struct source source = { .ops = &looking_for_owners };
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	struct sideband_view view;
+	struct records r = {};
+	uint64_t time = 10;
+	size_t n_cuts = 0;
+
+	(void)state;
+	assert_int_equal(sideband_new(8 * MEBI, NULL, &source, &s), 0);
+	sideband_end_look(s);
+	records_comm(&r, 101, "calm", 5);
+	records_mmap2(&r, 101, "/bin/calm", NULL, 6);
+	add_records(s, &r);
+	while (!sideband_wants_look(s)) {
+		assert_int_equal(add(s, 100, time), 0);
+		time += 100;
+	}
+	for (unsigned i = 0; i < 400; i++) {
+		storm(s, 102, 1000, &time);
+		/* Then an epoch begins for root's sake. */
+		for (; i == 200 && since(s) < 100; time += 100)
+			assert_int_equal(add(s, 100, time), 0);
+		assert_int_equal(sideband_view_init(s, &view), 0);
+		assert_string_equal(find(&view, 101).name, "/bin/calm");
+		assert_string_equal(mapped_at(&view, 102, 0x10000000 + 999 % 16 * 0x1000),
+				    "/tmp/999");
+		/* What is left of his records reaches back to where it is said to. */
+		if (view.n_cuts > 0 && i < 200)
+			assert_in_range(find(&view, 102).n_mmap, time - view.cuts[0].since_ns,
+					time - view.cuts[0].since_ns + 100);
+		n_cuts += view.n_cuts;
+		sideband_view_deinit(&view);
+	}
+	assert_true(n_cuts > 300);
+	assert_true(sideband_wants_look(s));
+	assert_int_equal(sideband_stats(s).lost, 0);
+	records_deinit(&r);
+}
+
+/* Whose a process is that the source no longer knows stays known when an epoch ends before the
+ * source has looked. */
+static void owners_before_a_look(void **state)
+{
+	struct source source = { .ops = &looking_for_owners };
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	struct sideband_view view;
+	struct records r = {};
+	uint64_t time = 10;
+
+	(void)state;
+	assert_int_equal(sideband_new(8 * MEBI, NULL, &source, &s), 0);
+	sideband_end_look(s);
+	records_comm(&r, 101, "parent", 5);
+	records_fork(&r, 99, 101, 6);
+	records_mmap2(&r, 99, "/bin/child", NULL, 7);
+	add_records(s, &r);
+	for (; since(s) < 100; time += 100)
+		assert_int_equal(add(s, 100, time), 0);
+	assert_true(sideband_wants_look(s));
+	storm(s, 99, 10, &time);
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_string_equal(find(&view, 99).name, "/tmp/9");
+	sideband_view_deinit(&view);
+	assert_true(share_taken(sideband_share(s), 1001) > 0);
+	assert_int_equal(share_taken(sideband_share(s), SHARE_OTHERS), 0);
+	records_deinit(&r);
+}
+
 /* A process that another user's was before, by its number or before it executed a program: when the
  * later records are forgotten, the earlier ones are not taken for true. */
 static void no_mapping_outlives_its_process(void **state)
@@ -1039,14 +1261,20 @@ int main(void)
 		cmocka_unit_test(what_the_source_lost),
 		cmocka_unit_test(told_of_all_tasks),
 		cmocka_unit_test(epochs_by_size),
+		cmocka_unit_test(full_before_it_has_looked),
+		cmocka_unit_test(full_before_its_first_look),
 		cmocka_unit_test(epochs_by_age),
 		cmocka_unit_test(lost_records),
 		cmocka_unit_test(told_late),
 		cmocka_unit_test(lost_while_asking),
 		cmocka_unit_test(others_go_on_from_what_is_published),
 		cmocka_unit_test(a_look_begins_again),
+		cmocka_unit_test(a_long_look_begins_again),
+		cmocka_unit_test(kept_nonsense_is_not_complete),
 		cmocka_unit_test(kept_nonsense_is_refused),
 		cmocka_unit_test(a_storm_costs_its_user),
+		cmocka_unit_test(a_storm_before_a_look),
+		cmocka_unit_test(owners_before_a_look),
 		cmocka_unit_test(parts_are_kept),
 		cmocka_unit_test(no_mapping_outlives_its_process),
 		cmocka_unit_test(shares_are_kept),
