@@ -66,23 +66,33 @@ rm -rf /out/state
 exit 0
 EOF
 
-# a_while: up to half a second
-a_while() {
-	printf '0.%03d' $((RANDOM % 500))
+# some_time: sets $time to up to half a second. A subshell would have random numbers of its own, whatever SEED is.
+some_time() {
+	printf -v time '0.%03d' $((RANDOM % 500))
+}
+
+# step COMMAND: "TIME" in it is some time.
+step() {
+	local command=$1 time
+	while [[ $command == *TIME* ]]; do
+		some_time
+		command=${command/TIME/$time}
+	done
+	echo "$command"
 }
 
 # plan: fourteen kills, and four times a collector that stands still for a while. Every other ptd is killed once more within half a second of its start.
 plan() {
 	local n
 	for n in {1..4}; do
-		echo "sleep $(a_while)"
+		step "sleep TIME"
 		if ((n % 2)); then
-			echo "kill_ptd $(a_while); sleep $(a_while); kill_ptd $(a_while); wait_quietly ptctl status"
+			step "kill_ptd TIME; sleep TIME; kill_ptd TIME; wait_quietly ptctl status"
 		else
-			echo "kill_ptd $(a_while); wait_quietly ptctl status"
+			step "kill_ptd TIME; wait_quietly ptctl status"
 		fi
 		echo "kill_collector; sleep 0.0$((RANDOM % 90 + 10))"
-		echo "wait_quietly given_anew; sleep $(a_while); kill_keeper"
+		step "wait_quietly given_anew; sleep TIME; kill_keeper"
 		echo "hold_collector 0.0$((RANDOM % 90 + 10))"
 		ptds=$((ptds + 1 + n % 2)) keepers=$((keepers + 1)) collectors=$((collectors + 1))
 	done
@@ -93,13 +103,13 @@ while ((keepers < KILLS)); do
 	plan >"$T/plan"
 	cat tests/guest/recorder.sh "$T/what" "$T/plan" "$T/end" >"$T/script"
 	rm -rf "$T/log" "$T/out"
-	MEMORY=3072 tests/guest/boot.sh -l "$T/log" -o "$T/out" -t 400 "$T/script" "$O/ptd" "$O/ptd-keeper" "$O/ptctl" \
+	MEMORY=3072 tests/guest/boot.sh -l "$T/log" -o "$T/out" -t 1200 "$T/script" "$O/ptd" "$O/ptd-keeper" "$O/ptctl" \
 		"$O/targets/guest.c" 2>"$T/err" || { cat "$T/plan" "$T/err" >&2; fail "the guest's script failed"; }
 	grep -q "[1-9][0-9]* odd\|[1-9][0-9]* without" "$T/err" && fail "the plugin could not follow the CPUs"
 	(cd "$T/out/whole" && sha256sum --quiet -c SHA256SUMS) || fail "sums"
 	pids=$(sed 's/:.*//; s/^/-p /' "$T/out/pids")
 	[[ $(wc -l <"$T/out/pids") = 2 ]] || fail "two processes should have printed: $(cat "$T/out/pids")"
 	"$O/tools/exact" $pids "$T/out/whole" "$T/log/1" >"$T/exact" ||
-		{ cat "$T/plan"; grep -v ^gap "$T/exact"; fail "it is not what ran"; }
+		{ cat "$T/plan" "$T"/out/*.log "$T/out/whole/manifest"; grep -v ^gap "$T/exact"; fail "it is not what ran"; }
 	echo "$ptds ptds, $keepers keepers, $collectors collectors killed: $(tail -1 "$T/exact")"
 done

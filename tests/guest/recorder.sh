@@ -83,10 +83,13 @@ start() { # LINE-OF-CONFIG...
 	go
 }
 
+# told: whether a snapshot has complete task records. If it has not, the time since when it has them is the highest number.
 told() {
+	local since
 	rm -rf /out/first
 	snapshot first
-	grep -q "^sideband_since_ns=[1-9]" /out/first/manifest
+	since=$(sed -n 's/^sideband_since_ns=//p' /out/first/manifest)
+	[ "$since" -gt 0 ] && [ "$since" -lt 9223372036854775807 ]
 }
 
 # start_told LINE-OF-CONFIG...: start, and record from when all tasks that were there before are known

@@ -36,8 +36,8 @@ snapshot() { # NAME
 }
 mkdir -p /run/ptd /out/state
 start AuxSize=32M
-# Who runs is known once all tasks were scanned.
-until ptctl snapshot -o /tmp/first >/dev/null 2>&1 && grep -q "^sideband_since_ns=[1-9]" /tmp/first/manifest; do
+# Who runs is known once all tasks were scanned; before that, the time since when it is known is the highest number.
+until ptctl snapshot -o /tmp/first >/dev/null 2>&1 && ! grep -q "^sideband_since_ns=9223372036854775807" /tmp/first/manifest; do
 	rm -rf /tmp/first
 done
 echo 1 >/sys/kernel/debug/softpt/log

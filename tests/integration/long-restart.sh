@@ -38,7 +38,11 @@ is_given() { # N: a keeper has so many descriptors at least
 
 # a_while: up to half a second
 a_while() {
-	sleep "$(printf '0.%03d' $((RANDOM % 500)))"
+	local time
+
+	# A subshell would have random numbers of its own, whatever SEED is.
+	printf -v time '0.%03d' $((RANDOM % 500))
+	sleep "$time"
 }
 
 kill_ptd() {
