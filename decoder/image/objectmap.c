@@ -236,8 +236,9 @@ int objectmap_find(const struct objectmap *map, const char *path, const struct b
 	}
 	if (!found)
 		return lost ? OBJECTMAP_LOST : map->is_there ? OBJECTMAP_NONE : OBJECTMAP_NO_MAP;
-	/* The file that could not be copied is another one, and may be the one that is meant. */
-	if (lost)
+	/* The file that could not be copied may be another one, and the one that is meant. Whether
+	 * it is this one, its build-id tells. */
+	if (lost && id->size < 2)
 		return OBJECTMAP_AMBIGUOUS;
 	*ret_location = found;
 	return 0;

@@ -256,13 +256,15 @@ static void does_not_guess(void **state)
 
 	buildid_hex(&f->id, hex);
 	tempdir_put(f->dir, "objects/sha256/" HEX64 "/elf", "\x90\xc3", 2);
+	tempdir_put(f->dir, "objects/sha256/" OTHER64 "/elf", f->bytes.bytes, f->bytes.size);
 	keep_by_id(f, &f->id);
 	assert_true(asprintf(&map,
 			     "%s\t/a\nsha256:" HEX64 "\t/a\n"
 			     "%s\t/b\n%s\t/b\n"
 			     "%s\t%s\nsha256:" HEX64 "\t%s\n"
 			     "-\t/c\n%s\t/c\n"
-			     "-\t/d\nsha256:" HEX64 "\t/d\n",
+			     "-\t/d\nsha256:" HEX64 "\t/d\n"
+			     "-\t/e\nsha256:" OTHER64 "\t/e\n",
 			     hex, hex, hex, hex, f->self, f->self, hex) > 0);
 	tempdir_put(f->dir, "objects.map", map, strlen(map));
 	assert_int_equal(objects_new(f->dir, &objects), 0);
@@ -275,6 +277,9 @@ static void does_not_guess(void **state)
 	(void)find(objects, "/c", &f->id, OBJECT_OK);
 	(void)find(objects, "/d", &f->id, OBJECT_WRONG_ID);
 	(void)find(objects, "/d", NULL, OBJECT_WRONG_ID);
+	/* It was copied before its build-id was known; once again it could not be. */
+	(void)find(objects, "/e", NULL, OBJECT_WRONG_ID);
+	(void)find(objects, "/e", &f->id, OBJECT_OK);
 }
 
 /* A directory that perf wrote has no map, only build-ids. */
