@@ -302,7 +302,7 @@ p99() {
 
 # attack SECONDS CMD...: let it loose, and end ptd while it still is. Leaves the path of a snapshot that was
 # taken meanwhile in $snapshot, ptd's log in $T/ptd.log, and the last answers in $T/status.last and
-# $T/metrics.last.
+# $T/metrics.last. With ATTACK_ALONE=yes there is no honest user, and no snapshot.
 attack() {
 	local seconds=$1 name watcher until begun before grown status_us machine_us snapshot_us end_us quiet=yes
 	shift
@@ -315,7 +315,7 @@ attack() {
 	"$@" >"$T/attacker.out" 2>&1 &
 	attacker=$!
 	set +m
-	honest_begin
+	[[ -n ${ATTACK_ALONE:-} ]] || honest_begin
 	until=$((${EPOCHREALTIME/[.,]/} + seconds * 1000000))
 	begun=$((until - seconds * 500000))
 	while ((${EPOCHREALTIME/[.,]/} < until)) || [[ ! -e $T/snapshot.us ]]; do
@@ -323,6 +323,7 @@ attack() {
 		mv "$T/out" "$T/status.last"
 		attack_time "$T/machine.us" "$O/ptctl" --version
 		if [[ ! -e $T/snapshot.us ]] && ((${EPOCHREALTIME/[.,]/} >= begun)) && honest_has_worked; then
+			[[ -z ${ATTACK_ALONE:-} ]] || { attack_time "$T/snapshot.us" "$O/ptctl" list && continue; }
 			attack_time "$T/snapshot.us" "$O/ptctl" snapshot
 			snapshot=$T/state/snapshots/$(grep -m 1 '^[0-9T.]*Z-[0-9]*$' "$T/out") ||
 				fail "no snapshot: $(cat "$T/out")"
@@ -334,7 +335,7 @@ attack() {
 		fail "the attacker ended before the attack was over: exit status $?: $(cat "$T/attacker.out")"
 	fi
 
-	honest_ask
+	[[ -n ${ATTACK_ALONE:-} ]] || honest_ask
 	attack_time /dev/null "$O/ptctl" metrics
 	mv "$T/out" "$T/metrics.last"
 	begun=${EPOCHREALTIME/[.,]/}
@@ -360,5 +361,5 @@ attack() {
 		fail "$name: p99 of status is $status_us us"
 	[[ $quiet == no || $snapshot_us -lt $SNAPSHOT_US ]] || fail "$name: a snapshot took $snapshot_us us"
 	[[ $quiet == no || $end_us -lt $END_US ]] || fail "$name: SIGTERM was heard after $end_us us"
-	honest_judge
+	[[ -n ${ATTACK_ALONE:-} ]] || honest_judge
 }

@@ -90,14 +90,15 @@ rm "$T/state/public"/filler.*
 
 echo "--- snapshots without end, beside large programs that go on running"
 ATTACK_DISK=size=1g
+RUNNER=65531
 need qemu-x86_64
 attack_start emu MaxUse=64M
 "$O/ptctl" rm latest || fail "cannot remove the snapshot that is there"
 mkdir "$T/honest.log"
 PTD_EMU_LOG=$T/honest.log "$O/ptctl" record -- /bin/sh -c 'ls / | sort' >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
-honest=$(there)
-honest=${honest% }
-[[ -d $state/$honest ]] || fail "there is no snapshot: $honest"
+evidence=$(there)
+evidence=${evidence% }
+[[ -d $state/$evidence ]] || fail "there is no snapshot: $evidence"
 kept=0
 while as_member "$T/bin/ptctl" snapshot >/dev/null 2>&1 && as_member "$T/bin/ptctl" keep latest 2>"$T/err"; do
 	kept=$((kept + 1))
@@ -107,14 +108,14 @@ grep "with it more would be kept for user $NOBODY" "$T/err" || fail "he kept $ke
 taken=$(du -sm "$state" | cut -f1)
 echo "kept $kept snapshots: $taken MiB of 64"
 [[ $kept -gt 0 && $taken -lt 32 ]] || fail "$kept snapshots are kept, $taken MiB"
-"$O/ptctl" keep "$honest" && "$O/ptctl" keep --release "$honest" || fail "root cannot keep any"
+"$O/ptctl" keep "$evidence" && "$O/ptctl" keep --release "$evidence" || fail "root cannot keep any"
 # With those that stay, and the attacker's programs in it, a snapshot of root's would cost older ones of root.
 "$O/ptctl" keep --release $(ls "$state") || fail "what is kept cannot be released"
-as_other head -c 6000000 /dev/urandom >"$T/private/random"
+head -c 6000000 /dev/urandom >"$T/private/random"
 for i in {1..24}; do
 	{ cat /bin/sleep "$T/private/random"; echo "$i"; } >"$T/private/program.$i"
 done
-chown -R $OTHER:$OTHER "$T/private"
+chown -R $RUNNER:$RUNNER "$T/private"
 chmod 755 "$T"/private/program.*
 cat >"$T/bin/attack-evidence" <<'END'
 #!/bin/bash
@@ -133,16 +134,18 @@ while true; do
 done
 END
 chmod 755 "$T/bin/attack-evidence"
-attack 12 "$T/bin/attack-evidence" $OTHER $NOBODY $PTD_ID "$T/private"
+# A snapshot of root's would be large with these programs, and may cost an older one of root's.
+ATTACK_ALONE=yes
+attack 12 "$T/bin/attack-evidence" $RUNNER $NOBODY $PTD_ID "$T/private"
 asked=$(($(grep -c "user $NOBODY) asked for snapshot" "$T/ptd.log") - kept - 1))
-copies=$(grep -c "$T/private/program.*: cannot keep a copy of this object of user $OTHER" "$T/ptd.log")
+copies=$(grep -c "$T/private/program.*: cannot keep a copy of this object of user $RUNNER" "$T/ptd.log")
 echo "$asked snapshots were asked for, $(grep -c "removed snapshot" "$T/ptd.log") removed; $copies copies were refused"
 [[ $asked -ge 5 && $copies -ge 1 ]] || fail "that was no attack: $(tail -n 20 "$T/ptd.log" "$T/attacker.out")"
-[[ -d $state/$honest ]] || fail "root's snapshot $honest is gone, there are $(there): $(grep removed "$T/ptd.log")"
-whole "$honest"
-"$O/ptdecode" -f summary "$state/$honest" | grep "^Gaps: 0" || fail "$honest has gaps"
+[[ -d $state/$evidence ]] || fail "root's snapshot $evidence is gone, there are $(there): $(grep removed "$T/ptd.log")"
+whole "$evidence"
+"$O/ptdecode" -f summary "$state/$evidence" | grep "^Gaps: 0" || fail "$evidence has gaps"
 while read -r thread _; do
-	"$O/ptdecode" -f addresses --tid "${thread#*.}" "$state/$honest" | "$O/tools/emulog" --compare "$T/honest.log" "$thread" ||
-		fail "$honest, thread $thread"
+	"$O/ptdecode" -f addresses --tid "${thread#*.}" "$state/$evidence" | "$O/tools/emulog" --compare "$T/honest.log" "$thread" ||
+		fail "$evidence, thread $thread"
 done < <("$O/tools/emulog" "$T/honest.log")
 echo ok
