@@ -106,8 +106,8 @@ struct collector_answer {
 	uint64_t id;
 	int32_t error; /* 0, or negative errno: then the rest is 0 */
 
-	/* Of the file; COLLECTOR_MEMORY, COLLECTOR_KERNEL_NAMES, COLLECTOR_KERNEL_CODE: bytes that
-	 * were copied. */
+	/* Of the file; COLLECTOR_COPY: of the copy; COLLECTOR_MEMORY, COLLECTOR_KERNEL_NAMES,
+	 * COLLECTOR_KERNEL_CODE: bytes that were copied. */
 	uint64_t size;
 
 	/* COLLECTOR_FIND, COLLECTOR_HASH, COLLECTOR_OPEN_PATH, COLLECTOR_STAT, COLLECTOR_READABLE:

@@ -156,17 +156,22 @@ static int hash_file(const struct collector_request *request, const int fds[stat
 	return r;
 }
 
-static int copy_file(const struct collector_request *request, const int fds[static 2])
+static int copy_file(const struct collector_request *request, const int fds[static 2],
+		     struct collector_answer *ret_answer)
 {
 	const struct effort effort = { .size_max = request->size_max };
 	_cleanup_(fd_closep) int fd = -1;
+	struct stat copy;
 	int r;
 
 	r = fds[0] < 0 || fds[1] < 0 ? -EBADF : mappedfile_reopen(fds[0], &fd);
 	if (r < 0)
 		return r;
-	return request->flags & COLLECTOR_FIRST ? copyfile_first(fd, fds[1], request->size_max)
-						: copyfile_fd(fd, fds[1], &effort);
+	r = request->flags & COLLECTOR_FIRST ? copyfile_first(fd, fds[1], request->size_max)
+					     : copyfile_fd(fd, fds[1], &effort);
+	if (r == 0 && fstat(fds[1], &copy) == 0)
+		ret_answer->size = (uint64_t)copy.st_size;
+	return r;
 }
 
 /* Other users decide what lies there: it is only opened to be read if it is a regular file. */
@@ -403,7 +408,7 @@ void work_do(struct work *work, const struct collector_request *request, const i
 		r = fds[0] < 0 ? -EBADF : hash_file(request, fds, &answer);
 		break;
 	case COLLECTOR_COPY:
-		r = copy_file(request, fds);
+		r = copy_file(request, fds, &answer);
 		break;
 	case COLLECTOR_MEMORY:
 		r = copy_memory(request, fds[0], &answer);

@@ -467,10 +467,10 @@ bool copier_has_failed(struct copier *copier, const struct object *object)
 	return failed;
 }
 
-void copier_measure(struct copier *copier)
+void copier_measure(struct copier *copier, uid_t uid)
 {
 	(void)pthread_mutex_lock(&copier->lock);
-	copyqueue_measure(&copier->queue);
+	copyqueue_measure(&copier->queue, uid);
 	(void)pthread_mutex_unlock(&copier->lock);
 }
 

@@ -113,9 +113,10 @@ _must_check_ int copier_wait(struct copier *copier, const struct object *object,
 
 /*
  * Find out which waiting objects are near: at most COPIER_NEAR_MAX bytes of their owner's files
- * are to be copied before them. Files of root are always near.
+ * are to be copied before them. Files of root are always near. @uid: who asked for the snapshot that
+ * waits for them.
  */
-void copier_measure(struct copier *copier);
+void copier_measure(struct copier *copier, uid_t uid);
 
 /* Return: why a snapshot is not to wait for the object, a constant: it was not near at the last
  *         copier_measure(), or a file that its user mapped could not be read lately. NULL if it may

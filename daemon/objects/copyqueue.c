@@ -21,8 +21,8 @@
  * wait for other files of the same asker for a while. */
 #define HUNG_NS UINT64_C(30000000000)
 
-/* Longest time that a snapshot waits for all files of one user: he decides how many there are, how
- * large, and how slowly his file server has them. */
+/* Longest time that a snapshot of somebody else waits for all files of one user: he decides how many
+ * there are, how large, and how slowly his file server has them. */
 #define USER_NS UINT64_C(500000000)
 
 /* Lanes work at a time: for root or for those whose users are not known, half of them; for each
@@ -117,10 +117,11 @@ struct object *copyqueue_take(struct copyqueue *q, unsigned lane)
 	return best;
 }
 
-void copyqueue_measure(struct copyqueue *q)
+void copyqueue_measure(struct copyqueue *q, uid_t uid)
 {
 	uint64_t ahead[COPYQUEUE_OWNERS] = {};
 
+	q->for_user = uid;
 	memset(q->waited, 0, sizeof(q->waited));
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		if (q->taken[i])
@@ -185,8 +186,8 @@ void copyqueue_note_wait(struct copyqueue *q, const struct object *object, uint6
 
 bool copyqueue_is_overdue(const struct copyqueue *q, const struct object *object)
 {
-	return object->asker != ASKER_ROOT && !asker_is_unknown(object->asker) &&
-	       q->waited[asker_index(object->asker)] >= USER_NS;
+	return object->asker != ASKER_ROOT && object->asker != q->for_user &&
+	       !asker_is_unknown(object->asker) && q->waited[asker_index(object->asker)] >= USER_NS;
 }
 
 void copyqueue_give_up(struct copyqueue *q, const struct object *object)

@@ -42,6 +42,7 @@ struct copyqueue {
 	uint64_t served[COPYQUEUE_OWNERS]; /* bytes copied since the queue was last empty */
 	uint64_t hung[COPYQUEUE_OWNERS];   /* when a file of these askers was not read on, or 0 */
 	uint64_t waited[COPYQUEUE_OWNERS]; /* ns that the present snapshot waited for them */
+	uid_t for_user;                    /* who asked for that snapshot */
 };
 
 /* Have a lane take the object that is next of those that it may take. Return: the object, with the
@@ -51,9 +52,9 @@ struct object *copyqueue_take(struct copyqueue *queue, unsigned lane);
 /* Return: whether the object waits, and no lane has taken it. */
 bool copyqueue_waits(const struct copyqueue *queue, const struct object *object);
 
-/* Find out how many bytes are to be copied before each object that waits, for a snapshot that has
- * not waited for any yet. */
-void copyqueue_measure(struct copyqueue *queue);
+/* Find out how many bytes are to be copied before each object that waits, for a snapshot that user
+ * @uid asked for and that has not waited for any yet. */
+void copyqueue_measure(struct copyqueue *queue, uid_t uid);
 
 /* Return: why a snapshot is not to wait for the object, a constant; NULL if it may. See
  *         copier_why_not_near(). */
@@ -70,7 +71,7 @@ bool copyqueue_is_stalled(const struct copyqueue *queue, const struct object *ob
 void copyqueue_note_wait(struct copyqueue *queue, const struct object *object, uint64_t ns);
 
 /* Return: whether the present snapshot has waited long enough for files that the same user asked
- *         for, who is not root. */
+ *         for, who is not root, and has not asked for the snapshot himself. */
 bool copyqueue_is_overdue(const struct copyqueue *queue, const struct object *object);
 
 /* A snapshot has given up the object: if something stands still that the same one asked for, note

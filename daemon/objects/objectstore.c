@@ -671,9 +671,9 @@ int objectstore_forget(struct objectstore *store, uint64_t moment)
 	return r;
 }
 
-void objectstore_measure(struct objectstore *store)
+void objectstore_measure(struct objectstore *store, uid_t uid)
 {
-	copier_measure(store->copier);
+	copier_measure(store->copier, uid);
 }
 
 const char *objectstore_why_not_near(struct objectstore *store, const struct object *object)

@@ -158,7 +158,7 @@ _must_check_ int objectstore_wait(struct objectstore *store, const struct object
 
 /* Find out which objects a snapshot may wait for, as copier_measure() does. To be called in any
  * thread before a snapshot waits. */
-void objectstore_measure(struct objectstore *store);
+void objectstore_measure(struct objectstore *store, uid_t uid);
 
 /* Return: why a snapshot may not wait for the object, as copier_why_not_near() says. To be called
  *         in any thread. */

@@ -17,6 +17,7 @@
 #include "daemon/collector/link.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
+#include "daemon/proc/caller.h"
 #include "daemon/proc/memcopy.h"
 #include "daemon/proc/vdso.h"
 #include "daemon/share/share.h"
@@ -39,9 +40,11 @@
 #define PATIENCE_MS     1000u
 #define PATIENCE_MS_MIB 40u
 
-/* That it may take for all memory and files of one user, who is not root: he decides how many there
- * are, how large, and how slowly his file server has them. */
-#define USER_NS UINT64_C(400000000)
+/* That it may take for all memory and files of one user, beyond what their bytes take at a rate that
+ * memory and the page cache have: he decides how many there are, and how slowly his file server has
+ * them. Root, and the user who asked for the snapshot, delay nobody else. */
+#define USER_NS   UINT64_C(400000000)
+#define USER_RATE (UINT64_C(512) << 20) /* bytes a second */
 
 #define MS UINT64_C(1000000) /* in ns */
 
@@ -57,23 +60,35 @@ static int connect_collector(struct livecode *l)
 	return l->link ? 0 : collectorlink_new(l->request->runtime_dir, false, &l->link);
 }
 
-/* Ask the collector for what is the user's. Return: as collectorlink_ask(), also -ETIMEDOUT if it
- * has taken long enough for him. */
+/* Return: the time in ns that so many bytes may take. */
+static uint64_t time_for(uint64_t bytes)
+{
+	return bytes * (UINT64_C(1000000000) / (USER_RATE >> 20)) >> 20;
+}
+
+/* Ask the collector for @request->size_max bytes at most that are the user's. Return: as
+ * collectorlink_ask(), also -ETIMEDOUT if it has taken long enough for him. */
 static int ask_for_user(struct livecode *l, uid_t uid, struct collector_request *request,
 			const int *fds, struct collector_answer *ret_answer)
 {
 	const uint64_t *before = map_get(&l->spent, uid), begun = clock_ns(CLOCK_MONOTONIC);
-	const uint64_t spent = before ? *before : 0;
+	const bool is_limited = uid != 0 && uid != l->request->caller->uid;
+	uint64_t spent = before ? *before : 0, allowed;
 	int none = -1, r;
 
-	if (uid != 0 && spent >= USER_NS)
+	if (is_limited && spent >= USER_NS)
 		return -ETIMEDOUT;
-	if (uid != 0 && request->timeout_ms > (USER_NS - spent) / MS + 1)
-		request->timeout_ms = (uint32_t)((USER_NS - spent) / MS + 1);
+	allowed = USER_NS - spent + time_for(request->size_max);
+	if (is_limited && request->timeout_ms > allowed / MS + 1)
+		request->timeout_ms = (uint32_t)(allowed / MS + 1);
 	r = collectorlink_ask(l->link, request, fds, l->request->cancel, ret_answer, &none);
 	(void)fd_close(none);
+	if (!is_limited)
+		return r;
+	spent += clock_ns(CLOCK_MONOTONIC) - begun;
+	allowed = r == 0 ? time_for(ret_answer->size) : 0;
 	/* Without memory for it, his next request may take as long. */
-	(void)!map_put(&l->spent, uid, spent + clock_ns(CLOCK_MONOTONIC) - begun);
+	(void)!map_put(&l->spent, uid, spent > allowed ? spent - allowed : 0);
 	return r;
 }
 

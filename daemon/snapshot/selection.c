@@ -171,13 +171,13 @@ static int await_copy(struct entry *entry, struct objectstore *store, const atom
 	return r < 0 ? r : 0;
 }
 
-int selection_finish(struct selection *selection, struct objectstore *store,
+int selection_finish(struct selection *selection, struct objectstore *store, uid_t uid,
 		     const atomic_bool *cancel)
 {
 	struct map by_id = {}; /* hash of build-id → 1 + index of the last */
 	int r = 0;
 
-	objectstore_measure(store);
+	objectstore_measure(store, uid);
 	for (size_t i = 0; i < selection->n_entries; i++)
 		selection->entries[i].late =
 		    objectstore_why_not_near(store, selection->entries[i].object);

@@ -57,10 +57,11 @@ void selection_set_filter(struct selection *selection,
  * on, are not waited for and count as missing.
  *
  * @store: the owner of the objects
+ * @uid: who asked for the snapshot
  *
  * Return: 0; -ECANCELED once @cancel, which may be NULL, is true; or -ENOMEM.
  */
-_must_check_ int selection_finish(struct selection *selection, struct objectstore *store,
+_must_check_ int selection_finish(struct selection *selection, struct objectstore *store, uid_t uid,
 				  const atomic_bool *cancel);
 
 /*

@@ -12,6 +12,7 @@
 
 #include "daemon/objects/object.h"
 #include "daemon/objects/objectstore.h"
+#include "daemon/proc/caller.h"
 #include "daemon/proc/cgroup.h"
 #include "daemon/snapshot/bundle.h"
 #include "daemon/snapshot/cpucopy.h"
@@ -346,7 +347,9 @@ static int select_objects(struct writer *w)
 			    record_get_mmap2(&record, &mmap) == 0 && map_get(&w->pids, mmap.pid))
 				r = selection_add(w->selection, &mmap);
 	}
-	return r == 0 ? selection_finish(w->selection, w->request->store, w->request->cancel) : r;
+	return r == 0 ? selection_finish(w->selection, w->request->store, w->request->caller->uid,
+					 w->request->cancel)
+		      : r;
 }
 
 static int add_objects(struct writer *w)

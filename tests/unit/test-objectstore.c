@@ -288,7 +288,7 @@ static void a_user_with_many_files(void **state)
 		(void)close(fd);
 		assert_int_equal(objectstore_add(f->store, &mmap, &objects[i]), 0);
 	}
-	objectstore_measure(f->store);
+	objectstore_measure(f->store, 0);
 	for (unsigned i = 0; i < N; i++)
 		n_near += !objectstore_why_not_near(f->store, objects[i]);
 	/* Two would be 1000 MiB; some may have been copied already. */
@@ -302,11 +302,11 @@ static void a_user_with_many_files(void **state)
 	    objectstore_add(f->store,
 			    &(struct record_mmap2){ .prot = PROT_EXEC, .name = f->program }, &ours),
 	    0);
-	objectstore_measure(f->store);
+	objectstore_measure(f->store, 0);
 	assert_null(objectstore_why_not_near(f->store, ours));
 	assert_int_equal(objectstore_wait(f->store, ours, NULL), 0);
 	assert_int_equal(ours->error, 0);
-	objectstore_measure(f->store);
+	objectstore_measure(f->store, 0);
 	for (unsigned i = 0; i < N; i++)
 		n_done += !objectstore_why_not_near(f->store, objects[i]);
 	assert_true(n_done < N);
