@@ -10,7 +10,7 @@
 
 # storm KIND N SECONDS: N mappings at a time, with a pause between; runs the attack; and sees how far the sideband reaches back.
 storm() {
-	attack_start pt SidebandMax=8M
+	attack_start pt SidebandMax=8M SwitchSize=64M
 	# As a service it has a part of the CPUs of its own, whatever a user's programs do.
 	renice -n -10 -p /proc/$ptd_pid/task/* >/dev/null 2>&1 || renice -n -10 $(ls /proc/$ptd_pid/task) >/dev/null
 	attack 14 as_nobody sh -c 'while :; do "$1" "$2" "$3"; sleep "$4"; done' sh "$T/bin/storm.c" "$@"
