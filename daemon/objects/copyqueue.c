@@ -23,7 +23,7 @@
 
 /* Longest time that a snapshot of somebody else waits for all files of one user: he decides how many
  * there are, how large, and how slowly his file server has them. */
-#define USER_NS UINT64_C(500000000)
+#define USER_NS UINT64_C(400000000)
 
 /* Lanes work at a time: for root or for those whose users are not known, half of them; for each
  * user, one. */

@@ -23,11 +23,11 @@ static void overdue(void **state)
 		uid_t uid; /* who asked for the snapshot */
 		bool is_overdue;
 	} rows[] = {
-		{ "not long", 1000, 1000, 499, 0, false },
-		{ "long", 1000, 1000, 500, 0, true },
+		{ "not long", 1000, 1000, 399, 0, false },
+		{ "long", 1000, 1000, 400, 0, true },
 		{ "long, for another user", 1000, 1001, 5000, 0, false },
 		{ "long, for who asked", 1000, 1000, 5000, 1000, false },
-		{ "long, for another than who asked", 1000, 1000, 500, 1001, true },
+		{ "long, for another than who asked", 1000, 1000, 400, 1001, true },
 		{ "long, for root", ASKER_ROOT, ASKER_ROOT, 5000, 1000, false },
 	};
 
