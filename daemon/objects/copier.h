@@ -113,8 +113,8 @@ _must_check_ int copier_wait(struct copier *copier, const struct object *object,
 
 /*
  * Find out which waiting objects are near: at most COPIER_NEAR_MAX bytes of their owner's files
- * are to be copied before them. Files of root are always near. @uid: who asked for the snapshot that
- * waits for them.
+ * are to be copied before them. Files of root are always near. @uid: who asked for the snapshot
+ * that waits for them.
  */
 void copier_measure(struct copier *copier, uid_t uid);
 

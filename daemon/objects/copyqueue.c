@@ -21,8 +21,8 @@
  * wait for other files of the same asker for a while. */
 #define HUNG_NS UINT64_C(30000000000)
 
-/* Longest time that a snapshot of somebody else waits for all files of one user: he decides how many
- * there are, how large, and how slowly his file server has them. */
+/* Longest time that a snapshot of somebody else waits for all files of one user: he decides how
+ * many there are, how large, and how slowly his file server has them. */
 #define USER_NS UINT64_C(400000000)
 
 /* Lanes work at a time: for root or for those whose users are not known, half of them; for each
