@@ -41,8 +41,8 @@
 #define PATIENCE_MS_MIB 40u
 
 /* That it may take for all memory and files of one user, beyond what their bytes take at a rate
- * that memory and the page cache have: he decides how many there are, and how slowly his file server
- * has them. Root, and the user who asked for the snapshot, delay nobody else. */
+ * that memory and the page cache have: he decides how many there are, and how slowly his file
+ * server has them. Root, and the user who asked for the snapshot, delay nobody else. */
 #define USER_NS   UINT64_C(200000000)
 #define USER_RATE (UINT64_C(1) << 30) /* bytes a second */
 
