@@ -394,8 +394,7 @@ static bool others_have_any(const struct stock *stock, uid_t uid)
 /* Count the snapshot in the directory @dir_fd as the newest one. */
 static int add_newest(struct stock *stock, int dir_fd, uid_t uid)
 {
-	struct spool_entry *entries =
-	    reallocarray(stock->entries, stock->n + 1, sizeof(*stock->entries));
+	struct spool_entry *entries = realloc(stock->entries, (stock->n + 1) * sizeof(*entries));
 
 	if (!entries)
 		return -ENOMEM;
