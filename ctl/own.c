@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -15,11 +14,9 @@
 #include "ctl/unpack.h"
 #include "ctl/verb.h"
 #include "ptd/control.h"
+#include "util/ptdecode.h"
 
 #define COPY_SIZE ((size_t)64 << 10)
-
-/* Exit statuses of ptdecode. */
-enum { DECODED = 0, NOT_DECODED = 1, NOT_ASKED_WELL = 2, DECODED_WITH_GAPS = 3 };
 
 static const char *name_of(const struct own_wish *wish)
 {
@@ -34,17 +31,14 @@ static int cannot_write(const struct own_wish *wish, int r)
 }
 
 /* Return: whether the output comes as an archive of a directory. */
-static bool is_archived(const char *format)
+static bool is_archived(const struct own_wish *wish)
 {
-	const size_t n = strlen(PTD_CONTROL_ARCHIVED);
-
-	return format && strncmp(format, PTD_CONTROL_ARCHIVED, n) == 0 &&
-	       (format[n] == '\0' || format[n] == ':');
+	return wish->format && ptdecode_format_is(wish->format, PTD_CONTROL_ARCHIVED);
 }
 
 int own_check(const struct own_wish *wish)
 {
-	const bool archived = is_archived(wish->format);
+	const bool archived = is_archived(wish);
 	int fd;
 
 	if (archived && !wish->output && isatty(STDOUT_FILENO)) {
@@ -109,7 +103,7 @@ static int write_output(const struct own_wish *wish, int from, struct unpack *re
 {
 	int r;
 
-	if (wish->output && is_archived(wish->format))
+	if (wish->output && is_archived(wish))
 		return unpack_from(from, wish->output, ret_unpack);
 	r = wish->output ? write_file(wish->output, from) : copy_output(from, STDOUT_FILENO);
 	return r < 0 ? cannot_write(wish, r) : EXIT_OK;
@@ -117,7 +111,7 @@ static int write_output(const struct own_wish *wish, int from, struct unpack *re
 
 static int show_result(sd_bus_message *reply, bool json)
 {
-	uint32_t status = NOT_DECODED, n_missing = 0;
+	uint32_t status = PTDECODE_FAILED, n_missing = 0;
 	const char *messages = "";
 	const struct client_field fields[] = {
 		{ "status", 'u', &status },
@@ -141,8 +135,8 @@ static int show_result(sd_bus_message *reply, bool json)
 	}
 	if (r < 0)
 		return client_bad_reply("WaitOwn", r);
-	return status == DECODED || status == DECODED_WITH_GAPS ? EXIT_OK
-	       : status == NOT_ASKED_WELL                       ? EXIT_USAGE
+	return status == PTDECODE_OK || status == PTDECODE_GAPS ? EXIT_OK
+	       : status == PTDECODE_USAGE                       ? EXIT_USAGE
 								: EXIT_FAILED;
 }
 

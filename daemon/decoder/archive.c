@@ -9,17 +9,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "ptd/control.h"
 #include "util/dirs.h"
 #include "util/spill.h"
-
-bool archive_is_for(const char *format)
-{
-	const size_t n = strlen(PTD_CONTROL_ARCHIVED);
-
-	return strncmp(format, PTD_CONTROL_ARCHIVED, n) == 0 &&
-	       (format[n] == '\0' || format[n] == ':');
-}
 
 int archive_init(struct archive *archive)
 {

@@ -10,7 +10,6 @@
  */
 
 #include <limits.h>
-#include <stdbool.h>
 
 #include "base/base.h"
 
@@ -18,9 +17,6 @@ struct archive {
 	char dir[PATH_MAX];  /* "": there is none */
 	char made[PATH_MAX]; /* in it: what ptdecode is to make */
 };
-
-/* Return: whether @format, as ptdecode -f has it, is a directory. */
-bool archive_is_for(const char *format);
 
 /* Make the directory. Return: 0, or negative errno. */
 _must_check_ int archive_init(struct archive *archive);

@@ -23,6 +23,8 @@
 #include "base/clock.h"
 #include "daemon/decoder/archive.h"
 #include "daemon/decoder/message.h"
+#include "ptd/control.h"
+#include "util/ptdecode.h"
 
 #define SECOND_NS   UINT64_C(1000000000)
 #define PATIENCE_S  5 /* for a request, once ptd is connected */
@@ -36,9 +38,6 @@
  * memory. */
 #define SPILL_MAX  "256M"
 #define OUTPUT_MAX "256M"
-
-/* Exit statuses of ptdecode that say that the output is whole. */
-enum { STATUS_DECODED = 0, STATUS_DECODED_WITH_GAPS = 3 };
 
 /* --- programs --------------------------------------------------------------------------------- */
 
@@ -213,7 +212,7 @@ static int decode_directory(struct program *ptdecode, const struct decoder_wish 
 	ptdecode->output_fd = -1;
 	status = run(ptdecode, asker, answer);
 	/* What it made in spite of an error is not whole. */
-	if (status != STATUS_DECODED && status != STATUS_DECODED_WITH_GAPS)
+	if (status != PTDECODE_OK && status != PTDECODE_GAPS)
 		return status;
 	r = pack(archive.made, output_fd, asker, answer);
 	return r == 0 ? status : r < 0 ? r : -EIO;
@@ -229,7 +228,7 @@ static int decode(const char *ptdecode, const struct decoder_request *request,
 	};
 	struct program p = { .path = ptdecode, .dir_fd = fds[0], .output_fd = fds[1] };
 
-	if (archive_is_for(request->wish.format))
+	if (ptdecode_format_is(request->wish.format, PTD_CONTROL_ARCHIVED))
 		return decode_directory(&p, &request->wish, &asker, answer);
 	prepare_ptdecode(&p, &request->wish, NULL);
 	return run(&p, &asker, answer);

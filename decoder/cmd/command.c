@@ -117,7 +117,7 @@ static int wrong(const char *what, const char *value)
 		log_error("%s: \"%s\". Try: ptdecode --help", what, value);
 	else
 		log_error("%s. Try: ptdecode --help", what);
-	return STATUS_USAGE;
+	return PTDECODE_USAGE;
 }
 
 /* Parse "A/B/C" or "A/B". Return: whether @text is @n numbers, each at most @max. */
@@ -193,7 +193,7 @@ void command_log(int r, char *message)
 static int report(int r, char *message)
 {
 	command_log(r, message);
-	return STATUS_FAILED;
+	return PTDECODE_FAILED;
 }
 
 static int add_code(struct command *c, const struct command_code *code)
@@ -260,14 +260,14 @@ static int add_output(struct command *c, char *format)
 	const int r = requested_add(&c->outputs, format, &diff_ops);
 
 	if (r < 0)
-		return STATUS_USAGE;
+		return PTDECODE_USAGE;
 	c->diff = c->diff || c->outputs.items[c->outputs.n - 1].ops == &diff_ops;
 	return 0;
 }
 
 static int set_output_path(struct command *c, const char *path)
 {
-	return requested_set_path(&c->outputs, path) < 0 ? STATUS_USAGE : 0;
+	return requested_set_path(&c->outputs, path) < 0 ? PTDECODE_USAGE : 0;
 }
 
 enum {
@@ -492,13 +492,13 @@ static int parse_option(struct command *c, int option)
 		return parse_part(c, option);
 	case 'h':
 		usage(stdout);
-		exit(STATUS_OK);
+		exit(PTDECODE_OK);
 	case OPT_VERSION:
 		printf("ptdecode %s\n", ptd_version());
-		exit(STATUS_OK);
+		exit(PTDECODE_OK);
 	default:
 		fputs("Try: ptdecode --help\n", stderr); /* getopt has said why */
-		return STATUS_USAGE;
+		return PTDECODE_USAGE;
 	}
 }
 
@@ -525,14 +525,14 @@ static int find_snapshot(const struct command *c, const char **input, char **ret
 	int r;
 
 	if (!*input || !snapname_is(*input))
-		return STATUS_OK;
+		return PTDECODE_OK;
 	if (!state_dir)
 		state_dir = from_env && from_env[0] ? from_env : PTD_STATE_DIR_DEFAULT;
 	r = snapname_find(*input, state_dir, ret_snapshot, &message);
 	if (r < 0)
 		return report(r, message);
 	*input = *ret_snapshot;
-	return STATUS_OK;
+	return PTDECODE_OK;
 }
 
 static int check_diff(const struct command *c)
@@ -541,7 +541,7 @@ static int check_diff(const struct command *c)
 	const struct ptd_sink_config *config = &c->outputs.items[0].config;
 
 	if (!c->diff)
-		return STATUS_OK;
+		return PTDECODE_OK;
 	if (c->outputs.n > 1)
 		return wrong("-f diff is the only format, if it is one", NULL);
 	if (!c->options.input || (!c->other_input && !ptd_sink_option(config, "function")))
@@ -553,7 +553,7 @@ static int check_diff(const struct command *c)
 		if (strcmp(inputs[i], "-") == 0)
 			return wrong("-f diff reads its inputs more than once", inputs[i]);
 	}
-	return STATUS_OK;
+	return PTDECODE_OK;
 }
 
 int command_parse(struct command *c, int argc, char **argv)
@@ -564,7 +564,7 @@ int command_parse(struct command *c, int argc, char **argv)
 	c->options.size = sizeof(c->options);
 	while ((option = getopt_long(argc, argv, "f:o:e:h", long_options, NULL)) != -1) {
 		status = parse_option(c, option);
-		if (status != STATUS_OK)
+		if (status != PTDECODE_OK)
 			return status;
 	}
 
@@ -603,17 +603,17 @@ int command_parse(struct command *c, int argc, char **argv)
 	if (c->outputs.n == 0 && !c->verify && !c->check)
 		(void)add_output(c, "text");
 	if (requested_check(&c->outputs) < 0)
-		return STATUS_USAGE;
+		return PTDECODE_USAGE;
 	status = check_diff(c);
-	if (status == STATUS_OK)
+	if (status == PTDECODE_OK)
 		status = find_snapshot(c, &c->options.input, &c->snapshots[0]);
-	if (status == STATUS_OK)
+	if (status == PTDECODE_OK)
 		status = find_snapshot(c, &c->other_input, &c->snapshots[1]);
-	if (status != STATUS_OK)
+	if (status != PTDECODE_OK)
 		return status;
 	if (!c->options.buildid_dir && default_buildid_dir(c) < 0)
 		return report(-ENOMEM, NULL);
-	return STATUS_OK;
+	return PTDECODE_OK;
 }
 
 void command_deinit(struct command *c)

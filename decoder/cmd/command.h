@@ -16,15 +16,8 @@
 #include "decoder/cmd/requested.h"
 #include "ptd/decode.h"
 #include "ptd/threads.h"
+#include "util/ptdecode.h"
 #include "util/vec.h"
-
-/* Exit statuses. */
-enum {
-	STATUS_OK = 0,
-	STATUS_FAILED = 1,
-	STATUS_USAGE = 2,
-	STATUS_GAPS = 3, /* decoded, but the input was damaged or code was missing */
-};
 
 /* Code for a bare PT stream, as the command line names it; its files have not been read. */
 struct command_code {
@@ -65,7 +58,7 @@ struct command {
  * Parse the command line, whose strings are borrowed. No file is read, but a snapshot that is named
  * by its id is looked for. --help and --version print and exit.
  *
- * Return: STATUS_OK; or STATUS_USAGE or STATUS_FAILED, after the error was logged. The caller calls
+ * Return: PTDECODE_OK; or PTDECODE_USAGE or PTDECODE_FAILED, after the error was logged. The caller calls
  *         command_deinit() in any case.
  */
 _must_check_ int command_parse(struct command *command, int argc, char **argv);

@@ -715,13 +715,13 @@ static int verify(struct command *c)
 		r = log_error_errno(-errno, "standard output: cannot write: %m");
 	for (size_t i = 0; i < ARRAY_LEN(decoders); i++)
 		ptd_decoder_free(decoders[i]);
-	return r == VERIFY_EQUAL ? STATUS_OK : STATUS_FAILED;
+	return r == VERIFY_EQUAL ? PTDECODE_OK : PTDECODE_FAILED;
 }
 
 /* Check a drmemtrace directory. Return: an exit status. */
 static int check(const struct command *c)
 {
-	return tracecheck_run(c->options.input) == 0 ? STATUS_OK : STATUS_FAILED;
+	return tracecheck_run(c->options.input) == 0 ? PTDECODE_OK : PTDECODE_FAILED;
 }
 
 /* Have @diff see the stream of one input. Return: 0, or negative errno after it was logged. */
@@ -790,15 +790,15 @@ static int write_diff(struct command *c)
 	close_outputs(c);
 	diff_free(diff);
 	if (r < 0)
-		return STATUS_FAILED;
-	return damaged ? STATUS_GAPS : STATUS_OK;
+		return PTDECODE_FAILED;
+	return damaged ? PTDECODE_GAPS : PTDECODE_OK;
 }
 
 /* Decode into the outputs. Return: an exit status. */
 static int write_outputs(struct command *c)
 {
 	struct ptd_decoder *d = NULL;
-	int r, status = STATUS_FAILED;
+	int r, status = PTDECODE_FAILED;
 	char *message = NULL;
 
 	c->options.no_symbols = true;
@@ -812,7 +812,7 @@ static int write_outputs(struct command *c)
 		explain(c, r);
 	} else if (open_outputs(c, ptd_decoder_info(d), d) == 0 && decode(c, d) == 0 &&
 		   finish_outputs(c, ptd_decoder_stats(d)) == 0) {
-		status = is_damaged(c, d) ? STATUS_GAPS : STATUS_OK;
+		status = is_damaged(c, d) ? PTDECODE_GAPS : PTDECODE_OK;
 	}
 	close_outputs(c);
 	ptd_decoder_free(d);
@@ -828,8 +828,8 @@ int main(int argc, char **argv)
 	/* A recording is as secret as the memory that it shows. */
 	(void)umask(077);
 	status = command_parse(&c, argc, argv);
-	if (status == STATUS_OK) {
-		status = STATUS_FAILED;
+	if (status == PTDECODE_OK) {
+		status = PTDECODE_FAILED;
 		r = prepare(&c, &fetcher);
 		if (r == 0)
 			r = command_read_code(&c);

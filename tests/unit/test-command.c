@@ -136,7 +136,7 @@ static void wrong_ones(void **state)
 		status = parse(&l, rows[i].words);
 		said = logged_end();
 		command_deinit(&l.command);
-		if (status != STATUS_USAGE || !strstr(said, rows[i].said))
+		if (status != PTDECODE_USAGE || !strstr(said, rows[i].said))
 			fail_msg("ptdecode %s: status %d: %s", rows[i].words, status, said);
 	}
 }
@@ -144,7 +144,7 @@ static void wrong_ones(void **state)
 static const struct command *parse_well(struct line *l, const char *words)
 {
 	logged_begin();
-	if (parse(l, words) != STATUS_OK)
+	if (parse(l, words) != PTDECODE_OK)
 		fail_msg("ptdecode %s: %s", words, logged_end());
 	assert_string_equal(logged_end(), "");
 	return &l->command;
@@ -304,9 +304,9 @@ static int parse_some(void *userdata)
 	logged_begin();
 	status = parse(l, "--raw-pt P --raw-elf E --raw-code F@1");
 	(void)logged_end();
-	if (status != STATUS_OK)
+	if (status != PTDECODE_OK)
 		command_deinit(&l->command);
-	assert_in_range(status, STATUS_OK, STATUS_FAILED);
+	assert_in_range(status, PTDECODE_OK, PTDECODE_FAILED);
 	return -status;
 }
 
