@@ -58,8 +58,8 @@ struct command {
  * Parse the command line, whose strings are borrowed. No file is read, but a snapshot that is named
  * by its id is looked for. --help and --version print and exit.
  *
- * Return: PTDECODE_OK; or PTDECODE_USAGE or PTDECODE_FAILED, after the error was logged. The caller calls
- *         command_deinit() in any case.
+ * Return: PTDECODE_OK; or PTDECODE_USAGE or PTDECODE_FAILED, after the error was logged. The caller
+ *         calls command_deinit() in any case.
  */
 _must_check_ int command_parse(struct command *command, int argc, char **argv);
 void command_deinit(struct command *command);
