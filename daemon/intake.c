@@ -216,8 +216,8 @@ static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t siz
 			continue;
 		if (objectstore_is_full(intake->options.store))
 			make_object_room(intake);
-		objectstore_set_user(intake->options.store, user_of(intake, &made, mmap.pid));
-		r = objectstore_add(intake->options.store, &mmap, &object);
+		r = objectstore_add(intake->options.store, &mmap, user_of(intake, &made, mmap.pid),
+				    &object);
 		if (r < 0)
 			say_no_room(intake, mmap.name, r);
 	}

@@ -25,7 +25,6 @@ struct objectstore {
 	struct copier *copier;
 	struct collectorlink *link; /* the event loop's */
 	struct claims claims;
-	uid_t user;           /* of the processes of the records that are added */
 	struct map hung;      /* asker → when the event loop waited in vain for a file of his */
 	struct map by_path;   /* hash of path → newest object; the others by ->alike */
 	uint64_t moment;      /* how many records were seen */
@@ -83,11 +82,6 @@ void objectstore_set_claims(struct objectstore *store, const struct claims *clai
 {
 	store->claims = *claims;
 	copier_set_claims(store->copier, claims);
-}
-
-void objectstore_set_user(struct objectstore *store, uid_t user)
-{
-	store->user = user;
 }
 
 void objectstore_set_limits(struct objectstore *store, const struct spool_limits *limits)
@@ -408,7 +402,7 @@ static void have_copied(struct objectstore *store, struct object *object,
 	copier_add(store->copier, object, fd, collectorlink_may_retry(error) ? 0 : error);
 }
 
-static int add_object(struct objectstore *store, const struct record_mmap2 *mmap,
+static int add_object(struct objectstore *store, const struct record_mmap2 *mmap, uid_t user,
 		      struct object **ret_object)
 {
 	_cleanup_(object_unrefp) struct object *object = NULL;
@@ -416,15 +410,15 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 	struct object *known;
 	int error, fd;
 
-	error = ask_for(store, ORIGINAL_LOOK, mmap, store->user, &fd, &original);
+	error = ask_for(store, ORIGINAL_LOOK, mmap, user, &fd, &original);
 	known = find_object(store, mmap, &original);
 
 	/* An object that could not be copied is tried again, unless a snapshot may be reading
 	 * it. */
 	if (known && known->n_refs == 1 && copier_has_failed(store->copier, known))
-		have_copied(store, known, mmap, store->user, &original, error);
+		have_copied(store, known, mmap, user, &original, error);
 	else if (known)
-		copier_ask_too(store->copier, known, mmap, store->user);
+		copier_ask_too(store->copier, known, mmap, user);
 	if (known) {
 		known->seen = store->moment;
 		*ret_object = known;
@@ -436,34 +430,34 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 	if (!object || vec_reserve(&store->objects, 1) < 0 || index_object(store, object) < 0)
 		return -ENOMEM;
 	object->seen = store->moment;
-	have_copied(store, object, mmap, store->user, &original, error);
+	have_copied(store, object, mmap, user, &original, error);
 	*ret_object = object;
 	return vec_push(&store->objects, TAKE(object));
 }
 
 /* Memory without a file is an object if it is an ELF file: a program can pass a memfd to dlopen().
  * Other memory is read by snapshots. */
-static bool is_only_memory(struct objectstore *store, const struct record_mmap2 *mmap)
+static bool is_only_memory(struct objectstore *store, const struct record_mmap2 *mmap, uid_t user)
 {
 	struct original original;
 	int fd;
 
 	return mapname_is_memory(mmap->name) &&
-	       ask_for(store, ORIGINAL_IS_ELF, mmap, store->user, &fd, &original) < 0;
+	       ask_for(store, ORIGINAL_IS_ELF, mmap, user, &fd, &original) < 0;
 }
 
-int objectstore_add(struct objectstore *store, const struct record_mmap2 *mmap,
+int objectstore_add(struct objectstore *store, const struct record_mmap2 *mmap, uid_t user,
 		    struct object **ret_object)
 {
 	int r;
 
 	*ret_object = NULL;
-	if (!object_is_meant(mmap) || is_only_memory(store, mmap))
+	if (!object_is_meant(mmap) || is_only_memory(store, mmap, user))
 		return 0;
 
 	store->moment++;
 	(void)pthread_mutex_lock(&store->lock);
-	r = add_object(store, mmap, ret_object);
+	r = add_object(store, mmap, user, ret_object);
 	(void)pthread_mutex_unlock(&store->lock);
 	return r;
 }

@@ -58,10 +58,6 @@ DEFINE_CLEANUP(struct objectstore *, objectstore_free);
  * call the kernel writes them. To be called before the first objectstore_add(). */
 void objectstore_set_claims(struct objectstore *store, const struct claims *claims);
 
-/* Records that are added from now on are of processes that the user started, should they have
- * ended: what is done for him does not delay others. 0: root, or not known, as at first. */
-void objectstore_set_user(struct objectstore *store, uid_t user);
-
 /* Use other limits from the next copy on. Existing copies stay. */
 void objectstore_set_limits(struct objectstore *store, const struct spool_limits *limits);
 
@@ -85,11 +81,14 @@ bool objectstore_names_has(const struct map *names, const char *hash);
  * Have the file copied that the MMAP2 record maps, if the mapping is executable and the file is
  * not known yet. An object that could not be copied before is tried again.
  *
+ * @user: who started the process, should it have ended: what is done for him does not delay others;
+ *        0: root, or not known
+ *
  * Return: 0 and the object, borrowed, which may still wait to be copied, or NULL if the record maps
  *         no object; -ENOBUFS if there are OBJECTSTORE_MAX; or -ENOMEM.
  */
 _must_check_ int objectstore_add(struct objectstore *store, const struct record_mmap2 *mmap,
-				 struct object **ret_object);
+				 uid_t user, struct object **ret_object);
 
 /* Mark the objects that the record may mean as named just now. objectstore_add() has been given
  * the record before. */
@@ -156,8 +155,8 @@ void objectstore_get_share(struct objectstore *store, struct share *ret_share);
 _must_check_ int objectstore_wait(struct objectstore *store, const struct object *object,
 				  const atomic_bool *cancel);
 
-/* Find out which objects a snapshot may wait for, as copier_measure() does. To be called in any
- * thread before a snapshot waits. */
+/* Find out which objects a snapshot that user @uid asked for may wait for, as copier_measure()
+ * does. To be called in any thread before a snapshot waits. */
 void objectstore_measure(struct objectstore *store, uid_t uid);
 
 /* Return: why a snapshot may not wait for the object, as copier_why_not_near() says. To be called

@@ -97,7 +97,7 @@ static struct object *add(struct fixture *f, const char *path, const struct buil
 	struct object *object;
 
 	*ret_error = 0;
-	assert_int_equal(objectstore_add(f->store, &mmap, &object), 0);
+	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 	if (!object)
 		return NULL;
 	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
@@ -243,7 +243,7 @@ static void a_file_that_grows(void **state)
 		const struct record_mmap2 mmap = { .prot = PROT_EXEC, .name = path };
 
 		fd = make_growing(f, ms, path);
-		assert_int_equal(objectstore_add(f->store, &mmap, &object), 0);
+		assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 		(void)nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 		grow(fd);
 		assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
@@ -260,7 +260,7 @@ static void a_file_that_grows(void **state)
 		const struct record_mmap2 mmap = { .prot = PROT_EXEC, .name = path };
 
 		fd = make_growing(f, i, path);
-		assert_int_equal(objectstore_add(f->store, &mmap, &object), 0);
+		assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 		(void)close(fd);
 	}
 	begun = time(NULL);
@@ -286,7 +286,7 @@ static void a_user_with_many_files(void **state)
 		if (geteuid() == 0)
 			assert_int_equal(fchown(fd, 65534, 65534), 0);
 		(void)close(fd);
-		assert_int_equal(objectstore_add(f->store, &mmap, &objects[i]), 0);
+		assert_int_equal(objectstore_add(f->store, &mmap, 0, &objects[i]), 0);
 	}
 	objectstore_measure(f->store, 0);
 	for (unsigned i = 0; i < N; i++)
@@ -300,7 +300,8 @@ static void a_user_with_many_files(void **state)
 
 	assert_int_equal(
 	    objectstore_add(f->store,
-			    &(struct record_mmap2){ .prot = PROT_EXEC, .name = f->program }, &ours),
+			    &(struct record_mmap2){ .prot = PROT_EXEC, .name = f->program }, 0,
+			    &ours),
 	    0);
 	objectstore_measure(f->store, 0);
 	assert_null(objectstore_why_not_near(f->store, ours));
@@ -326,7 +327,7 @@ static void what_is_no_object(void **state)
 		assert_null(add(f, names[i], NULL, &error));
 		assert_int_equal(error, 0);
 	}
-	assert_int_equal(objectstore_add(f->store, &data, &object), 0);
+	assert_int_equal(objectstore_add(f->store, &data, 0, &object), 0);
 	assert_null(object);
 	assert_int_equal(objectstore_count(f->store), 0);
 }
@@ -377,7 +378,7 @@ static struct object *wait_for(struct fixture *f, const struct record_mmap2 *mma
 {
 	struct object *object;
 
-	assert_int_equal(objectstore_add(f->store, mmap, &object), 0);
+	assert_int_equal(objectstore_add(f->store, mmap, 0, &object), 0);
 	assert_non_null(object);
 	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
 	while (objectstore_next_failed(f->store))
@@ -446,7 +447,7 @@ static void memfd_code(void **state)
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), text);
 	map_file(path, &mmap);
 	mmap.name = "/memfd:jit (deleted)";
-	assert_int_equal(objectstore_add(f->store, &mmap, &object), 0);
+	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 	assert_null(object);
 	unmap_file(&mmap);
 	(void)close(fd);
@@ -911,7 +912,7 @@ static struct object *add_for(struct fixture *f, uint32_t pid)
 	};
 	struct object *object;
 
-	assert_int_equal(objectstore_add(f->store, &mmap, &object), 0);
+	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
 	assert_int_equal(object->error, 0);
 	assert_null(objectstore_next_failed(f->store));
@@ -1001,7 +1002,7 @@ static void root_gives(void **state)
 	assert_int_equal(objectstore_add(f->store,
 					 &(struct record_mmap2){
 					     .prot = PROT_EXEC, .name = path, .build_id = f->id },
-					 &mine),
+					 0, &mine),
 			 0);
 	assert_int_equal(objectstore_wait(f->store, mine, NULL), 0);
 	assert_int_equal(mine->error, 0);
@@ -1033,7 +1034,7 @@ static void many_at_once(void **state)
 	mmap.name = path;
 	for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
 		(void)snprintf(path, sizeof(path), "%s/l%zu", f->dir, i);
-		assert_int_equal(objectstore_add(f->store, &mmap, &objects[i]), 0);
+		assert_int_equal(objectstore_add(f->store, &mmap, 0, &objects[i]), 0);
 		assert_non_null(objects[i]);
 	}
 	assert_in_set(objectstore_wait(f->store, objects[599], &cancel),
@@ -1049,7 +1050,7 @@ static void many_at_once(void **state)
 	run("printf z >>%s", f->program);
 	for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
 		(void)snprintf(path, sizeof(path), "%s/l%zu", f->dir, i);
-		assert_int_equal(objectstore_add(f->store, &mmap, &objects[i]), 0);
+		assert_int_equal(objectstore_add(f->store, &mmap, 0, &objects[i]), 0);
 	}
 	f->store = objectstore_free(f->store);
 }
@@ -1072,7 +1073,7 @@ static void the_caller_does_not_wait(void **state)
 
 	run("truncate -s 256M %s", f->program);
 	since = now_ms();
-	assert_int_equal(objectstore_add(f->store, &mmap, &object), 0);
+	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 	assert_int_equal(unlink(f->program), 0);
 	assert_int_equal(objectstore_count(f->store), 1);
 	assert_null(objectstore_next_failed(f->store));
@@ -1257,7 +1258,7 @@ static void too_many_in_use(void **state)
 			n_tries++;
 		}
 		(void)snprintf(path, sizeof(path), "/no/such/file/%u", i);
-		assert_int_equal(objectstore_add(f->store, &mmap, &object),
+		assert_int_equal(objectstore_add(f->store, &mmap, 0, &object),
 				 i < OBJECTSTORE_MAX ? 0 : -ENOBUFS);
 	}
 	assert_int_equal(objectstore_count(f->store), OBJECTSTORE_MAX);
@@ -1267,11 +1268,11 @@ static void too_many_in_use(void **state)
 		;
 	for (unsigned i = 0; i < OBJECTSTORE_SOFT_MAX / 4; i++)
 		if (!objectstore_is_full(f->store))
-			assert_int_equal(objectstore_add(f->store, &mmap, &object), -ENOBUFS);
+			assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), -ENOBUFS);
 	assert_true(objectstore_is_full(f->store));
 	assert_int_equal(objectstore_make_room(f->store, objectstore_moment(f->store)), 0);
 	assert_int_equal(objectstore_count(f->store), OBJECTSTORE_SOFT_MAX / 2);
-	assert_int_equal(objectstore_add(f->store, &mmap, &object), 0);
+	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 }
 
 /* Even of what the living have mapped there is a limit. */

@@ -305,7 +305,7 @@ static int take(struct fixture *f)
 
 	while (record_next(&c, &record) == 0)
 		if (record_get_mmap2(&record, &mmap) == 0)
-			assert_int_equal(objectstore_add(f->store, &mmap, &object), 0);
+			assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 	if (f->forgets)
 		forget_all(f->store);
 	assert_int_equal(sideband_add(f->sideband, f->tasks.bytes, f->tasks.size), 0);
@@ -1162,7 +1162,7 @@ static void two_files_with_one_build_id(void **state)
 	assert_int_equal(objectstore_add(f->store,
 					 &(struct record_mmap2){
 					     .prot = PROT_EXEC, .name = paths[0], .build_id = id },
-					 &object),
+					 0, &object),
 			 0);
 	assert_int_equal(take(f), 0);
 	free(TAKE(text));
