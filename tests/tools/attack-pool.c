@@ -31,6 +31,7 @@
 #include "daemon/emu/lease.h"
 #include "ptd/control.h"
 #include "record/codec.h"
+#include "tests/lib/controlbus.h"
 
 static void rest(void)
 {
@@ -40,28 +41,19 @@ static void rest(void)
 /* Return: a descriptor of the pool. */
 static int open_pool(void)
 {
-	const char *name, *path = getenv("PTD_SOCKET");
 	sd_bus_message *reply = NULL;
 	sd_bus *bus = NULL;
-	char address[256];
+	const char *name;
 	int fd, r;
 
-	(void)snprintf(address, sizeof(address), "unix:path=%s",
-		       path ? path : PTD_CONTROL_SOCKET_DEFAULT);
-	r = sd_bus_new(&bus);
-	if (r >= 0)
-		r = sd_bus_set_address(bus, address);
-	if (r >= 0)
-		r = sd_bus_negotiate_fds(bus, true);
-	if (r >= 0)
-		r = sd_bus_start(bus);
+	r = controlbus_open(&bus);
 	if (r >= 0)
 		r = sd_bus_call_method(bus, NULL, PTD_CONTROL_OBJECT, PTD_CONTROL_INTERFACE,
 				       "OpenSource", NULL, &reply, "a{sv}", 0);
 	if (r >= 0)
 		r = sd_bus_message_read(reply, "sh", &name, &fd);
 	if (r < 0)
-		errx(1, "%s: cannot get the pool: %s", address, strerror(-r));
+		errx(1, "cannot get the pool: %s", strerror(-r));
 	fd = dup(fd);
 	(void)sd_bus_message_unref(reply);
 	(void)sd_bus_flush_close_unref(bus);

@@ -25,6 +25,7 @@
 
 #include "base/base.h"
 #include "ptd/control.h"
+#include "tests/lib/controlbus.h"
 
 /* Own snapshots take long: there are fewer of them. */
 #define OWN_PART 4u
@@ -254,22 +255,11 @@ static bool call(sd_bus *bus, struct method *method, const char *wanted, char **
 
 static sd_bus *connect_ptd(void)
 {
-	const char *path = getenv("PTD_SOCKET");
-	sd_bus *bus = NULL;
-	char address[256];
-	int r;
+	sd_bus *bus;
+	const int r = controlbus_open(&bus);
 
-	(void)snprintf(address, sizeof(address), "unix:path=%s",
-		       path ? path : PTD_CONTROL_SOCKET_DEFAULT);
-	r = sd_bus_new(&bus);
-	if (r >= 0)
-		r = sd_bus_set_address(bus, address);
-	if (r >= 0)
-		r = sd_bus_negotiate_fds(bus, true);
-	if (r >= 0)
-		r = sd_bus_start(bus);
 	if (r < 0)
-		errx(1, "%s: %s", address, strerror(-r));
+		errx(1, "cannot connect to ptd: %s", strerror(-r));
 	return bus;
 }
 
