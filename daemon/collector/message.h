@@ -19,7 +19,7 @@
 #include "util/buildid.h"
 #include "util/sha256.h"
 
-#define COLLECTOR_VERSION     2u
+#define COLLECTOR_VERSION     3u
 #define COLLECTOR_PATH_MAX    4096u                       /* bytes, with the NUL */
 #define COLLECTOR_MESSAGE_MAX (512u + COLLECTOR_PATH_MAX) /* bytes */
 #define COLLECTOR_TIMEOUT_MAX 60000u                      /* ms */
@@ -51,6 +51,9 @@ enum collector_verb {
 	/* Find out which file is at the path, in the collector's namespace, if the user may read
 	 * it. */
 	COLLECTOR_READABLE,
+	/* Find out whose the processes are that the first descriptor lists, each a struct
+	 * collector_process, and write that there. */
+	COLLECTOR_TRACEABLE,
 	_COLLECTOR_VERBS,
 };
 
@@ -90,11 +93,12 @@ struct collector_request {
 
 	/* COLLECTOR_HASH, COLLECTOR_COPY: bytes that the file may have. COLLECTOR_MEMORY,
 	 * COLLECTOR_MAPPINGS: bytes that are written at most. COLLECTOR_KERNEL_NAMES,
-	 * COLLECTOR_KERNEL_CODE: bytes of text, or of memory, that are copied at most. */
+	 * COLLECTOR_KERNEL_CODE: bytes of text, or of memory, that are copied at most.
+	 * COLLECTOR_TRACEABLE: how many processes there are. */
 	uint64_t size_max;
 
 	struct tsc_conv clock; /* COLLECTOR_MAPPINGS: of the records */
-	/* COLLECTOR_READABLE: the user. Otherwise: who started the process, as far as ptd knows,
+	/* COLLECTOR_READABLE, COLLECTOR_TRACEABLE: the user. Otherwise: who started the process, as far as ptd knows,
 	 * should it have ended; 0: root, or not known. */
 	uint32_t uid;
 
@@ -125,6 +129,16 @@ struct collector_answer {
 	enum kernellack lack; /* why the descriptors have nothing of use; 0: they have */
 	uint64_t bytes_unreadable, n_left_out; /* as struct kernelcode has them */
 };
+
+/* One of the processes of COLLECTOR_TRACEABLE. */
+struct collector_process {
+	uint32_t pid;
+	int32_t error; /* as traceable_check() returns; 0: the rest is what that says */
+	uint32_t uid, gid;
+	uint64_t birth;
+};
+
+#define COLLECTOR_PROCESSES_MAX 256u
 
 /* Return: the size of the message at @ret_bytes. The request is valid. */
 size_t collector_write_request(const struct collector_request *request,
