@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Owned
+ *
+ * What each user may see of what hardware recorded: from when to when which processes were his, as
+ * answers to the question whose they are say (daemon/proc/traceable.h). Where that is not known,
+ * they are nobody's.
+ *
+ * A life of a process begins with a record: of a fork, of a program that it executes, or of a
+ * process that is found. It is asked for soon after that, and then again and again. The life is a
+ * user's from the first answer that says so up to the last one, if all of them between say so. An
+ * answer counts once all records from before it are known, since the process may have executed
+ * another program meanwhile. The answer also holds for the time before it, up to the beginning of
+ * the life, if the process cannot have lost rights since: because it had none when it executed the
+ * program, or is the child of one that had none.
+ *
+ * All times are in ns on the records' clock. The event loop calls all functions.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+
+#define OWNED_AGAIN_NS UINT64_C(1000000000) /* between two questions about one life */
+
+struct owned;
+
+/* A life of a process, and what of it is the user's. */
+struct owned_life {
+	uint32_t pid;
+	uid_t uid;
+	gid_t gid;
+	uint64_t begun;       /* records of it that are older are those of another life */
+	uint64_t from, until; /* the user's; nothing is if @from is not before @until */
+};
+
+/* What was found out about a process. */
+struct owned_answer {
+	uint32_t pid;
+	int error; /* 0: the rest is known; else it is nobody's */
+	uid_t uid;
+	gid_t gid;
+	uint64_t birth;       /* when it was started, in any unit */
+	uint64_t asked_ns;    /* it was found out between this time, */
+	uint64_t answered_ns; /* and this one */
+};
+
+/* Return: 0, or -ENOMEM. */
+_must_check_ int owned_new(struct owned **ret_owned);
+struct owned *owned_free(struct owned *owned);
+
+DEFINE_CLEANUP(struct owned *, owned_free);
+
+/* Take note of task records, whole ones, in the order of time. After one that says that some were
+ * lost, nothing is known any more. */
+void owned_add(struct owned *owned, const uint8_t *bytes, size_t size);
+
+/* All records from before @time were added. */
+void owned_settle(struct owned *owned, uint64_t time);
+
+/*
+ * Find processes that are to be asked about: those of which nothing is known yet, and others for
+ * which it is time.
+ *
+ * @of: it is time for all that may be this user's; NULL: for nobody's in particular
+ *
+ * Return: how many there are at @ret_pids, at most @n_max; if there are so many, there may be more.
+ */
+size_t owned_ask(struct owned *owned, uint64_t now, const uid_t *of, uint32_t *ret_pids,
+		 size_t n_max);
+
+/* Note an answer. Nothing need be answered. */
+void owned_answer(struct owned *owned, const struct owned_answer *answer);
+
+/*
+ * List the lives of which the user, with this group, has something; and those that ended, or were
+ * refused, before anything of them was his, though their parents were his: of these @from and
+ * @until are 0.
+ *
+ * Return: 0 and an array of the caller's; or -ENOMEM.
+ */
+_must_check_ int owned_list(const struct owned *owned, uid_t uid, gid_t gid,
+			    struct owned_life **ret_lives, size_t *ret_n);

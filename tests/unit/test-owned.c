@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* From when to when which processes are a user's, by records and by what is said of them. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "daemon/tasks/owned.h"
+#include "tests/unit/records.h"
+
+#define U    1000
+#define V    1001
+#define G    100
+#define PIDS 8
+
+struct fixture {
+	struct owned *owned;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	*state = f;
+	return owned_new(&f->owned);
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)owned_free(f->owned);
+	free(f);
+	return 0;
+}
+
+static void add(struct fixture *f, struct records *r)
+{
+	owned_add(f->owned, r->bytes, r->size);
+	records_deinit(r);
+}
+
+static void put_found(struct fixture *f, uint32_t pid, uint64_t time)
+{
+	struct records r = {};
+
+	records_comm(&r, pid, "found", time);
+	add(f, &r);
+}
+
+static void put_fork(struct fixture *f, uint32_t pid, uint32_t ppid, uint64_t time)
+{
+	struct records r = {};
+
+	records_fork(&r, pid, ppid, time);
+	add(f, &r);
+}
+
+static void put_exec(struct fixture *f, uint32_t pid, uint64_t time)
+{
+	const struct record_comm comm = { .exec = true, .pid = pid, .tid = pid, .comm = "x" };
+	const struct trailer trailer = record_trailer(pid, pid, time);
+	uint8_t bytes[RECORD_OWN_MAX];
+
+	owned_add(f->owned, bytes, record_write_comm(&comm, &trailer, bytes, sizeof(bytes)));
+}
+
+static void put_exit(struct fixture *f, uint32_t pid, uint32_t tid, uint64_t time)
+{
+	const struct record_task task = { .pid = pid, .ppid = 1, .tid = tid, .ptid = 1 };
+	const struct trailer trailer = record_trailer(pid, tid, time);
+	uint8_t bytes[RECORD_OWN_MAX];
+
+	owned_add(f->owned, bytes, record_write_exit(&task, &trailer, bytes, sizeof(bytes)));
+}
+
+static void put_lost(struct fixture *f, uint64_t time)
+{
+	const struct record_lost lost = { .lost = 1 };
+	const struct trailer trailer = record_trailer(0, 0, time);
+	uint8_t bytes[RECORD_OWN_MAX];
+
+	owned_add(f->owned, bytes, record_write_lost(&lost, &trailer, bytes, sizeof(bytes)));
+}
+
+/* It was found out between @time and @time + 1. */
+static void answer(struct fixture *f, uint32_t pid, uid_t uid, int error, uint64_t time)
+{
+	owned_answer(f->owned, &(struct owned_answer){ .pid = pid,
+						       .error = error,
+						       .uid = uid,
+						       .gid = G,
+						       .birth = 7,
+						       .asked_ns = time,
+						       .answered_ns = time + 1 });
+}
+
+static void is_his(struct fixture *f, uint32_t pid, uint64_t time)
+{
+	answer(f, pid, U, 0, time);
+	owned_settle(f->owned, time + 2);
+}
+
+static void is_not(struct fixture *f, uint32_t pid, uint64_t time)
+{
+	answer(f, pid, 0, -EPERM, time);
+	owned_settle(f->owned, time + 2);
+}
+
+/* The lives are those of @expected, of process @pid, as "begun:from-until ". */
+static void expect(const struct fixture *f, uid_t uid, uint32_t pid, const char *expected)
+{
+	struct owned_life *lives;
+	char text[256] = "";
+	size_t n;
+
+	assert_int_equal(owned_list(f->owned, uid, G, &lives, &n), 0);
+	for (size_t i = 0; i < n; i++)
+		if (lives[i].pid == pid)
+			(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
+				       "%d:%d-%d ", (int)lives[i].begun, (int)lives[i].from,
+				       (int)lives[i].until);
+	free(lives);
+	assert_string_equal(text, expected);
+}
+
+static void found(void **state)
+{
+	struct fixture *f = *state;
+
+	put_found(f, 5, 10);
+	expect(f, U, 5, "");
+	/* What ran before it was known to be his is not his. */
+	is_his(f, 5, 20);
+	is_his(f, 5, 30);
+	expect(f, U, 5, "10:21-30 ");
+	expect(f, V, 5, "");
+	is_his(f, 5, 40);
+	expect(f, U, 5, "10:21-40 ");
+	/* Nor is what ran after the last time that it was. */
+	is_not(f, 5, 50);
+	is_his(f, 5, 60);
+	expect(f, U, 5, "10:21-40 ");
+}
+
+/* A program that has other rights is another's, and what it executes is his only from then on. */
+static void programs(void **state)
+{
+	struct fixture *f = *state;
+
+	put_found(f, 5, 10);
+	is_his(f, 5, 20);
+	put_exec(f, 5, 30);
+	is_his(f, 5, 40);
+	is_his(f, 5, 50);
+	expect(f, U, 5, "10:0-0 30:30-50 ");
+	put_exec(f, 5, 60);
+	is_not(f, 5, 70);
+	expect(f, U, 5, "10:0-0 30:30-50 60:0-0 ");
+	put_exec(f, 5, 80);
+	is_his(f, 5, 90);
+	is_his(f, 5, 95);
+	expect(f, U, 5, "10:0-0 30:30-50 60:0-0 80:91-95 ");
+}
+
+static void children(void **state)
+{
+	struct fixture *f = *state;
+
+	put_found(f, 5, 10);
+	put_fork(f, 6, 5, 12); /* of one of which nothing is known */
+	is_his(f, 5, 20);
+	is_his(f, 6, 20);
+	is_his(f, 6, 25);
+	expect(f, U, 6, "12:21-25 ");
+	put_fork(f, 7, 5, 30);
+	put_exec(f, 7, 32); /* before it was asked about */
+	put_fork(f, 8, 7, 33);
+	is_his(f, 7, 40);
+	is_his(f, 8, 40);
+	expect(f, U, 7, "30:0-0 32:32-40 ");
+	expect(f, U, 8, "33:33-40 ");
+	/* Two programs since the last answer: who knows what the first one was. */
+	put_fork(f, 9, 5, 50);
+	put_exec(f, 9, 52);
+	put_exec(f, 9, 54);
+	is_his(f, 9, 60);
+	is_his(f, 9, 62);
+	expect(f, U, 9, "50:0-0 52:0-0 54:61-62 ");
+	/* The children of one that is not his. */
+	is_not(f, 5, 70);
+	put_fork(f, 10, 5, 72);
+	is_his(f, 10, 80);
+	is_his(f, 10, 85);
+	expect(f, U, 10, "72:81-85 ");
+}
+
+/* An answer is about the program that ran when it was given, which a record may say later. */
+static void late_records(void **state)
+{
+	struct fixture *f = *state;
+
+	put_found(f, 5, 10);
+	is_his(f, 5, 20);
+	/* Not yet: */
+	answer(f, 5, U, 0, 40);
+	owned_settle(f->owned, 41);
+	expect(f, U, 5, "10:0-0 ");
+	/* It executed something else in the meantime, or while it was looked at. */
+	put_exec(f, 5, 30);
+	owned_settle(f->owned, 60);
+	expect(f, U, 5, "10:0-0 30:0-0 ");
+	answer(f, 5, U, 0, 70);
+	put_exec(f, 5, 71);
+	owned_settle(f->owned, 80);
+	expect(f, U, 5, "10:0-0 30:0-0 71:0-0 ");
+	/* Or after it. */
+	answer(f, 5, U, 0, 90);
+	put_exec(f, 5, 92);
+	owned_settle(f->owned, 100);
+	expect(f, U, 5, "10:0-0 30:0-0 71:0-0 92:0-0 ");
+}
+
+static void numbers(void **state)
+{
+	struct fixture *f = *state;
+
+	put_found(f, 5, 10);
+	is_his(f, 5, 20);
+	is_his(f, 5, 30);
+	put_exit(f, 5, 6, 32); /* a thread */
+	is_his(f, 5, 34);
+	expect(f, U, 5, "10:21-34 ");
+	answer(f, 5, U, 0, 36);
+	put_exit(f, 5, 5, 40);
+	expect(f, U, 5, "10:21-36 ");
+	is_his(f, 5, 45);
+	expect(f, U, 5, "10:21-36 ");
+	/* The same number, another user. */
+	put_fork(f, 5, 1, 50);
+	answer(f, 5, V, 0, 55);
+	owned_settle(f->owned, 60);
+	answer(f, 5, V, 0, 65);
+	owned_settle(f->owned, 70);
+	expect(f, U, 5, "10:21-36 ");
+	expect(f, V, 5, "50:56-65 ");
+	/* A fork whose end of the process before was not seen. */
+	put_fork(f, 5, 1, 62);
+	expect(f, V, 5, "50:56-62 ");
+}
+
+static void another_group(void **state)
+{
+	struct owned_life *lives;
+	struct fixture *f = *state;
+	size_t n;
+
+	put_found(f, 5, 10);
+	is_his(f, 5, 20);
+	is_his(f, 5, 30);
+	assert_int_equal(owned_list(f->owned, U, G + 1, &lives, &n), 0);
+	free(lives);
+	assert_int_equal(n, 0);
+	/* It is another process, or another's now. */
+	answer(f, 5, V, 0, 40);
+	owned_settle(f->owned, 50);
+	expect(f, U, 5, "10:21-30 ");
+	expect(f, V, 5, "");
+}
+
+static void lost(void **state)
+{
+	struct fixture *f = *state;
+
+	put_found(f, 5, 10);
+	is_his(f, 5, 20);
+	is_his(f, 5, 30);
+	put_lost(f, 40);
+	expect(f, U, 5, "");
+	is_his(f, 5, 50);
+	expect(f, U, 5, "");
+	put_found(f, 5, 60);
+	is_his(f, 5, 70);
+	is_his(f, 5, 80);
+	expect(f, U, 5, "60:71-80 ");
+}
+
+static void questions(void **state)
+{
+	const uid_t u = U, v = V;
+	const uint64_t later = 100 + OWNED_AGAIN_NS;
+	struct fixture *f = *state;
+	uint32_t pids[PIDS];
+
+	assert_int_equal(owned_ask(f->owned, 100, NULL, pids, PIDS), 0);
+	put_found(f, 5, 10);
+	put_found(f, 6, 10);
+	assert_int_equal(owned_ask(f->owned, 100, NULL, pids, 1), 1);
+	assert_int_equal(owned_ask(f->owned, 100, NULL, pids, PIDS), 1);
+	assert_int_equal(owned_ask(f->owned, 101, NULL, pids, PIDS), 0);
+	is_his(f, 5, 102);
+	is_not(f, 6, 102);
+	/* Later again, but not what was refused; and now if a user wants to know. */
+	assert_int_equal(owned_ask(f->owned, 110, &v, pids, PIDS), 0);
+	assert_int_equal(owned_ask(f->owned, 110, &u, pids, PIDS), 1);
+	assert_int_equal(pids[0], 5);
+	assert_int_equal(owned_ask(f->owned, later + 10, NULL, pids, PIDS), 1);
+	assert_int_equal(pids[0], 5);
+	/* Not while an answer does not count yet. */
+	answer(f, 5, U, 0, later);
+	assert_int_equal(owned_ask(f->owned, later, &u, pids, PIDS), 0);
+	put_exec(f, 6, later);
+	assert_int_equal(owned_ask(f->owned, later, NULL, pids, PIDS), 1);
+	assert_int_equal(pids[0], 6);
+}
+
+/* One user has very many processes: those of another stay. */
+static void storm(void **state)
+{
+	struct fixture *f = *state;
+
+	put_found(f, 5, 10);
+	is_his(f, 5, 20);
+	is_his(f, 5, 30);
+	put_exit(f, 5, 5, 40);
+	put_found(f, 6, 50);
+	answer(f, 6, V, 0, 60);
+	owned_settle(f->owned, 70);
+	for (uint32_t i = 0; i < 100000; i++) {
+		put_fork(f, 7, 6, 100 + 2 * i);
+		put_exit(f, 7, 7, 101 + 2 * i);
+	}
+	expect(f, U, 5, "10:21-30 ");
+	for (uint32_t i = 0; i < 100000; i++)
+		put_fork(f, 100 + i, 6, 300000 + i);
+	expect(f, U, 5, "10:21-30 ");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(found, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(programs, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(children, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(late_records, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(numbers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_group, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(questions, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(storm, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
