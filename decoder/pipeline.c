@@ -632,6 +632,13 @@ static void count_source(struct ptd_decoder *d)
 	}
 }
 
+/* How much PT a CPU had tells what others ran. */
+static void hide_amounts(struct ptd_cpu_stats *stats)
+{
+	stats->bytes_decoded = stats->bytes_out_of_scope = 0;
+	stats->bytes_in = stats->bytes_lost;
+}
+
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 {
 	memset(decoder->n_gaps, 0, sizeof(decoder->n_gaps));
@@ -665,6 +672,8 @@ const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 		}
 		if (decoder->extract)
 			leave_out_counts(decoder, i);
+		if (decoder->session.trace->facts.is_own)
+			hide_amounts(&decoder->cpu_stats[i]);
 	}
 	return &decoder->stats;
 }

@@ -98,8 +98,8 @@ struct collector_request {
 	uint64_t size_max;
 
 	struct tsc_conv clock; /* COLLECTOR_MAPPINGS: of the records */
-	/* COLLECTOR_READABLE, COLLECTOR_TRACEABLE: the user. Otherwise: who started the process, as far as ptd knows,
-	 * should it have ended; 0: root, or not known. */
+	/* COLLECTOR_READABLE, COLLECTOR_TRACEABLE: the user. Otherwise: who started the process, as
+	 * far as ptd knows, should it have ended; 0: root, or not known. */
 	uint32_t uid;
 
 	struct buildid build_id; /* that the file is said to have; size 0: not known */

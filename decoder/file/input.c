@@ -266,6 +266,7 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct readin
 	(*ret_trace)->facts.complete_until = manifest.complete_until_ns;
 	(*ret_trace)->facts.has_scope = manifest.has_scope;
 	(*ret_trace)->facts.scope = manifest.scope;
+	(*ret_trace)->facts.is_own = manifest.is_own;
 	manifest.scope = (struct map){};
 	for (size_t i = 0; i < (*ret_trace)->n_queues; i++)
 		(*ret_trace)->queues[i].sideband_since =

@@ -173,6 +173,9 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file, s
 			r = parse_count(c, line, value, &m->bytes_overwritten);
 		else if (strcmp(line, PTD_MANIFEST_SCOPE_PIDS) == 0)
 			r = parse_scope(c, value, m);
+		else if (strcmp(line, PTD_MANIFEST_OWN) == 0)
+			/* Whatever the value is: what cannot be read must not show more. */
+			m->is_own = m->has_scope = true;
 		else
 			r = parse_cpu(c, line, value, m, &oldest);
 		if (r == 0)

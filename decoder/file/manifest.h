@@ -43,6 +43,8 @@ struct manifest {
 	/* The snapshot is only about a process and its descendants, whose pids are in @scope. */
 	bool has_scope;
 	struct map scope;
+
+	bool is_own; /* nothing may be shown of what other processes, or the kernel, did */
 };
 
 void manifest_deinit(struct manifest *manifest);
