@@ -111,12 +111,13 @@ static int write_output(const struct own_wish *wish, int from, struct unpack *re
 
 static int show_result(sd_bus_message *reply, bool json)
 {
-	uint32_t status = PTDECODE_FAILED, n_missing = 0;
+	uint32_t status = PTDECODE_FAILED, n_missing = 0, n_left_out = 0;
 	const char *messages = "";
 	const struct client_field fields[] = {
 		{ "status", 'u', &status },
 		{ "messages", 's', &messages },
 		{ "objects_missing", 'u', &n_missing },
+		{ "processes_left_out", 'u', &n_left_out },
 	};
 	int r;
 
@@ -132,6 +133,11 @@ static int show_result(sd_bus_message *reply, bool json)
 			    "%u file%s that ran %s left out: you may not read %s, or %s gone",
 			    n_missing, plural(n_missing), n_missing == 1 ? "is" : "are",
 			    n_missing == 1 ? "it" : "them", n_missing == 1 ? "it is" : "they are");
+		if (n_left_out > 0)
+			log_notice("%u process%s left out, or not shown from beginning to end: "
+				   "the recorder did not know in time whether you may see %s",
+				   n_left_out, n_left_out == 1 ? " is" : "es are",
+				   n_left_out == 1 ? "it" : "them");
 	}
 	if (r < 0)
 		return client_bad_reply("WaitOwn", r);

@@ -15,6 +15,7 @@
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
+#include "daemon/ownership.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/journal.h"
 #include "daemon/share/share.h"
@@ -44,9 +45,10 @@ struct intake {
 	struct sideband *sideband;
 	struct scanner *scanner;
 	struct jitfiles *jitfiles;
-	struct codestore *code; /* NULL: programs hand no code over */
-	bool said_lost;         /* records were refused, and that was logged */
-	bool said_no_room;      /* the same for objects */
+	struct codestore *code;      /* NULL: programs hand no code over */
+	struct ownership *ownership; /* NULL: the source knows whose is what */
+	bool said_lost;              /* records were refused, and that was logged */
+	bool said_no_room;           /* the same for objects */
 	uint32_t storm_pid; /* of the process that was last logged as repeating itself; 0: none */
 	/* When that process, or another one, may be logged next. */
 	uint64_t storm_again_ns, storm_other_ns;
@@ -243,6 +245,8 @@ static int on_task(void *userdata, const void *bytes, size_t size)
 
 	note_epoch(intake, objectstore_moment(intake->options.store));
 	store_mapped(intake, bytes, size);
+	if (intake->ownership)
+		ownership_add_found(intake->ownership, bytes, size);
 	return 0;
 }
 
@@ -359,6 +363,7 @@ void intake_drain(struct intake *intake)
 {
 	struct source *source = intake->options.source;
 	const uint64_t moment = objectstore_moment(intake->options.store);
+	const uint64_t upto = intake->ownership ? ownership_now(intake->ownership) : 0;
 	_cleanup_(freep) uint8_t *bytes = NULL;
 	size_t size;
 	int r;
@@ -367,6 +372,8 @@ void intake_drain(struct intake *intake)
 	if (r == 0) {
 		note_rate(intake, size);
 		store_mapped(intake, bytes, size);
+		if (intake->ownership)
+			ownership_add(intake->ownership, bytes, size, upto);
 		r = sideband_add(intake->sideband, bytes, size);
 	}
 	say_storm(intake);
@@ -378,6 +385,8 @@ void intake_drain(struct intake *intake)
 		source->ops->give_room(source);
 	note_epoch(intake, moment);
 	scanner_check(intake->scanner);
+	if (intake->ownership)
+		ownership_ask(intake->ownership);
 	if (r < 0 && !intake->said_lost) {
 		errno = -r;
 		journal_log(
@@ -531,8 +540,12 @@ static int resume_intake(struct intake *intake)
 		r = sideband_view_init(intake->sideband, &view);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < view.n_spans; i++)
+	for (size_t i = 0; i < view.n_spans; i++) {
 		store_mapped(intake, view.spans[i].pos, cursor_left(&view.spans[i]));
+		if (intake->ownership)
+			ownership_add(intake->ownership, view.spans[i].pos,
+				      cursor_left(&view.spans[i]), 0);
+	}
 	sideband_view_deinit(&view);
 	if (intake->code)
 		codestore_lose(intake->code);
@@ -570,6 +583,9 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 		r = jitfiles_new(&source->claims, options->runtime_dir, &intake->jitfiles);
 	if (r == 0 && source->facts.gives_code)
 		r = codestore_new(options->code_max, &intake->code);
+	/* Software tells users apart, and hardware does not. */
+	if (r == 0 && !source->ops->is_of && source->ops->owner)
+		r = ownership_new(source, options->runtime_dir, &intake->ownership);
 	if (r == 0)
 		r = watch_source(intake);
 	if (r == 0 && source->kept && kept_is_resumed(source->kept))
@@ -593,6 +609,7 @@ struct intake *intake_free(struct intake *intake)
 	(void)scanner_free(intake->scanner);
 	(void)jitfiles_free(intake->jitfiles);
 	(void)codestore_free(intake->code);
+	(void)ownership_free(intake->ownership);
 	(void)sideband_free(intake->sideband);
 	free(intake);
 	return NULL;
@@ -606,6 +623,20 @@ struct sideband *intake_sideband(const struct intake *intake)
 struct jitfiles *intake_jitfiles(const struct intake *intake)
 {
 	return intake->jitfiles;
+}
+
+int intake_list_owned(struct intake *intake, uid_t uid, gid_t gid, struct owned_life **ret_lives,
+		      size_t *ret_n)
+{
+	*ret_lives = NULL;
+	*ret_n = 0;
+	if (!intake->ownership)
+		return 0;
+	/* What was answered counts once all records from before it are known. */
+	intake_drain(intake);
+	ownership_ask_of(intake->ownership, uid);
+	intake_drain(intake);
+	return ownership_list(intake->ownership, uid, gid, ret_lives, ret_n);
 }
 
 struct codestore *intake_code(const struct intake *intake)

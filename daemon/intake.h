@@ -12,11 +12,13 @@
  */
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 
 struct codestore;
 struct intake;
+struct owned_life;
 struct jitfiles;
 struct objectstore;
 struct sideband;
@@ -76,6 +78,16 @@ uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least);
 /* Return: what remembers the records, which is the intake's. */
 struct sideband *intake_sideband(const struct intake *intake);
 struct jitfiles *intake_jitfiles(const struct intake *intake);
+
+/*
+ * Find out what of hardware the user, with this group, may see by now, and take the records that
+ * have come.
+ *
+ * Return: 0, and lives in an array of the caller's, see owned_list(); none if the source knows of
+ *         itself what is the user's; or -ENOMEM.
+ */
+_must_check_ int intake_list_owned(struct intake *intake, uid_t uid, gid_t gid,
+				   struct owned_life **ret_lives, size_t *ret_n);
 
 /* Return: the code that programs handed over, which belongs to the intake; NULL if the source has
  *         none. */

@@ -227,7 +227,8 @@ static void finish_own(struct manager *m, struct job *job)
 	if (job->error < 0)
 		owns_fail(m->owns, job->id, job->error, job->message);
 	else
-		owns_decode(m->owns, job->id, snapshotjob_take_dir(job), job->result.n_missing);
+		owns_decode(m->owns, job->id, snapshotjob_take_dir(job), job->result.n_missing,
+			    job->result.n_left_out);
 }
 
 static void finish_job(struct job *job, void *userdata)
@@ -305,6 +306,7 @@ static int take_own(void *userdata, const struct scope *scope, const struct deco
 	_cleanup_(fd_closep) int output = -1;
 	int r;
 
+	/* What of hardware is a user's is found out, and picked out; but nobody gets it yet. */
 	if (!m->source->ops->is_of)
 		return -EOPNOTSUPP;
 	write_id(m);
@@ -550,7 +552,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 	struct caller caller;
 
 	(void)source;
-	caller_init(&caller, info->ssi_uid, (pid_t)info->ssi_pid);
+	caller_init(&caller, info->ssi_uid, (gid_t)-1, (pid_t)info->ssi_pid);
 	/* The reason for the failure has been logged. */
 	(void)!reload_config(userdata, &caller);
 	return 0;

@@ -40,6 +40,7 @@ struct snapshotjob {
 	struct sideband_view view;
 	struct object **objects;
 	struct jitfile *jitfiles;
+	struct owned_life *lives;
 
 	int own_dir_fd; /* see snapshotjob_take_dir() */
 };
@@ -50,10 +51,12 @@ static void forget_known(struct snapshotjob *self)
 	for (size_t i = 0; i < self->known.n_objects; i++)
 		(void)object_unref(self->objects[i]);
 	free(self->objects);
+	free(self->lives);
 	jitfiles_list_free(self->jitfiles, self->known.n_jitfiles);
 	self->known = (struct snapshot_known){};
 	self->view = (struct sideband_view){};
 	self->objects = NULL;
+	self->lives = NULL;
 	self->jitfiles = NULL;
 }
 
@@ -71,7 +74,11 @@ int snapshotjob_gather(struct job *job)
 		return 0;
 	}
 	intake_drain(self->intake);
-	r = sideband_view_init(sideband, &self->view);
+	r = job->scope.is_own ? intake_list_owned(self->intake, job->scope.uid, job->scope.gid,
+						  &self->lives, &self->known.n_lives)
+			      : 0;
+	if (r == 0)
+		r = sideband_view_init(sideband, &self->view);
 	if (r == 0)
 		r = objectstore_list(self->retention.store, &self->objects, &self->known.n_objects);
 	if (r == 0)
@@ -79,6 +86,7 @@ int snapshotjob_gather(struct job *job)
 				  &self->known.n_jitfiles);
 	if (r < 0)
 		return r;
+	self->known.lives = self->lives;
 	self->known.tasks = &self->view;
 	self->known.objects = self->objects;
 	self->known.jitfiles = self->jitfiles;
@@ -257,8 +265,11 @@ static int run_own(struct job *job, const struct diskuse_amount *needed)
 		r = r == 0 ? -ENOSPC : write_snapshot(job, &what);
 	if (r == -ESRCH)
 		(void)snprintf(job->message, sizeof(job->message),
-			       "no program of user %u was recorded as far back as the rings go",
-			       (unsigned)job->scope.uid);
+			       "no program of user %u was recorded as far back as the rings go%s",
+			       (unsigned)job->scope.uid,
+			       self->request.source->ops->is_of
+				   ? ""
+				   : ", or it is not known whether he may see it");
 	else if (r == -ENOSPC)
 		(void)snprintf(job->message, sizeof(job->message),
 			       "the disk of the recorder has too little room");

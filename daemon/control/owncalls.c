@@ -69,6 +69,7 @@ int owncalls_take(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return r;
 	options.scope.is_own = true;
 	options.scope.uid = peer->caller.uid;
+	options.scope.gid = peer->caller.gid;
 	r = recorder->ops->take_own(recorder->userdata, &options.scope, &options.wish,
 				    &peer->caller, &id, &output);
 	if (r == -EOPNOTSUPP)
@@ -105,7 +106,8 @@ static int reply_own(sd_bus_message *call, const char *id, const struct own_resu
 	if ((r = call_append_string(reply, "id", id)) < 0 ||
 	    (r = call_append_u32(reply, "status", result->status)) < 0 ||
 	    (r = call_append_string(reply, "messages", result->text)) < 0 ||
-	    (r = call_append_u32(reply, "objects_missing", result->n_missing)) < 0)
+	    (r = call_append_u32(reply, "objects_missing", result->n_missing)) < 0 ||
+	    (r = call_append_u32(reply, "processes_left_out", result->n_left_out)) < 0)
 		return r;
 	return call_send_reply(reply, 0);
 }

@@ -254,7 +254,7 @@ static int admit_peer(struct server *c, int fd)
 		(void)fd_close(fd);
 		return r;
 	}
-	caller_init(&options.caller, ucred.uid, ucred.pid);
+	caller_init(&options.caller, ucred.uid, ucred.gid, ucred.pid);
 	options.access = access_of(c, fd, &ucred);
 	if (options.access != ACCESS_ALL) {
 		make_peer_room(c, PEERS_OWN_USER_MAX, of_user, ucred.uid);

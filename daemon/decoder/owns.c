@@ -175,7 +175,8 @@ static void on_decoded(void *userdata, const struct decoder_answer *answer)
 	own->owns->done(own->owns->userdata, own->id, &own->result);
 }
 
-void owns_decode(struct owns *owns, const char *id, int dir_fd, uint32_t n_missing)
+void owns_decode(struct owns *owns, const char *id, int dir_fd, uint32_t n_missing,
+		 uint32_t n_left_out)
 {
 	_cleanup_(fd_closep) int dir = dir_fd;
 	struct own *own = find_own(owns, id);
@@ -188,6 +189,7 @@ void owns_decode(struct owns *owns, const char *id, int dir_fd, uint32_t n_missi
 	}
 	own->has_snapshot = true;
 	own->result.n_missing = n_missing;
+	own->result.n_left_out = n_left_out;
 	request.wish = own->wish;
 	r = decoding_new(owns->event, &owns->helper, &request, (int[]){ dir, own->output_fd },
 			 on_decoded, own, &own->decoding);

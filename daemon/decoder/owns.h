@@ -34,6 +34,7 @@ struct own_result {
 	int error;                 /* negative errno: there is no output, or not all of it */
 	uint32_t status;           /* exit status of ptdecode */
 	uint32_t n_missing;        /* objects that the user may not read, or that are missing */
+	uint32_t n_left_out;       /* processes of which it is not known that all they ran is his */
 	char text[OWNS_TEXT_SIZE]; /* what ptdecode said, or why there is no output */
 };
 
@@ -66,8 +67,9 @@ _must_check_ int owns_begin(struct owns *owns, const char *id, uid_t uid,
 void owns_fail(struct owns *owns, const char *id, int error, const char *text);
 
 /* The snapshot is written. @dir_fd, which is taken over, is its directory, which is removed in the
- * end. @n_missing: objects that are not in it */
-void owns_decode(struct owns *owns, const char *id, int dir_fd, uint32_t n_missing);
+ * end. @n_missing, @n_left_out: objects and processes that are not in it, as above */
+void owns_decode(struct owns *owns, const char *id, int dir_fd, uint32_t n_missing,
+		 uint32_t n_left_out);
 
 /* Return: what became of the user's snapshot @id, valid until the next call of another function;
  *         NULL if he has none that is called so. */

@@ -30,13 +30,13 @@ static const struct {
 	[CALLER_UNTRIGGERED] = { "untrigger", "removed a trigger" },
 };
 
-void caller_init(struct caller *caller, uid_t uid, pid_t pid)
+void caller_init(struct caller *caller, uid_t uid, gid_t gid, pid_t pid)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	char path[32], comm[CALLER_COMM_SIZE] = "";
 	ssize_t n;
 
-	*caller = (struct caller){ .uid = uid, .pid = pid, .comm = "?" };
+	*caller = (struct caller){ .uid = uid, .gid = gid, .pid = pid, .comm = "?" };
 	(void)snprintf(path, sizeof(path), "/proc/%" PRIdMAX "/comm", (intmax_t)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, comm, sizeof(comm) - 1);

@@ -17,6 +17,7 @@
 /* What the kernel said of a client when it connected, or of the sender of a signal. */
 struct caller {
 	uid_t uid;
+	gid_t gid;
 	pid_t pid; /* 0: the process is in another pid namespace */
 	/* The name of the process, which the process chose; printable characters only. */
 	char comm[CALLER_COMM_SIZE];
@@ -37,8 +38,8 @@ enum caller_action {
 	CALLER_UNTRIGGERED,
 };
 
-/* Set the caller to process @pid of user @uid, and look its name up. */
-void caller_init(struct caller *caller, uid_t uid, pid_t pid);
+/* Set the caller to process @pid of user @uid and group @gid, and look its name up. */
+void caller_init(struct caller *caller, uid_t uid, gid_t gid, pid_t pid);
 
 /*
  * Log what the caller asked for and got. If standard error is the journal, the entry has the fields

@@ -18,21 +18,29 @@
 
 struct collectorlink;
 struct object;
+struct ownpart;
+struct owned_life;
 struct record;
 struct source;
 
 /* All zeros: everything is shown. */
 struct ownview {
 	bool is_own;
+	bool is_shared; /* programs of all users share the CPUs: what is his has to be picked out */
 	uid_t uid;
+	struct ownpart *part;       /* if so, by ownview_pick() */
 	const atomic_bool *cancel;  /* borrowed; may be NULL */
 	struct collectorlink *link; /* by ownview_connect() */
 };
 
 void ownview_deinit(struct ownview *view);
 
-/* Get the CPUs that are the user's. The rings are held: at any other time a CPU may be another
- * user's. */
+/* Pick out what is the user's of CPUs that all users share: @lives, see owned_list(). Return: 0, or
+ * -ENOMEM. */
+_must_check_ int ownview_pick(struct ownview *view, const struct owned_life *lives, size_t n);
+
+/* Get the CPUs that are the user's; if users share them, all of them. The rings are held: at any
+ * other time a CPU may be another user's. */
 void ownview_get_cpus(const struct ownview *view, struct source *source, struct cpulist *ret_cpus);
 
 /* Return: whether the record may be shown: his own programs wrote it; or it says that records were

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/snapshot/cpucopy.h"
+#include "daemon/snapshot/ownpart.h"
 #include "daemon/snapshot/ownview.h"
 #include "daemon/snapshot/perffile.h"
 #include "daemon/tasks/sideband.h"
@@ -75,6 +76,10 @@ static void write_task(struct recordcopy *copy, const struct record *record)
 {
 	uint8_t bytes[RECORD_SIZE_MAX];
 
+	if (copy->view->part) {
+		perffile_write(copy->file, bytes, ownpart_show(copy->view->part, record, bytes));
+		return;
+	}
 	memcpy(bytes, record->bytes, record->header.size);
 	record_set_writer(bytes, record->header.size, RECORD_TRUE);
 	perffile_write(copy->file, bytes, record->header.size);
@@ -99,9 +104,19 @@ static void write_tasks(struct recordcopy *copy)
 	}
 }
 
+static void put_shown(void *userdata, const void *bytes, size_t size)
+{
+	const struct recordcopy *copy = userdata;
+
+	perffile_write(copy->file, bytes, size);
+}
+
 static void write_switches(struct recordcopy *copy)
 {
-	for (uint32_t i = 0; i < copy->n_cpus; i++) {
+	for (uint32_t i = 0; copy->view->part && i < copy->n_cpus; i++)
+		ownpart_write_switches(copy->view->part, i, cpucopy_records(&copy->cpus[i]),
+				       put_shown, copy);
+	for (uint32_t i = 0; !copy->view->is_shared && i < copy->n_cpus; i++) {
 		const struct cpucopy *cpu = &copy->cpus[i];
 		struct cursor c = cpucopy_records(cpu);
 		struct record oldest;

@@ -25,6 +25,19 @@ static void print_time(FILE *f, const char *key, uint64_t realtime_ns)
 	fprintf(f, "%s=%s.%06" PRIu64 "Z\n", key, text, realtime_ns / 1000 % 1000000);
 }
 
+/* Of the PT of all who ran. */
+static void write_amounts(const struct snapmanifest *m, FILE *f)
+{
+	fprintf(f, "bytes=%" PRIu64 "\npt_bytes=%" PRIu64 "\n", m->result->bytes,
+		m->result->bytes_pt);
+	fprintf(f, PTD_MANIFEST_DROPPED "=%" PRIu64 "\n", m->bytes_dropped);
+	fprintf(f, PTD_MANIFEST_OVERWRITTEN "=%" PRIu64 "\n", m->result->bytes_overwritten);
+	if (m->complete_since == 0)
+		return;
+	print_time(f, "complete_since", m->complete_since - m->moment->ns + m->moment->realtime_ns);
+	fprintf(f, PTD_MANIFEST_COMPLETE_SINCE "=%" PRIu64 "\n", m->complete_since);
+}
+
 void snapmanifest_write(const struct snapmanifest *m, FILE *f)
 {
 	const struct snapshot_request *q = m->request;
@@ -48,15 +61,10 @@ void snapmanifest_write(const struct snapmanifest *m, FILE *f)
 					  "\ntaken_by_comm=%s\n",
 		(uintmax_t)q->caller->uid, (intmax_t)q->caller->pid, q->caller->comm);
 	fprintf(f, "pt_config=0x%" PRIx64 "\n", facts->attr_config);
-	fprintf(f, "bytes=%" PRIu64 "\npt_bytes=%" PRIu64 "\n", m->result->bytes,
-		m->result->bytes_pt);
-	fprintf(f, PTD_MANIFEST_DROPPED "=%" PRIu64 "\n", m->bytes_dropped);
-	fprintf(f, PTD_MANIFEST_OVERWRITTEN "=%" PRIu64 "\n", m->result->bytes_overwritten);
-	if (m->complete_since > 0) {
-		print_time(f, "complete_since",
-			   m->complete_since - m->moment->ns + m->moment->realtime_ns);
-		fprintf(f, PTD_MANIFEST_COMPLETE_SINCE "=%" PRIu64 "\n", m->complete_since);
-	}
+	if (m->is_own)
+		fprintf(f, PTD_MANIFEST_OWN "=yes\n");
+	else
+		write_amounts(m, f);
 	fprintf(f, PTD_MANIFEST_COMPLETE_UNTIL "=%" PRIu64 "\n", m->moment->complete_until_ns);
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", m->result->n_objects,
 		m->result->n_missing);

@@ -18,6 +18,7 @@
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/snapshot/kernelfiles.h"
 #include "daemon/snapshot/livecode.h"
+#include "daemon/snapshot/ownpart.h"
 #include "daemon/snapshot/ownview.h"
 #include "daemon/snapshot/perffile.h"
 #include "daemon/snapshot/recordcopy.h"
@@ -80,6 +81,7 @@ static int writer_init(struct writer *w)
 	if (!w->notes_stream || !w->cpus)
 		return -ENOMEM;
 	w->view = (struct ownview){ .is_own = w->scope.is_own,
+				    .is_shared = w->scope.is_own && !w->request->source->ops->is_of,
 				    .uid = w->scope.uid,
 				    .cancel = w->request->cancel };
 	w->records = (struct recordcopy){ .cpus = w->cpus,
@@ -116,6 +118,9 @@ static int note_switches(struct writer *w, const struct cpucopy *cpu)
 	struct record record;
 	int r = 0;
 
+	/* Whose is what is known only with the task records. */
+	if (w->view.is_shared)
+		return 0;
 	if (scope_has_processes(&w->scope))
 		r = scope_add_ran(&w->asked, c, &w->ran);
 	if (r < 0)
@@ -275,18 +280,36 @@ static int write_rings(struct writer *w)
 {
 	const int r = copy_rings(w);
 
-	return r == 0 && (scope_has_processes(&w->scope) || w->scope.is_own) && w->pids.n_used == 0
-		   ? -ESRCH
-		   : r;
+	if (r < 0 || w->view.is_shared || !(scope_has_processes(&w->scope) || w->scope.is_own))
+		return r;
+	return w->pids.n_used == 0 ? -ESRCH : 0;
 }
 
 /* --- the records ----------------------------------------------------------------------------- */
+
+/* Return: 0; -ESRCH if nothing that ran is known to be the user's; or another negative errno. */
+static int find_own(struct writer *w)
+{
+	_cleanup_(map_deinit) struct map left_out = {};
+	int r;
+
+	r = ownview_pick(&w->view, w->known.lives, w->known.n_lives);
+	for (uint32_t i = 0; r == 0 && i < w->request->source->n_cpus; i++)
+		r = ownpart_find(w->view.part, cpucopy_records(&w->cpus[i]), &w->ran, &left_out);
+	for (size_t i = 0; r == 0 && i < w->ran.n_slots; i++)
+		if (w->ran.slots[i].used)
+			r = map_put(&w->pids, w->ran.slots[i].key, 1);
+	w->result.n_left_out = (uint32_t)left_out.n_used;
+	return r == 0 && w->ran.n_used == 0 ? -ESRCH : r;
+}
 
 static int write_records(struct writer *w)
 {
 	int r;
 
 	r = w->request->gather(w->request->userdata, &w->known);
+	if (r == 0 && w->view.is_shared)
+		r = find_own(w);
 	if (r < 0)
 		return r;
 	w->records.file = w->file;
@@ -399,6 +422,7 @@ static void put_manifest(FILE *f, void *userdata)
 						   .cpus = w->cpus,
 						   .bytes_dropped = w->bytes_dropped,
 						   .complete_since = w->complete_since,
+						   .is_own = w->view.is_shared,
 						   .notes = w->notes,
 						   .notes_size = w->notes_size },
 			   f);

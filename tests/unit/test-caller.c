@@ -34,7 +34,7 @@ static void names(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		assert_int_equal(prctl(PR_SET_NAME, rows[i].name), 0);
-		caller_init(&caller, 77, getpid());
+		caller_init(&caller, 77, 78, getpid());
 		assert_int_equal(caller.uid, 77);
 		assert_int_equal(caller.pid, getpid());
 		assert_string_equal(caller.comm, rows[i].comm);
@@ -50,10 +50,10 @@ static void of_no_process(void **state)
 	if (child == 0)
 		_exit(0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	caller_init(&caller, 0, child);
+	caller_init(&caller, 0, 0, child);
 	assert_int_equal(caller.pid, child);
 	assert_string_equal(caller.comm, "?");
-	caller_init(&caller, 0, 0);
+	caller_init(&caller, 0, 0, 0);
 	assert_string_equal(caller.comm, "?");
 }
 

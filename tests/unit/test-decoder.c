@@ -211,7 +211,7 @@ static void decode(struct fixture *f, const char *id)
 	fd = openat(dir_fd, "data", O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
 	assert_true(fd >= 0 && write(fd, "PT\n", 3) == 3);
 	(void)close(fd);
-	owns_decode(f->owns, id, dir_fd, 2);
+	owns_decode(f->owns, id, dir_fd, 2, 3);
 }
 
 static void run_until_done(struct fixture *f)
@@ -248,6 +248,7 @@ static void decoded(void **state)
 	assert_int_equal(f->result.error, 0);
 	assert_int_equal(f->result.status, 3);
 	assert_int_equal(f->result.n_missing, 2);
+	assert_int_equal(f->result.n_left_out, 3);
 	assert_string_equal(f->result.text, "problem\n");
 	assert_true(read(output, text, sizeof(text) - 1) > 0);
 	assert_string_equal(text,

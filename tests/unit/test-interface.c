@@ -769,14 +769,16 @@ static void own(void **state)
 		      "OWN-2");
 	ask(f, "WaitOwn", "s", "OWN-1");
 	assert_true(waiters_has(&f->interface.waiters, f->server));
-	f->own = (struct own_result){ .done = true, .status = 3, .n_missing = 2, .text = "said" };
+	f->own = (struct own_result){
+		.done = true, .status = 3, .n_missing = 2, .n_left_out = 4, .text = "said"
+	};
 	owncalls_done(&f->interface, "OWN-9", &f->own);
 	assert_true(waiters_has(&f->interface.waiters, f->server));
 	owncalls_done(&f->interface, "OWN-1", &f->own);
 	talk(f);
 	assert_false(waiters_has(&f->interface.waiters, f->server));
 	assert_string_equal(f->reply, "{\"id\":\"OWN-1\",\"status\":3,\"messages\":\"said\","
-				      "\"objects_missing\":2}");
+				      "\"objects_missing\":2,\"processes_left_out\":4}");
 	/* U+FFFE is no text for D-Bus. */
 	f->own.done = false;
 	ask(f, "WaitOwn", "s", "OWN-1");

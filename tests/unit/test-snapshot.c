@@ -31,6 +31,7 @@
 #include "daemon/source/ptclock.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
+#include "daemon/tasks/owned.h"
 #include "daemon/tasks/sideband.h"
 #include "decoder/file/input.h"
 #include "record/codec.h"
@@ -142,6 +143,15 @@ static const struct source_ops fake_ops = {
 	.view = view,
 	.copy_switches = copy_switches,
 	.is_of = is_of,
+};
+
+/* As hardware: programs of all users share the CPUs. */
+static const struct source_ops shared_ops = {
+	.aux_room = aux_room,
+	.hold = hold,
+	.release = release,
+	.view = view,
+	.copy_switches = copy_switches,
 };
 
 static const struct caller caller = { .uid = 1000, .pid = 42, .comm = "somebody" };
@@ -1063,6 +1073,54 @@ static void own(void **state)
 	assert_int_equal(take(f), -ESRCH);
 }
 
+/* Of CPUs that all users share: PT of all, which a decoder has to leave alone; and records of
+ * the user's processes only. */
+static void own_of_shared_cpus(void **state)
+{
+	static const struct owned_life lives[] = {
+		{ .pid = 10, .uid = USER, .begun = 2, .from = 2, .until = 90 },
+		{ .pid = 11, .uid = USER, .begun = 2 },
+	};
+	struct fixture *f = *state;
+	_cleanup_(freep) char *data = NULL, *text = NULL;
+	size_t n;
+
+	f->fake.source.ops = &shared_ops;
+	f->known.lives = lives;
+	f->known.n_lives = ARRAY_LEN(lives);
+	records_comm(&f->tasks, 10, "earlier", 1);
+	records_comm(&f->tasks, 10, "his", 3);
+	records_comm(&f->tasks, 11, "unproven", 3);
+	records_comm(&f->tasks, 12, "theirs", 3);
+	for (uint32_t cpu = 0; cpu < N_CPUS; cpu++) {
+		records_switch(&f->fake.switches[cpu], cpu == USER_CPU ? 10 : 12, false, 4, cpu);
+		records_switch(&f->fake.switches[cpu], 11, false, 5, cpu);
+		records_add(&f->fake.aux[cpu].bytes, "bytes of", 8);
+	}
+	f->request.scope.is_own = true;
+	f->request.scope.uid = USER;
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->result.n_left_out, 1);
+	data = output_of(&n, "strings -n 3 %s/snap/data", f->dir);
+	assert_has(data, "his");
+	assert_has_not(data, "earlier");
+	assert_has_not(data, "unproven");
+	assert_has_not(data, "theirs");
+	text = manifest(f);
+	assert_has(text, "own=yes\n");
+	assert_has(text, "scope_pids=10\n");
+	assert_has_not(text, "pt_bytes");
+
+	(void)tear_down(state);
+	(void)set_up(state);
+	f = *state;
+	f->fake.source.ops = &shared_ops;
+	records_switch(&f->fake.switches[0], 12, false, 4, 0);
+	f->request.scope.is_own = true;
+	f->request.scope.uid = USER;
+	assert_int_equal(take(f), -ESRCH);
+}
+
 /* What was mapped and is not known any more is told, once; but not what never is an object. */
 static void objects_that_were_given_up(void **state)
 {
@@ -1487,6 +1545,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_missing_file_claims_a_build_id, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(own_of_shared_cpus, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_that_were_given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scopes, set_up, tear_down),

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Ownership
+ *
+ * Keeps what each user may see of what hardware recorded (daemon/tasks/owned.h): asks the collector
+ * whose the processes are. A user can make the collector wait for one of his processes, so it is
+ * asked about the processes of one user at a time, and after it took too long it is not asked about
+ * those of this user for a while. All of it happens in the event loop.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+
+struct owned_life;
+struct ownership;
+struct source;
+
+/* @source is borrowed; @runtime_dir, where the collector's socket is, for the call. Return: 0, or
+ * negative errno. */
+_must_check_ int ownership_new(struct source *source, const char *runtime_dir,
+			       struct ownership **ret_ownership);
+struct ownership *ownership_free(struct ownership *ownership);
+
+DEFINE_CLEANUP(struct ownership *, ownership_free);
+
+/* Return: the time now on the records' clock, in ns. */
+uint64_t ownership_now(const struct ownership *ownership);
+
+/* Take note of task records, whole ones: all from before @upto that were not added. */
+void ownership_add(struct ownership *ownership, const uint8_t *bytes, size_t size, uint64_t upto);
+
+/* Take note of the record of a task that the source found when it looked. */
+void ownership_add_found(struct ownership *ownership, const void *bytes, size_t size);
+
+/* Ask about processes for which it is time. */
+void ownership_ask(struct ownership *ownership);
+
+/* Ask about all that may be the user's. The answers count after the next ownership_add(). */
+void ownership_ask_of(struct ownership *ownership, uid_t uid);
+
+/* As owned_list(). */
+_must_check_ int ownership_list(const struct ownership *ownership, uid_t uid, gid_t gid,
+				struct owned_life **ret_lives, size_t *ret_n);
