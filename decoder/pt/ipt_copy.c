@@ -10,7 +10,8 @@
 
 #include "ptd/record.h"
 
-#define WINDOW (UINT64_C(1) << 22)
+#define WINDOW       (UINT64_C(1) << 22)
+#define FIRST_WINDOW (UINT64_C(1) << 8)
 
 #define UNKNOWN 0xd9 /* TRIG, which libipt 2.0.5 does not know */
 
@@ -136,14 +137,14 @@ static bool is_open(const struct ipt_copy *copy)
 	return copy->waits || copy->is_status;
 }
 
-/* Copy the next window. */
+/* Copy the next window; the one behind it is larger. */
 static int fill(struct ipt_copy *copy)
 {
-	const uint64_t begin = copy->end;
+	const uint64_t begin = copy->end, n_open = 2 * copy->n_at_once, n_closed = copy->n_next;
 	int status = 0;
 
-	while (copy->end < copy->size &&
-	       copy->end - begin < copy->n_at_once * (is_open(copy) ? 2 : 1)) {
+	copy->n_next = 2 * n_closed < copy->n_at_once ? 2 * n_closed : copy->n_at_once;
+	while (copy->end < copy->size && copy->end - begin < (is_open(copy) ? n_open : n_closed)) {
 		struct packet packet;
 		size_t n;
 		const uint8_t *p = window_at(&copy->window, copy->end, PACKET_SIZE_MAX + 1, &n);
@@ -169,6 +170,7 @@ int ipt_copy_begin(struct ipt_copy *copy, uint64_t offset, const uint8_t *psb, s
 	if (n > 0)
 		memcpy(copy->bytes + (offset - n), psb, n);
 	copy->end = offset;
+	copy->n_next = FIRST_WINDOW < copy->n_at_once ? FIRST_WINDOW : copy->n_at_once;
 	copy->reader = (struct packet_reader){};
 	copy->is_off = copy->is_status = copy->waits = false;
 	return fill(copy);

@@ -19,7 +19,8 @@
  * Packets are copied a window at a time. Behind the last one stands the first byte of a packet that
  * libipt does not know: it then calls the callback of its configuration, and the next window is
  * copied there and then. So a copy takes the memory of a window or two, whatever the span's size;
- * of the rest it reserves addresses only.
+ * of the rest it reserves addresses only. The first windows are small, since behind an error the
+ * next one may be near.
  */
 
 #include <stdbool.h>
@@ -33,8 +34,9 @@
 struct ipt_copy {
 	struct window window; /* over the span */
 	uint64_t size;
-	uint64_t n_at_once; /* bytes that are copied at a time; up to twice as many if they belong
-			     * together */
+	uint64_t n_at_once; /* bytes that are copied at a time, at most; up to twice as many if they
+			     * belong together */
+	uint64_t n_next;    /* so many are copied next */
 	uint32_t errata;
 	bool has_events; /* event trace may be among the packets */
 

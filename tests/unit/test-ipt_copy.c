@@ -211,13 +211,35 @@ static void takes_little_memory(void **state)
 	free(bytes);
 }
 
+/* Behind an error the next one may be near: what is copied first is little, and then more. */
+static void begins_with_little(void **state)
+{
+	uint8_t *bytes = malloc(LARGE);
+	const struct fileparts pt = fileparts_in_memory(bytes, LARGE);
+	struct ipt_copy copy;
+	uint64_t begin = 5, n_windows = 0;
+
+	(void)state;
+	assert_non_null(bytes);
+	memset(bytes, 0x06, LARGE); /* TNT packets */
+	assert_int_equal(ipt_copy_init(&copy, &pt, 0, 0, false), 0);
+	for (int i = 0; i < 2; i++, begin = 4097) {
+		assert_int_equal(ipt_copy_begin(&copy, begin, NULL, 0), 0);
+		assert_in_range(copy.end - begin, 100, 1000);
+	}
+	for (; copy.end < LARGE; n_windows++)
+		assert_int_equal(ipt_copy_go_on(&copy, copy.end, copy.end), 0);
+	assert_in_range(n_windows, 20, 40);
+	ipt_copy_deinit(&copy);
+	free(bytes);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row),
-		cmocka_unit_test(no_packet),
-		cmocka_unit_test(begins_anew),
-		cmocka_unit_test(takes_little_memory),
+		cmocka_unit_test(every_row),          cmocka_unit_test(no_packet),
+		cmocka_unit_test(begins_anew),        cmocka_unit_test(takes_little_memory),
+		cmocka_unit_test(begins_with_little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
