@@ -295,8 +295,9 @@ static int save_recording(const struct context *context, const struct client_sco
 static int check_rights(const struct client_source *source, const struct wish *wish)
 {
 	if (!source->is_emulated && (wish->format || source->is_own)) {
-		log_error("record: ptd records hardware, which only members of the group ptd may "
-			  "see, as a snapshot without -f");
+		log_error("record: ptd records hardware, all the time: run the program, and have "
+			  "decoded what it ran by `ptctl snapshot --own -f FORMAT`; members of the "
+			  "group ptd can record it without -f");
 		return EXIT_DENIED;
 	}
 	if (source->is_own && !wish->format) {

@@ -585,7 +585,7 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 		r = codestore_new(options->code_max, &intake->code);
 	/* Software tells users apart, and hardware does not. */
 	if (r == 0 && !source->ops->is_of && source->ops->owner)
-		r = ownership_new(source, options->runtime_dir, &intake->ownership);
+		r = ownership_new(options->event, source, options->runtime_dir, &intake->ownership);
 	if (r == 0)
 		r = watch_source(intake);
 	if (r == 0 && source->kept && kept_is_resumed(source->kept))

@@ -306,9 +306,6 @@ static int take_own(void *userdata, const struct scope *scope, const struct deco
 	_cleanup_(fd_closep) int output = -1;
 	int r;
 
-	/* What of hardware is a user's is found out, and picked out; but nobody gets it yet. */
-	if (!m->source->ops->is_of)
-		return -EOPNOTSUPP;
 	write_id(m);
 	r = owns_begin(m->owns, m->id, scope->uid, wish, &output);
 	if (r < 0)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <systemd/sd-event.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
@@ -24,17 +25,16 @@
 #define SECOND_NS     UINT64_C(1000000000)
 #define HUNG_NS       UINT64_C(5000000000) /* for which a user who let the collector wait is left */
 
-struct ownership {
-	struct source *source; /* borrowed */
-	struct owned *owned;
-	struct collectorlink *link;    /* which must not make the event loop wait for long */
-	struct collectorlink *patient; /* for a user who waits for what is his */
-	struct hungusers hung;
-	uint64_t hung_until; /* CLOCK_MONOTONIC */
+#define LOOK_US   (OWNED_AGAIN_NS / 4 / 1000) /* between two looks for whom it is time */
+#define ANSWER_US UINT64_C(5000)              /* or whether the answer has come */
 
-	/* About how many was asked since when, on the records' clock. */
-	size_t n_asks;
-	uint64_t asks_since;
+/* A link to the collector, and those it was asked about who have not been answered. */
+struct asker {
+	struct collectorlink *link;
+	int fd; /* has the processes; -1: there are none */
+	size_t n;
+	uid_t user; /* whose they seem to be */
+	uint64_t asked_ns;
 };
 
 /* Processes to be asked about, and whose they seem to be. */
@@ -44,36 +44,20 @@ struct batch {
 	size_t n;
 };
 
-int ownership_new(struct source *source, const char *runtime_dir, struct ownership **ret_ownership)
-{
-	_cleanup_(ownership_freep) struct ownership *o = calloc(1, sizeof(*o));
-	int r;
+struct ownership {
+	struct source *source; /* borrowed */
+	struct owned *owned;
+	sd_event_source *timer;
+	struct batch batch;   /* who is asked about when the collector has answered */
+	struct asker asker;   /* for which nobody waits */
+	struct asker patient; /* for a user who waits for what is his */
+	struct hungusers hung;
+	uint64_t hung_until; /* CLOCK_MONOTONIC */
 
-	if (!o)
-		return -ENOMEM;
-	o->source = source;
-	r = owned_new(&o->owned);
-	if (r == 0)
-		r = collectorlink_new(runtime_dir, true, &o->link);
-	if (r == 0)
-		r = collectorlink_new(runtime_dir, false, &o->patient);
-	if (r < 0)
-		return r;
-	*ret_ownership = TAKE(o);
-	return 0;
-}
-
-struct ownership *ownership_free(struct ownership *ownership)
-{
-	if (!ownership)
-		return NULL;
-	(void)owned_free(ownership->owned);
-	(void)collectorlink_free(ownership->link);
-	(void)collectorlink_free(ownership->patient);
-	hungusers_deinit(&ownership->hung);
-	free(ownership);
-	return NULL;
-}
+	/* About how many was asked since when, on the records' clock. */
+	size_t n_asks;
+	uint64_t asks_since;
+};
 
 uint64_t ownership_now(const struct ownership *ownership)
 {
@@ -92,34 +76,6 @@ void ownership_add_found(struct ownership *ownership, const void *bytes, size_t 
 }
 
 /* --- questions -------------------------------------------------------------------------------- */
-
-/* Have the collector fill in the @n processes, all of one user. Return: 0, or negative errno. */
-static int ask_collector(struct collectorlink *link, uid_t user,
-			 struct collector_process *processes, size_t n)
-{
-	_cleanup_(fd_closep) int fd = memfd_create("processes", MFD_CLOEXEC);
-	const int fds[COLLECTOR_FDS_MAX] = { fd, -1 };
-	const size_t size = n * sizeof(*processes);
-	struct collector_request request = {
-		.verb = COLLECTOR_TRACEABLE,
-		.timeout_ms = TIMEOUT_MS,
-		.uid = user,
-		.size_max = n,
-		.path = "",
-	};
-	struct collector_answer answer;
-	int none = -1, r;
-
-	errno = EIO;
-	if (fd < 0 || pwrite(fd, processes, size, 0) != (ssize_t)size)
-		return -errno;
-	r = collectorlink_ask(link, &request, fds, NULL, &answer, &none);
-	(void)fd_close(none);
-	if (r < 0)
-		return r;
-	errno = EIO;
-	return pread(fd, processes, size, 0) == (ssize_t)size ? 0 : -errno;
-}
 
 static void note_hung(struct ownership *o, uid_t user)
 {
@@ -148,15 +104,11 @@ static void refuse(struct ownership *o, uint32_t pid, uint64_t now)
 			       });
 }
 
-/* Ask about those of @batch that are of the user, and take them out of it. @link: NULL: nobody is
- * asked. Return: 0, or negative errno. */
-static int ask_user(struct ownership *o, struct collectorlink *link, struct batch *batch,
-		    uid_t user)
+/* Take the user's processes out of the batch, to @processes. Return: how many there are. */
+static size_t take_user(struct batch *batch, uid_t user,
+			struct collector_process processes[static BATCH_MAX])
 {
-	struct collector_process processes[BATCH_MAX];
 	size_t n = 0, n_others = 0;
-	uint64_t asked;
-	int r;
 
 	for (size_t i = 0; i < batch->n; i++) {
 		if (batch->users[i] == user) {
@@ -167,34 +119,81 @@ static int ask_user(struct ownership *o, struct collectorlink *link, struct batc
 		batch->users[n_others++] = batch->users[i];
 	}
 	batch->n = n_others;
-	if (!link || is_hung(o, user))
+	return n;
+}
+
+/* Ask about those of @batch whose the first one seems to be, and take them out of it. Return: 0,
+ * also if he is left for a while; or negative errno: the collector cannot be asked. */
+static int begin_asking(struct ownership *o, struct asker *asker, struct batch *batch)
+{
+	struct collector_process processes[BATCH_MAX];
+	const uid_t user = batch->users[0];
+	const size_t n = take_user(batch, user, processes), size = n * sizeof(*processes);
+	_cleanup_(fd_closep) int fd = -1;
+	struct collector_request request = {
+		.verb = COLLECTOR_TRACEABLE,
+		.timeout_ms = TIMEOUT_MS,
+		.uid = user,
+		.size_max = n,
+		.path = "",
+	};
+	int r;
+
+	if (is_hung(o, user))
 		return 0;
-	asked = ownership_now(o);
-	r = ask_collector(link, user, processes, n);
+	fd = memfd_create("processes", MFD_CLOEXEC);
+	errno = EIO;
+	if (fd < 0 || pwrite(fd, processes, size, 0) != (ssize_t)size)
+		return -errno;
+	asker->n = n;
+	asker->user = user;
+	asker->asked_ns = ownership_now(o);
+	r = collectorlink_begin(asker->link, &request, (const int[COLLECTOR_FDS_MAX]){ fd, -1 });
+	if (r < 0)
+		return r;
+	asker->fd = fd;
+	fd = -1;
+	return 0;
+}
+
+/* Take the answer if it has come, or wait for it. Return: 0, whatever it is; or -EAGAIN. */
+static int finish_asking(struct ownership *o, struct asker *asker, bool wait)
+{
+	struct collector_process processes[BATCH_MAX];
+	const size_t size = asker->n * sizeof(*processes);
+	struct collector_answer answer;
+	int none = -1, r;
+
+	r = collectorlink_finish(asker->link, wait ? UINT64_MAX : 0, &answer, &none);
+	(void)fd_close(none);
+	if (r == -EAGAIN)
+		return r;
 	if (r == -ETIMEDOUT)
-		note_hung(o, user);
-	for (size_t i = 0; r == 0 && i < n; i++)
+		note_hung(o, asker->user);
+	if (r == 0 && pread(asker->fd, processes, size, 0) != (ssize_t)size)
+		r = -EIO;
+	for (size_t i = 0; r == 0 && i < asker->n; i++)
 		owned_answer(o->owned, &(struct owned_answer){
 					   .pid = processes[i].pid,
 					   .error = processes[i].error,
 					   .uid = processes[i].uid,
 					   .gid = processes[i].gid,
 					   .birth = processes[i].birth,
-					   .asked_ns = asked,
+					   .asked_ns = asker->asked_ns,
 					   .answered_ns = ownership_now(o),
 				       });
-	return r;
+	asker->fd = fd_close(asker->fd);
+	return 0;
 }
 
-/* Return: whether there may be more. */
-static bool ask_some(struct ownership *o, const uid_t *of)
+/* Find processes for which it is time. Return: whether there may be more. */
+static bool find_batch(struct ownership *o, const uid_t *of, struct batch *batch)
 {
 	uint32_t pids[BATCH_MAX];
 	const uint64_t now = ownership_now(o);
-	struct batch batch = {};
-	bool has_failed = false;
 	size_t n;
 
+	batch->n = 0;
 	if (now - o->asks_since > SECOND_NS) {
 		o->asks_since = now;
 		o->n_asks = 0;
@@ -203,7 +202,6 @@ static bool ask_some(struct ownership *o, const uid_t *of)
 		return false;
 	n = owned_ask(o->owned, now, of, pids, BATCH_MAX);
 	o->n_asks += n;
-
 	for (size_t i = 0; i < n; i++) {
 		uid_t user;
 
@@ -213,32 +211,101 @@ static bool ask_some(struct ownership *o, const uid_t *of)
 			refuse(o, pids[i], now);
 			continue;
 		}
-		batch.pids[batch.n] = pids[i];
-		batch.users[batch.n++] = user;
-	}
-	while (batch.n > 0) {
-		const uid_t user = batch.users[0];
-		const bool is_patient = of && user == *of;
-		/* If the collector is not there, it is not asked for each of the others. */
-		struct collectorlink *link = is_patient ? o->patient : has_failed ? NULL : o->link;
-		const int r = ask_user(o, link, &batch, user);
-
-		has_failed = has_failed || (!is_patient && r < 0 && r != -ETIMEDOUT);
+		batch->pids[batch->n] = pids[i];
+		batch->users[batch->n++] = user;
 	}
 	return n == BATCH_MAX;
 }
 
 void ownership_ask(struct ownership *ownership)
 {
-	(void)ask_some(ownership, NULL);
+	struct ownership *o = ownership;
+	struct batch *batch = &o->batch;
+
+	if (o->asker.fd >= 0 && finish_asking(o, &o->asker, false) < 0)
+		return;
+	if (batch->n == 0)
+		(void)find_batch(o, NULL, batch);
+	while (batch->n > 0 && o->asker.fd < 0)
+		if (begin_asking(o, &o->asker, batch) < 0)
+			batch->n = 0;
+}
+
+/* Ask, and look for the answer. */
+static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
+{
+	struct ownership *o = userdata;
+	int r;
+
+	(void)usec;
+	ownership_ask(o);
+	r = sd_event_source_set_time_relative(timer, o->asker.fd >= 0 ? ANSWER_US : LOOK_US);
+	return r < 0 ? r : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+}
+
+/* Return: whether there may be more. */
+static bool ask_some_of(struct ownership *o, uid_t uid)
+{
+	struct batch batch;
+	const bool more = find_batch(o, &uid, &batch);
+
+	while (batch.n > 0)
+		if (begin_asking(o, &o->patient, &batch) < 0)
+			batch.n = 0;
+		else if (o->patient.fd >= 0)
+			(void)finish_asking(o, &o->patient, true);
+	return more;
 }
 
 void ownership_ask_of(struct ownership *ownership, uid_t uid)
 {
 	/* The first pass may begin in the middle; what it has asked about is not asked again. */
 	for (unsigned pass = 0; pass < 2; pass++)
-		while (ask_some(ownership, &uid))
+		while (ask_some_of(ownership, uid))
 			;
+}
+
+int ownership_new(sd_event *event, struct source *source, const char *runtime_dir,
+		  struct ownership **ret_ownership)
+{
+	_cleanup_(ownership_freep) struct ownership *o = calloc(1, sizeof(*o));
+	int r;
+
+	if (!o)
+		return -ENOMEM;
+	o->source = source;
+	o->asker.fd = o->patient.fd = -1;
+	r = owned_new(&o->owned);
+	if (r == 0)
+		r = collectorlink_new(runtime_dir, false, &o->asker.link);
+	if (r == 0)
+		r = collectorlink_new(runtime_dir, false, &o->patient.link);
+	if (r == 0)
+		r = sd_event_add_time_relative(event, &o->timer, CLOCK_MONOTONIC, LOOK_US,
+					       LOOK_US / 10, on_timer, o);
+	if (r < 0)
+		return r;
+	*ret_ownership = TAKE(o);
+	return 0;
+}
+
+static void asker_deinit(struct asker *asker)
+{
+	(void)fd_close(asker->fd);
+	(void)collectorlink_free(asker->link);
+}
+
+struct ownership *ownership_free(struct ownership *ownership)
+{
+	if (!ownership)
+		return NULL;
+	sd_event_source_disable_unref(ownership->timer);
+	(void)owned_free(ownership->owned);
+	asker_deinit(&ownership->asker);
+	asker_deinit(&ownership->patient);
+	hungusers_deinit(&ownership->hung);
+	free(ownership);
+	return NULL;
 }
 
 int ownership_list(const struct ownership *ownership, uid_t uid, gid_t gid,

@@ -7,7 +7,8 @@
  * Keeps what each user may see of what hardware recorded (daemon/tasks/owned.h): asks the collector
  * whose the processes are. A user can make the collector wait for one of his processes, so it is
  * asked about the processes of one user at a time, and after it took too long it is not asked about
- * those of this user for a while. All of it happens in the event loop.
+ * those of this user for a while. All of it happens in the event loop, which waits for the answer
+ * only when a user asks for what is his.
  */
 
 #include <stddef.h>
@@ -19,10 +20,11 @@
 struct owned_life;
 struct ownership;
 struct source;
+typedef struct sd_event sd_event;
 
-/* @source is borrowed; @runtime_dir, where the collector's socket is, for the call. Return: 0, or
- * negative errno. */
-_must_check_ int ownership_new(struct source *source, const char *runtime_dir,
+/* @event and @source are borrowed; @runtime_dir, where the collector's socket is, for the call.
+ * Return: 0, or negative errno. */
+_must_check_ int ownership_new(sd_event *event, struct source *source, const char *runtime_dir,
 			       struct ownership **ret_ownership);
 struct ownership *ownership_free(struct ownership *ownership);
 
@@ -37,7 +39,8 @@ void ownership_add(struct ownership *ownership, const uint8_t *bytes, size_t siz
 /* Take note of the record of a task that the source found when it looked. */
 void ownership_add_found(struct ownership *ownership, const void *bytes, size_t size);
 
-/* Ask about processes for which it is time. */
+/* Take an answer if one has come, and ask about processes for which it is time: do not wait. This
+ * happens now and then, too. */
 void ownership_ask(struct ownership *ownership);
 
 /* Ask about all that may be the user's. The answers count after the next ownership_add(). */

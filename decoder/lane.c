@@ -450,9 +450,11 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 			mark.reason = PTD_GAP_THREAD_UNKNOWN;
 		else if (mark.reason == PTD_GAP_NO_CODE && is_dropped(lane, step->ip))
 			mark.reason = PTD_GAP_RECORDS_DROPPED;
-		/* Where it is would tell how much others ran. */
-		mark.offset = lane->config.trace->facts.is_own ? 0 : lane->span_base + step->offset;
-		mark.n_bytes = step->n_bytes;
+		/* Where it is, and how long, would tell how much others ran. */
+		if (!lane->config.trace->facts.is_own) {
+			mark.offset = lane->span_base + step->offset;
+			mark.n_bytes = step->n_bytes;
+		}
 
 		lane->stats.bytes_lost += mark.n_bytes;
 		lane->gap_bytes[mark.reason] += mark.n_bytes;

@@ -34,20 +34,21 @@
  *						that held, in which thread, and when
  *	WaitSnapshot(s id) -> (a{sv} result)	answered when the job is done: "id" s, "path" s,
  *						"bytes" t, …; the job's error if it failed
- *	TakeOwn(s format, a{sv} options)	take a snapshot of the caller's own programs under
- *		-> (s id, h output)		the software source, which is in no list; have it
+ *	TakeOwn(s format, a{sv} options)	take a snapshot of the caller's own programs,
+ *		-> (s id, h output)		which is in no list; have it
  *						decoded as `ptdecode -f FORMAT` would, and read the
  *						output from the pipe; of PTD_CONTROL_ARCHIVED a
  *						tar(5) archive of the directory that it makes.
  *						PTD_ERROR_BUSY if the caller
- *						has one already, or too many users have;
- *						PTD_ERROR_NOT_EMULATED. Options: "since" t, as
- *						above; "pid" u, "tid" u, "last" t, "time" s, as of
- *						ptdecode
+ *						has one already, or too many users have. Options:
+ *						"since" t, as above; "pid" u, "tid" u, "last" t,
+ *						"time" s, as of ptdecode
  *	WaitOwn(s id) -> (a{sv} result)		answered when the output is written: "id" s;
  *						"status" u, of ptdecode; "messages" s, of ptdecode;
  *						"objects_missing" u, files that the caller may not
- *						read, or that are gone. PTD_ERROR_FAILED if there
+ *						read, or that are gone; "processes_left_out" u, of
+ *						which it is not known whether he may see all of
+ *						what they ran. PTD_ERROR_FAILED if there
  *						is no output, or not all of it
  *	ListSnapshots() -> aa{sv}		what the spool holds, oldest first
  *	OpenSnapshot(s id) -> h			its directory, read-only

@@ -6,7 +6,6 @@
  *	emulog DIR			its threads and how many instructions each retired
  *	emulog DIR PID.TID		the instructions' addresses, u64 little endian, to stdout
  *	emulog --compare DIR PID.TID	compare them with such a stream from stdin
- *	emulog --piece DIR PID.TID	find the stream in them, as one piece
  *
  * The comparison allows a stream to lack what the log marks as unreported (int3, int n), nothing
  * else. Exit status: 0 equal, 1 different, 2 the log cannot be read.
@@ -14,14 +13,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "tests/lib/emulog.h"
-#include "util/vec.h"
 
 #define CONTEXT 8
 
@@ -170,91 +165,14 @@ static int compare(const char *dir, const char *name)
 	return r;
 }
 
-struct ips {
-	VEC(uint64_t) list;
-};
-
-/* Return: 0, or negative errno. */
-static int read_log(const char *dir, const char *name, struct ips *ips)
-{
-	struct emulog_insn insn;
-	struct emulog log;
-	int r;
-
-	r = emulog_init(&log, dir, name);
-	if (r < 0)
-		return r;
-	while ((r = emulog_next(&log, &insn)) == 0)
-		if (vec_push(&ips->list, insn.ip) < 0)
-			break;
-	emulog_deinit(&log);
-	return r < 0 ? r : r == 0 ? -ENOMEM : 0;
-}
-
-/* Return: where @piece is found first in @whole; the number of its items: nowhere. */
-static size_t find_piece(const struct ips *whole, const struct ips *piece)
-{
-	const uint64_t *p = piece->list.items;
-	const size_t n = piece->list.n;
-	size_t *fallback = calloc(n + 1, sizeof(*fallback)), k = 0;
-	size_t found = whole->list.n;
-
-	for (size_t i = 1; fallback && i < n; i++) {
-		while (k > 0 && p[i] != p[k])
-			k = fallback[k];
-		k += p[i] == p[k];
-		fallback[i + 1] = k;
-	}
-	k = 0;
-	for (size_t i = 0; fallback && i < whole->list.n && n > 0; i++) {
-		while (k > 0 && whole->list.items[i] != p[k])
-			k = fallback[k];
-		k += whole->list.items[i] == p[k];
-		if (k == n) {
-			found = i + 1 - n;
-			break;
-		}
-	}
-	free(fallback);
-	return found;
-}
-
-static int find(const char *dir, const char *name)
-{
-	struct ips log = {}, decoded = {};
-	uint64_t ip;
-	bool found;
-	size_t at;
-	int r;
-
-	r = read_log(dir, name, &log);
-	if (r < 0)
-		return fail(r, dir, name);
-	while (fread(&ip, sizeof(ip), 1, stdin) == 1)
-		if (vec_push(&decoded.list, ip) < 0)
-			return fail(-ENOMEM, dir, name);
-	at = find_piece(&log, &decoded);
-	found = at < log.list.n;
-	if (found)
-		printf("%zu instructions, after %zu and before %zu others\n", decoded.list.n, at,
-		       log.list.n - at - decoded.list.n);
-	else
-		printf("%zu instructions are no piece of %zu\n", decoded.list.n, log.list.n);
-	vec_deinit(&log.list);
-	vec_deinit(&decoded.list);
-	return found ? 0 : 1;
-}
-
 int main(int argc, char **argv)
 {
-	if (argc == 4 && strcmp(argv[1], "--piece") == 0)
-		return find(argv[2], argv[3]);
 	if (argc == 4 && strcmp(argv[1], "--compare") == 0)
 		return compare(argv[2], argv[3]);
 	if (argc == 3 && argv[1][0] != '-')
 		return dump(argv[1], argv[2]);
 	if (argc == 2 && argv[1][0] != '-')
 		return list(argv[1]);
-	fprintf(stderr, "usage: emulog [--compare | --piece] DIR [PID.TID]\n");
+	fprintf(stderr, "usage: emulog [--compare] DIR [PID.TID]\n");
 	return 2;
 }
