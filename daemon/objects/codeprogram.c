@@ -71,12 +71,12 @@ static size_t lost_size(const struct codeprogram *program)
 /* Count what the program's list of lost code takes, before it changes and afterwards. */
 static void give_lost(struct coderoom *room, const struct codeprogram *program)
 {
-	share_give(&room->share, program->uid, lost_size(program));
+	share_give(&room->share, program->info.uid, lost_size(program));
 }
 
 static void take_lost(struct coderoom *room, const struct codeprogram *program)
 {
-	share_take(&room->share, program->uid, lost_size(program));
+	share_take(&room->share, program->info.uid, lost_size(program));
 }
 
 struct codeprogram *codeprogram_free(struct coderoom *room, struct codeprogram *program)
@@ -183,7 +183,7 @@ int codeprogram_inherit(struct coderoom *room, struct codeprogram *child,
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < parent->pages.n; i++) {
-		r = inherit_page(room, parent->pages.items[i], child->uid, time,
+		r = inherit_page(room, parent->pages.items[i], child->info.uid, time,
 				 &child->pages.items[child->pages.n]);
 		if (r == -ENOMEM)
 			return r;
@@ -227,7 +227,7 @@ static int own_page(struct coderoom *room, struct codeprogram *program, uint64_t
 		*ret_page = shared;
 		return 0;
 	}
-	r = room->make(room->userdata, program->uid, sizeof(*page));
+	r = room->make(room->userdata, program->info.uid, sizeof(*page));
 	if (r == 0)
 		r = vec_reserve(&program->pages, 1);
 	if (r < 0)
@@ -247,7 +247,7 @@ static int own_page(struct coderoom *room, struct codeprogram *program, uint64_t
 		program->pages.n++;
 	}
 	page->n_refs = 1;
-	page->uid = program->uid;
+	page->uid = program->info.uid;
 	share_take(&room->share, page->uid, sizeof(*page));
 	*ret_page = page;
 	return 0;
@@ -271,7 +271,7 @@ static int add_change(struct coderoom *room, struct codeprogram *program,
 	if (n > 0 && program->changes.items[n - 1]->time > time)
 		time = program->changes.items[n - 1]->time;
 	*change = (struct codechange){ .n_refs = 1,
-				       .uid = program->uid,
+				       .uid = program->info.uid,
 				       .time = time,
 				       .address = record->address,
 				       .size = record->n_bytes,
@@ -336,7 +336,8 @@ int codeprogram_add(struct coderoom *room, struct codeprogram *program,
 		return -ENOBUFS;
 	if (record->kind == CODERECORD_NEW)
 		return add_first(room, program, record, bytes);
-	return room->make(room->userdata, program->uid, sizeof(struct codechange) + record->n_bytes)
+	return room->make(room->userdata, program->info.uid,
+			  sizeof(struct codechange) + record->n_bytes)
 		   ?: add_change(room, program, record, bytes);
 }
 

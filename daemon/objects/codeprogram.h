@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "daemon/objects/codestore.h"
 #include "daemon/objects/lostcode.h"
 #include "daemon/share/share.h"
 #include "util/vec.h"
@@ -35,11 +36,7 @@ struct coderoom {
 };
 
 struct codeprogram {
-	uint64_t serial; /* a number that increases from one program to the next */
-	uint32_t pid;
-	uid_t uid;          /* whose program handed the code over */
-	uint64_t start;     /* when it began, on CLOCK_MONOTONIC in ns */
-	uint64_t n_refused; /* records */
+	struct codestore_program info; /* as the store's users get it */
 
 	VEC(struct codepage *) pages;     /* by address */
 	VEC(struct codechange *) changes; /* by time */

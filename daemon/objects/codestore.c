@@ -27,8 +27,7 @@ struct codestore {
 	uint64_t last_time;                 /* of a record */
 	VEC(struct codeprogram *) programs; /* by serial number */
 	struct map by_name;                 /* hash of pid and start → struct codeprogram * */
-	const struct codeprogram
-	    *busy; /* the program that is being added to, which is not forgotten meanwhile */
+	const struct codeprogram *busy;     /* is being added to, and not forgotten meanwhile */
 };
 
 /* --- programs --------------------------------------------------------------------------------- */
@@ -45,12 +44,12 @@ static struct codeprogram *find_program(const struct codestore *store, uint32_t 
 	const uint64_t *slot = map_get(&store->by_name, program_key(pid, start));
 	struct codeprogram *program = slot ? (struct codeprogram *)(uintptr_t)*slot : NULL;
 
-	return program && program->pid == pid && program->start == start ? program : NULL;
+	return program && program->info.pid == pid && program->info.start == start ? program : NULL;
 }
 
 static void remove_program(struct codestore *store, struct codeprogram *program)
 {
-	share_give(&store->n_programs, program->uid, 1);
+	share_give(&store->n_programs, program->info.uid, 1);
 	(void)codeprogram_free(&store->room, program);
 }
 
@@ -67,10 +66,10 @@ static void clear_programs(struct codestore *store)
 
 static bool has_ended(const struct codestore *store, size_t i)
 {
-	const uint32_t pid = store->programs.items[i]->pid;
+	const uint32_t pid = store->programs.items[i]->info.pid;
 
 	for (size_t next = i + 1; next < store->programs.n; next++)
-		if (store->programs.items[next]->pid == pid)
+		if (store->programs.items[next]->info.pid == pid)
 			return true;
 	return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
@@ -87,7 +86,8 @@ static int forget_program(struct codestore *store, size_t i)
 	map_deinit(&store->by_name);
 	store->by_name = (struct map){};
 	for (size_t k = 0; r == 0 && k < store->programs.n; k++)
-		r = map_put(&store->by_name, program_key(programs[k]->pid, programs[k]->start),
+		r = map_put(&store->by_name,
+			    program_key(programs[k]->info.pid, programs[k]->info.start),
 			    (uintptr_t)programs[k]);
 	return r;
 }
@@ -99,7 +99,7 @@ static int forget_oldest(struct codestore *store, const uid_t *uid)
 	for (size_t i = 0; i < store->programs.n; i++) {
 		const struct codeprogram *p = store->programs.items[i];
 
-		if ((!uid || p->uid == *uid) && p != store->busy && has_ended(store, i))
+		if ((!uid || p->info.uid == *uid) && p != store->busy && has_ended(store, i))
 			return forget_program(store, i);
 	}
 	return -ENOENT;
@@ -143,7 +143,8 @@ static int forget_ended(struct codestore *store, uid_t uid, bool of_all)
 	for (size_t i = 0; i < store->programs.n; i++) {
 		struct codeprogram *p = store->programs.items[i];
 
-		if ((of_all || p->uid == uid || share_exceeds(&store->room.share, max, p->uid)) &&
+		if ((of_all || p->info.uid == uid ||
+		     share_exceeds(&store->room.share, max, p->info.uid)) &&
 		    has_code(store, p) && has_ended(store, i))
 			return codeprogram_give_up(&store->room, p);
 	}
@@ -168,7 +169,7 @@ static int forget_code(struct codestore *store, uid_t uid, bool in_part)
 	for (size_t i = 0; r == -ENOENT && i < store->programs.n; i++) {
 		struct codeprogram *p = store->programs.items[i];
 
-		if ((in_part || p->uid == uid) && codeprogram_join_lost(&store->room, p))
+		if ((in_part || p->info.uid == uid) && codeprogram_join_lost(&store->room, p))
 			r = 0;
 	}
 	return r;
@@ -214,16 +215,15 @@ static int add_program(struct codestore *store, const struct coderecord *record,
 	program = calloc(1, sizeof(*program));
 	if (!program)
 		return -ENOMEM;
-	program->pid = pid;
-	program->uid = record->uid;
-	program->start = start;
+	program->info =
+	    (struct codestore_program){ .pid = pid, .uid = record->uid, .start = start };
 	r = map_put(&store->by_name, program_key(pid, start), (uintptr_t)program);
 	if (r < 0) {
 		free(program);
 		return r;
 	}
-	program->serial = ++store->last_serial;
-	share_take(&store->n_programs, program->uid, 1);
+	program->info.serial = ++store->last_serial;
+	share_take(&store->n_programs, program->info.uid, 1);
 	store->programs.items[store->programs.n++] = program;
 	*ret_program = program;
 	return 0;
@@ -239,7 +239,7 @@ static int add_start(struct codestore *store, const struct coderecord *record)
 	if (find_program(store, record->pid, record->start))
 		return 0;
 	/* Nobody inherits code of another user, whatever his record says. */
-	if (parent && parent->uid != record->uid)
+	if (parent && parent->info.uid != record->uid)
 		parent = NULL;
 	store->busy = parent;
 	r = add_program(store, record, &program);
@@ -276,7 +276,7 @@ static int add_code_record(struct codestore *store, const struct coderecord *rec
 	store->busy = program;
 	r = codeprogram_add(&store->room, program, record, bytes);
 	if (r == -ENOBUFS) {
-		program->n_refused++;
+		program->info.n_refused++;
 		r = codeprogram_refuse(&store->room, program, record) ?: -ENOBUFS;
 	}
 	store->busy = NULL;
@@ -290,7 +290,7 @@ static void lose_programs(struct codestore *store, const uid_t *uid, uint64_t ti
 	for (size_t i = 0; i < store->programs.n; i++) {
 		struct codeprogram *p = store->programs.items[i];
 
-		if (uid && p->uid != *uid)
+		if (uid && p->info.uid != *uid)
 			continue;
 		if (codeprogram_give_up(&store->room, p) < 0 ||
 		    codeprogram_lose(&store->room, p, 0, UINT64_MAX, time) < 0) {
@@ -363,25 +363,16 @@ void codestore_lose(struct codestore *store)
 
 /* --- what is copied --------------------------------------------------------------------------- */
 
-static struct codestore_program name_of(const struct codeprogram *program)
-{
-	return (struct codestore_program){ .serial = program->serial,
-					   .pid = program->pid,
-					   .uid = program->uid,
-					   .start = program->start,
-					   .n_refused = program->n_refused };
-}
-
 bool codestore_next(struct codestore *store, struct codestore_program *program)
 {
 	size_t i;
 	bool found;
 
 	(void)pthread_mutex_lock(&store->lock);
-	i = vec_bisect(&store->programs, p, (*p)->serial <= program->serial);
+	i = vec_bisect(&store->programs, p, (*p)->info.serial <= program->serial);
 	found = i < store->programs.n;
 	if (found)
-		*program = name_of(store->programs.items[i]);
+		*program = store->programs.items[i]->info;
 	(void)pthread_mutex_unlock(&store->lock);
 	return found;
 }

@@ -190,8 +190,7 @@ static void forks_have_what_their_parent_had(void **state)
 	assert_string_equal(text_of(s, 9, 180), "");
 }
 
-/* A beginning that was said late: what the parent handed over after the fork is not the child's. */
-/* Even if its record says that another user's program is its parent. */
+/* Nothing is inherited of a parent who is another user's. */
 static void no_code_of_another_user(void **state)
 {
 	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
@@ -212,6 +211,7 @@ static void no_code_of_another_user(void **state)
 	has_users = false;
 }
 
+/* A beginning that was said late: what the parent handed over after the fork is not the child's. */
 static void forks_that_were_said_late(void **state)
 {
 	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
