@@ -14,6 +14,7 @@
 #include "ctl/unpack.h"
 #include "ctl/verb.h"
 #include "ptd/control.h"
+#include "util/fullwrite.h"
 #include "util/ptdecode.h"
 
 #define COPY_SIZE ((size_t)64 << 10)
@@ -58,18 +59,6 @@ int own_check(const struct own_wish *wish)
 	return EXIT_OK;
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t n)
-{
-	for (size_t done = 0; done < n;) {
-		const ssize_t more = write(fd, bytes + done, n - done);
-
-		if (more < 0 && errno != EINTR)
-			return -errno;
-		done += more < 0 ? 0 : (size_t)more;
-	}
-	return 0;
-}
-
 /* Copy what ptdecode writes, as it comes. */
 static int copy_output(int from, int to)
 {
@@ -81,7 +70,7 @@ static int copy_output(int from, int to)
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n > 0)
-			r = write_all(to, bytes, (size_t)n);
+			r = fullwrite(to, bytes, (size_t)n);
 	}
 	return r;
 }

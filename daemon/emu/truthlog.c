@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/emu/block.h"
+#include "util/fullwrite.h"
 
 int truthlog_new(const char *dir, const char *name, int flag, struct truthlog **ret_file)
 {
@@ -50,23 +51,6 @@ struct truthlog *truthlog_forget(struct truthlog *file)
 	return NULL;
 }
 
-static int write_words(int fd, const void *bytes, size_t size)
-{
-	const uint8_t *pos = bytes;
-
-	while (size > 0) {
-		const ssize_t n = write(fd, pos, size);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			pos += n;
-			size -= (size_t)n;
-		}
-	}
-	return 0;
-}
-
 int truthlog_flush(struct truthlog *file)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -78,7 +62,7 @@ int truthlog_flush(struct truthlog *file)
 	fd = open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return write_words(fd, file->words, size);
+	return fullwrite(fd, file->words, size);
 }
 
 void truthlog_inherit(struct truthlog *file, uint32_t n, uint32_t pid, uint32_t generation)

@@ -97,7 +97,8 @@ int triggerfile_read(const char *path, struct trigger_state *ret_states, size_t 
 	return r;
 }
 
-static int write_all(int fd, const struct trigger_state *states, size_t n)
+/* Close @fd, too. */
+static int write_lines(int fd, const struct trigger_state *states, size_t n)
 {
 	FILE *f = fdopen(fd, "w");
 	int r = 0;
@@ -133,7 +134,7 @@ int triggerfile_write(const char *path, const struct trigger_state *states, size
 		return -ENOMEM;
 	}
 	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0640);
-	r = fd < 0 ? -errno : write_all(fd, states, n);
+	r = fd < 0 ? -errno : write_lines(fd, states, n);
 	if (r == 0 && rename(temporary, path) < 0)
 		r = -errno;
 	if (r < 0)

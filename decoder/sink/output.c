@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/printable.h"
+#include "util/fullwrite.h"
 
 #define PRINTF_MAX 4096
 
@@ -46,26 +46,6 @@ void output_deinit(struct ptd_output *output)
 	*output = output_none();
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t size)
-{
-	while (size > 0) {
-		const ssize_t n = write(fd, bytes, size);
-
-		if (n >= 0) {
-			bytes += n;
-			size -= (size_t)n;
-		} else if (errno == EAGAIN) {
-			/* A pipe that was made by another program may be non-blocking. */
-			struct pollfd p = { .fd = fd, .events = POLLOUT };
-
-			(void)poll(&p, 1, -1);
-		} else if (errno != EINTR) {
-			return -errno;
-		}
-	}
-	return 0;
-}
-
 /* Write as many of the bytes as output->room permits. */
 static int write_within(const struct ptd_output *output, const uint8_t *bytes, size_t n_bytes)
 {
@@ -74,7 +54,7 @@ static int write_within(const struct ptd_output *output, const uint8_t *bytes, s
 
 	if (output->room && size > *output->room)
 		size = (size_t)*output->room;
-	r = write_all(output->fd, bytes, size);
+	r = fullwrite(output->fd, bytes, size);
 	if (output->room)
 		*output->room -= size;
 	return r == 0 && size < n_bytes ? -EFBIG : r;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/fullwrite.h"
 #include "util/outdir.h"
 
 #define PART ".part"
@@ -56,22 +57,6 @@ static int use(struct threadfile *file)
 	return 0;
 }
 
-static int write_at(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
-{
-	while (size > 0) {
-		const ssize_t n = pwrite(fd, bytes, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		bytes += n;
-		size -= (size_t)n;
-		offset += (size_t)n;
-	}
-	return 0;
-}
-
 static int read_at(int fd, uint8_t *bytes, size_t size, uint64_t offset)
 {
 	while (size > 0) {
@@ -100,7 +85,7 @@ int threadfile_flush(struct threadfile *file)
 		return -EFBIG;
 	r = use(file);
 	if (r == 0)
-		r = write_at(file->files->fd, file->buffer.items, n, file->n_written);
+		r = fullwrite_at(file->files->fd, file->buffer.items, n, file->n_written);
 	if (r < 0)
 		return r;
 	if (room)
@@ -124,7 +109,7 @@ static int move_back(struct threadfile *file, uint64_t offset, size_t n)
 		end -= size;
 		r = read_at(file->files->fd, piece, size, end);
 		if (r == 0)
-			r = write_at(file->files->fd, piece, size, end + n);
+			r = fullwrite_at(file->files->fd, piece, size, end + n);
 	}
 	free(piece);
 	return r;
@@ -142,7 +127,7 @@ int threadfile_insert(struct threadfile *file, uint64_t offset, const uint8_t *b
 		if (r == 0)
 			r = move_back(file, offset, n);
 		if (r == 0)
-			r = write_at(file->files->fd, bytes, n, offset);
+			r = fullwrite_at(file->files->fd, bytes, n, offset);
 		if (r < 0)
 			return r;
 		if (file->files->room)
@@ -172,7 +157,7 @@ int threadfile_patch(struct threadfile *file, uint64_t offset, const uint8_t *by
 {
 	const int r = use(file);
 
-	return r < 0 ? r : write_at(file->files->fd, bytes, n, offset);
+	return r < 0 ? r : fullwrite_at(file->files->fd, bytes, n, offset);
 }
 
 int threadfile_finish(struct threadfile *file)

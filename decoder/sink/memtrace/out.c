@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "decoder/sink/memtrace/writing.h"
+#include "util/fullwrite.h"
 #include "util/map.h"
 #include "util/outdir.h"
 #include "util/threads.h"
@@ -150,7 +151,7 @@ static int append(struct memtrace_out *out, const uint8_t *bytes, size_t size)
 	int r = take_room(out->pool, size);
 
 	if (r == 0)
-		r = memtrace_write_at(out->fd, bytes, size, out->size);
+		r = fullwrite_at(out->fd, bytes, size, out->size);
 	if (r == 0)
 		out->size += size;
 	return r;
@@ -176,7 +177,7 @@ static int write_header(struct memtrace_out *out, const struct zip_member *membe
 	uint8_t header[ZIP_HEADER_MAX];
 	const size_t size = zip_put_header(member, header);
 
-	return memtrace_write_at(out->fd, header, size, member->offset);
+	return fullwrite_at(out->fd, header, size, member->offset);
 }
 
 static int end_member(struct memtrace_out *out)
@@ -405,7 +406,7 @@ static int flush(struct memtrace_out *out)
 	if (r == 0 && out->pool->writing)
 		r = hand_on_writing(out);
 	else if (r == 0)
-		r = memtrace_write_at(out->fd, out->buffer, out->n, out->n_written);
+		r = fullwrite_at(out->fd, out->buffer, out->n, out->n_written);
 	if (r < 0)
 		return r;
 	out->n_written += out->n;
@@ -584,7 +585,7 @@ static int change(struct memtrace_out *out, struct memtrace_watch *watch, const 
 	if (!watch->at)
 		r = write_ready(out->pool, true);
 	if (r == 0)
-		r = memtrace_write_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, watch->at);
+		r = fullwrite_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, watch->at);
 	if (r < 0 || out->pool->container != MEMTRACE_ZIP)
 		return r;
 
@@ -617,7 +618,7 @@ int memtrace_out_patch(struct memtrace_out *out, uint64_t offset,
 	if (!out->pool->packing) {
 		const int q = drain(out->pool);
 
-		return q < 0 ? q : memtrace_write_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, offset);
+		return q < 0 ? q : fullwrite_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, offset);
 	}
 	for (size_t i = 0; i < out->watches.n; i++)
 		if (out->watches.items[i].offset == offset)
@@ -657,7 +658,7 @@ int memtrace_out_whole(struct memtrace_out_pool *pool, const char *name, const u
 		return fd;
 	r = take_room(pool, size);
 	if (r == 0)
-		r = memtrace_write_at(fd, bytes, size, 0);
+		r = fullwrite_at(fd, bytes, size, 0);
 	if (r == 0)
 		return close_whole(pool, name, fd);
 	(void)fd_close(fd);

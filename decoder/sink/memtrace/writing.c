@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "decoder/sink/memtrace/out.h"
+#include "util/fullwrite.h"
 #include "util/threads.h"
 #include "util/vec.h"
 
@@ -42,24 +42,6 @@ struct memtrace_writing {
 
 	VEC(uint8_t *) spare;
 };
-
-int memtrace_write_at(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
-{
-	while (size > 0) {
-		const ssize_t n = pwrite(fd, bytes, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -EIO;
-		bytes += n;
-		size -= (size_t)n;
-		offset += (uint64_t)n;
-	}
-	return 0;
-}
 
 int memtrace_writing_new(struct ptd_threads *threads, struct memtrace_writing **ret_writing)
 {
@@ -105,8 +87,7 @@ static void write_pieces(struct task *task, size_t thread)
 	for (size_t i = 0; i < writing->written.n && writing->task_r == 0; i++) {
 		const struct piece *piece = &writing->written.items[i];
 
-		writing->task_r =
-		    memtrace_write_at(piece->fd, piece->bytes, piece->n, piece->offset);
+		writing->task_r = fullwrite_at(piece->fd, piece->bytes, piece->n, piece->offset);
 	}
 }
 

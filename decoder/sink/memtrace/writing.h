@@ -18,9 +18,6 @@
 struct ptd_threads;
 struct memtrace_writing;
 
-/* Write bytes to the file open at @fd. Return: 0, or negative errno. */
-_must_check_ int memtrace_write_at(int fd, const uint8_t *bytes, size_t size, uint64_t offset);
-
 /* @threads is borrowed; the caller is their owner. Return: 0 or -ENOMEM. */
 _must_check_ int memtrace_writing_new(struct ptd_threads *threads,
 				      struct memtrace_writing **ret_writing);
