@@ -67,6 +67,32 @@ as_nobody() { as_user $NOBODY "$@"; }
 as_member() { as_user $NOBODY:$PTD_ID "$@"; }
 as_other() { as_user $OTHER "$@"; }
 
+# What shows whose something is, wherever a user gets to see it: CANARY-what-UID, in symbols CANARY_what_UID.
+CANARY='CANARY[-_][a-z]+[-_]'
+
+# canary_program UID: makes $T/UID/CANARY-me-UID, which has canaries in its code, strings and symbols, and a name
+# that is not too long to be a task's. Only the user can look into that directory.
+canary_program() {
+	local program=$T/$1/CANARY-me-$1
+	install -d -m 700 -o "$1" -g "$1" "$T/$1"
+	cc -O1 -g -o "$program" -x c - <<-END || fail "cannot compile"
+		static volatile char text[] = "CANARY-string-$1";
+		__attribute__((noinline)) static unsigned CANARY_symbol_$1(unsigned x)
+		{
+			for (unsigned i = 0; i < 20000; i++)
+				x = x * 3 + $1u + (unsigned)text[i % 10];
+			return x;
+		}
+		int main(int argc, char **argv)
+		{
+			(void)argv;
+			return CANARY_symbol_$1((unsigned)argc) == 1;
+		}
+	END
+	chown "$1:$1" "$program"
+	chmod 755 "$program"
+}
+
 # finish_recordings: those that users began in the background succeed.
 finish_recordings() {
 	local pid

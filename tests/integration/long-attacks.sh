@@ -234,37 +234,19 @@ if wanted canaries; then
 	cp /bin/true "$T/bin/public"
 	echo CANARY-public >>"$T/bin/public"
 	for user in "${USERS[@]}"; do
-		install -d -m 700 -o "$user" -g "$user" "$T/$user"
-		cat >"$T/program.c" <<-END
-			#include <stdio.h>
-			#include <unistd.h>
-			static volatile char text[] = "CANARY-string-$user";
-			__attribute__((noinline)) static unsigned CANARY_symbol_$user(unsigned x)
-			{
-				for (unsigned i = 0; i < 20000; i++)
-					x = x * 3 + (unsigned)text[i % 10];
-				return x;
-			}
-			int main(int argc, char **argv)
-			{
-				(void)argv;
-				return CANARY_symbol_$user((unsigned)argc) == 1;
-			}
-		END
-		cc -O1 -g -o "$T/$user/CANARY-name-$user" "$T/program.c" || fail "cannot compile"
+		canary_program "$user"
 		# ELF files, as cores are, since nothing else is ever kept.
 		for what in file core; do
 			cp /bin/true "$T/$user/$what"
 			echo "CANARY-$what-$user" >>"$T/$user/$what"
 		done
-		chown -R "$user:$user" "$T/$user"
-		chmod 755 "$T/$user/CANARY-name-$user"
+		chown "$user:$user" "$T/$user"/{file,core}
 		chmod 600 "$T/$user"/{file,core}
-		paths+=("$T/$user/file" "$T/$user/core" "$T/$user/CANARY-name-$user")
+		paths+=("$T/$user/file" "$T/$user/core" "$T/$user/CANARY-me-$user")
 		background "$T/victim.$user" as_user "$user" env "CANARY=CANARY-environment-$user" \
 			"$T/bin/attack-pool" victim "CANARY-memory-$user"
 		background "$T/recording.$user" as_user "$user" env "CANARY=CANARY-environment-$user" "$T/bin/ptctl" record -f summary -- \
-			sh -c "while :; do '$T/$user/CANARY-name-$user' CANARY-argument-$user; sleep 0.3; done"
+			sh -c "while :; do '$T/$user/CANARY-me-$user' CANARY-argument-$user; sleep 0.3; done"
 	done
 	sleep 2
 	for user in "${USERS[@]}"; do
@@ -295,9 +277,10 @@ if wanted canaries; then
 	# Names of files are what he wrote himself.
 	for path in "${paths[@]}"; do printf 's|%s||g\n' "$path"; done >"$T/script"
 	find "$T/outsider" -type f -exec sed -i -f "$T/script" {} +
-	! grep -raoE "CANARY[-_][a-z]+[-_]6000[0-9]" "$T/outsider" | sort | uniq -c | head -n 20 | grep . ||
+	! grep -raoE "${CANARY}6000[0-9]" "$T/outsider" | sort | uniq -c | head -n 20 | grep . ||
 		fail "the outsider has something of another user"
-	grep -aq "bin/ls" "$T/outsider/answers" && grep -raq "forged" "$T/outsider" || fail "the outsider has nothing of his own: this test sees nothing"
+	grep -aq "bin/ls" "$T/outsider/answers" || fail "the outsider has not what he ran himself: this test sees nothing"
+	grep -raq "forged" "$T/outsider" || fail "the outsider has not what he forged himself: this test sees nothing"
 
 	# Nor does root get what nobody executed, because the outsider said so; but what was executed.
 	"$O/ptctl" snapshot -o "$T/whole" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"

@@ -24,37 +24,17 @@ expect() {
 	[[ $status == "$want" ]] && grep -q -- "$text" <<<"$out" || fail "$*: exit status $status: $out"
 }
 
-# A program that says who it is in its code, strings, symbols and file, to nobody but its user.
 for user in "${USERS[@]}"; do
-	install -d -m 700 -o "$user" -g "$user" "$T/$user" "$T/$user/log"
-	cat >"$T/program.c" <<-EOF
-		#include <stdio.h>
-		#include <string.h>
-		static volatile char text[] = "STRING-$user";
-		__attribute__((noinline)) static unsigned symbol_$user(unsigned x)
-		{
-			for (unsigned i = 0; i < 20000; i++)
-				x = x * 3 + ${user}u + (unsigned)text[i % 10];
-			return x;
-		}
-		int main(int argc, char **argv)
-		{
-			(void)argv;
-			return symbol_$user((unsigned)argc) == 1;
-		}
-	EOF
-	cc -O1 -g -o "$T/$user/file-$user" "$T/program.c" || fail "cannot compile"
-	chown "$user:$user" "$T/$user/file-$user"
-	chmod 755 "$T/$user/file-$user"
+	canary_program "$user"
+	install -d -m 700 -o "$user" -g "$user" "$T/$user/log"
 done
-rm "$T/program.c"
 
 # record UID [OPTIONS]: his program and others, with secrets of his.
 record() {
 	local user=$1
 	shift
-	PTD_EMU_LOG=$T/$user/log as_user "$user" env "SECRET=ENVIRONMENT-$user" "$T/bin/ptctl" record "$@" -- \
-		sh -c "for i in 1 2 3; do $T/$user/file-$user ARGUMENT-$user && ls /usr | sort | tail -n 1; done"
+	PTD_EMU_LOG=$T/$user/log as_user "$user" env "CANARY=CANARY-environment-$user" "$T/bin/ptctl" record "$@" -- \
+		sh -c "for i in 1 2 3; do $T/$user/CANARY-me-$user CANARY-argument-$user && ls /usr | sort | tail -n 1; done"
 }
 
 # canaries UID FILE...: nothing in the files is of another user than UID.
@@ -65,8 +45,8 @@ canaries() {
 		[[ $other != "$user" ]] || continue
 		for file; do
 			! { cat "$file"; zcat -f "$file" 2>/dev/null; } |
-				grep -aqE "(STRING|ENVIRONMENT|ARGUMENT)-$other|symbol_$other|file-$other" ||
-				fail "$file, which user $user has: of user $other: $(grep -aoE ".{0,40}(STRING|ENVIRONMENT|ARGUMENT)-$other|.{0,40}symbol_$other|.{0,40}file-$other" "$file" | head -n 3)"
+				grep -aqE "$CANARY$other" ||
+				fail "$file, which user $user has: of user $other: $(grep -aoE ".{0,40}$CANARY$other" "$file" | head -n 3)"
 		done
 	done
 }
@@ -79,7 +59,7 @@ for user in "${USERS[@]}"; do
 done
 finish_recordings
 for user in "${USERS[@]}"; do
-	grep -q "symbol_$user" "$T/$user/recorded" || fail "user $user: $(cat "$T/$user/recorded" "$T/$user/err" "$T/ptd.log" "$T/collector.log")"
+	grep -q "CANARY_symbol_$user" "$T/$user/recorded" || fail "user $user: $(cat "$T/$user/recorded" "$T/$user/err" "$T/ptd.log" "$T/collector.log")"
 	grep -q "^Gaps: 0" "$T/$user/recorded" || fail "user $user: $(cat "$T/$user/recorded")"
 	[[ $(stat -c %a "$T/$user/recorded") == 600 ]] || fail "others may read it"
 	canaries "$user" "$T/$user"/{recorded,out,err}
@@ -108,7 +88,7 @@ for format in "${FORMATS[@]}"; do
 	done
 done
 for format in text calls functions html; do
-	grep -aq "symbol_$VICTIM" "$T/$VICTIM/$format" || fail "$format: nothing of his own"
+	grep -aq "CANARY_symbol_$VICTIM" "$T/$VICTIM/$format" || fail "$format: nothing of his own"
 done
 # A directory comes through the pipe as an archive, which ptctl unpacks.
 for user in "${USERS[@]}"; do
@@ -118,7 +98,7 @@ for user in "${USERS[@]}"; do
 	diff <(tar tf "$T/$user/tar" | sed 's,/$,,' | sort) <(cd "$T/$user/drmemtrace" && find . | sort) || fail "drmemtrace, as an archive"
 	mapfile -t files < <(find "$T/$user/drmemtrace" -type f)
 	canaries "$user" "${files[@]}" "$T/$user/err"
-	grep -q "symbol_$user" "$T/$user/drmemtrace"/aux/* || fail "drmemtrace: nothing of his own"
+	grep -q "CANARY_symbol_$user" "$T/$user/drmemtrace"/aux/* || fail "drmemtrace: nothing of his own"
 done
 [[ $("$O/ptdecode" -f summary "$T/$VICTIM/drmemtrace" | sed -n 's/^Instructions: //p') == $(($(stat -c %s "$T/$VICTIM/all") / 8)) ]] ||
 	fail "drmemtrace: $("$O/ptdecode" -f summary "$T/$VICTIM/drmemtrace" | head -n 20)"
@@ -129,18 +109,18 @@ expect 2 "no such option" own $VICTIM -f drmemtrace:nonsense -o "$T/$VICTIM/noth
 
 echo "--- he lies: that he ran what another user has, and that another process is his"
 victim=$("$O/tools/emulog" "$T/$VICTIM/log" | cut -d. -f1 | tail -n 1)
-setpriv --reuid $LIAR --regid $LIAR --clear-groups "$T/bin/attack-pool" forge "$victim" 0x700000 "$T/$VICTIM/file-$VICTIM" >"$T/$LIAR/out" 2>&1 &
+setpriv --reuid $LIAR --regid $LIAR --clear-groups "$T/bin/attack-pool" forge "$victim" 0x700000 "$T/$VICTIM/CANARY-me-$VICTIM" >"$T/$LIAR/out" 2>&1 &
 forger=$!
 sleep 2
 kill -0 $forger || fail "the forger has ended: $(cat "$T/$LIAR/out")"
 # That is what there would be to see: root gets it.
 "$O/ptctl" snapshot -o "$T/whole" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
-grep -q "file-$VICTIM" "$T/whole/objects.map" || fail "the victim's file is not kept: the test shows nothing"
+grep -q "CANARY-me-$VICTIM" "$T/whole/objects.map" || fail "the victim's file is not kept: the test shows nothing"
 own $LIAR -f text --last 100000 -o "$T/$LIAR/text" 2>"$T/$LIAR/err" || fail "$(cat "$T/$LIAR/err")"
 own $LIAR -f summary -o "$T/$LIAR/summary" 2>"$T/$LIAR/err" || fail "$(cat "$T/$LIAR/err")"
 own $LIAR -f sideband -o "$T/$LIAR/sideband" 2>"$T/$LIAR/err" || fail "$(cat "$T/$LIAR/err")"
 # The name is what he wrote himself.
-sed -i "s|$T/$VICTIM/file-$VICTIM||g" "$T/$LIAR"/{text,summary,sideband,err}
+sed -i "s|$T/$VICTIM/CANARY-me-$VICTIM||g" "$T/$LIAR"/{text,summary,sideband,err}
 canaries $LIAR "$T/$LIAR"/{text,summary,sideband,err}
 grep -q forged "$T/$LIAR/sideband" || fail "the forgery was not seen: $(tail "$T/ptd.log")"
 ! grep -aqE "^ *$victim " "$T/$LIAR/summary" || fail "the victim's process is his: $(cat "$T/$LIAR/summary")"
@@ -151,21 +131,21 @@ kill $forger
 forger=
 
 echo "--- he says that he runs the other's program"
-offset=0x$(nm "$T/$VICTIM/file-$VICTIM" | sed -n "s/ t symbol_$VICTIM//p")
-setpriv --reuid $LIAR --regid $LIAR --clear-groups "$T/bin/attack-pool" claim "$T/$VICTIM/file-$VICTIM" "$offset" >"$T/$LIAR/out" 2>&1 &
+offset=0x$(nm "$T/$VICTIM/CANARY-me-$VICTIM" | sed -n "s/ t CANARY_symbol_$VICTIM//p")
+setpriv --reuid $LIAR --regid $LIAR --clear-groups "$T/bin/attack-pool" claim "$T/$VICTIM/CANARY-me-$VICTIM" "$offset" >"$T/$LIAR/out" 2>&1 &
 forger=$!
 sleep 2
 kill -0 $forger || fail "the claimer has ended: $(cat "$T/$LIAR/out")"
 "$O/ptctl" snapshot -o "$T/claimed" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
 "$O/ptdecode" --pid $forger --last 1000 -f text "$T/claimed" >"$T/text" 2>"$T/err"
-grep -q "symbol_$VICTIM" "$T/text" || fail "the attack has no effect: $(cat "$T/err"; head "$T/text")"
+grep -q "CANARY_symbol_$VICTIM" "$T/text" || fail "the attack has no effect: $(cat "$T/err"; head "$T/text")"
 for format in text summary calls; do
 	own $LIAR -f $format --pid $forger --last 1000 -o "$T/$LIAR/$format" 2>"$T/$LIAR/err" || fail "$(cat "$T/$LIAR/err")"
-	sed -i "s|$T/$VICTIM/file-$VICTIM||g" "$T/$LIAR"/{$format,err}
+	sed -i "s|$T/$VICTIM/CANARY-me-$VICTIM||g" "$T/$LIAR"/{$format,err}
 	canaries $LIAR "$T/$LIAR"/{$format,err}
 done
 # Whether the file is there is said in the same words as of one that is not.
-for path in "$T/$VICTIM/file-$VICTIM" "$T/$VICTIM/file-none"; do
+for path in "$T/$VICTIM/CANARY-me-$VICTIM" "$T/$VICTIM/CANARY-me-none"; do
 	kill $forger
 	setpriv --reuid $LIAR --regid $LIAR --clear-groups "$T/bin/attack-pool" claim "$path" "$offset" >"$T/$LIAR/out" 2>&1 &
 	forger=$!
