@@ -1021,6 +1021,27 @@ static const char *mapped_at(const struct sideband_view *view, uint32_t pid, uin
 	return name;
 }
 
+/* Make a sideband whose source has looked at the tasks once, with the records of @r, and then so
+ * many of root's that the source is to look again. */
+static struct sideband *make_unlooked(struct source *source, struct records *r, uint64_t *time)
+{
+	struct sideband *s = NULL;
+
+	assert_int_equal(sideband_new(8 * MEBI, NULL, source, &s), 0);
+	sideband_end_look(s);
+	add_records(s, r);
+	for (; !sideband_wants_look(s); *time += 100)
+		assert_int_equal(add(s, 100, *time), 0);
+	return s;
+}
+
+/* Add records of root's until the first ones are forgotten. */
+static void outlast_first(struct sideband *s, uint64_t *time)
+{
+	for (; since(s) < 100; *time += 100)
+		assert_int_equal(add(s, 100, *time), 0);
+}
+
 /* A user's storm while the source has not looked at his processes for the present epoch. */
 static void a_storm_before_a_look(void **state)
 {
@@ -1032,20 +1053,14 @@ static void a_storm_before_a_look(void **state)
 	size_t n_cuts = 0;
 
 	(void)state;
-	assert_int_equal(sideband_new(8 * MEBI, NULL, &source, &s), 0);
-	sideband_end_look(s);
 	records_comm(&r, 101, "calm", 5);
 	records_mmap2(&r, 101, "/bin/calm", NULL, 6);
-	add_records(s, &r);
-	while (!sideband_wants_look(s)) {
-		assert_int_equal(add(s, 100, time), 0);
-		time += 100;
-	}
+	s = make_unlooked(&source, &r, &time);
 	for (unsigned i = 0; i < 400; i++) {
 		storm(s, 102, 1000, &time);
 		/* Then an epoch begins for root's sake. */
-		for (; i == 200 && since(s) < 100; time += 100)
-			assert_int_equal(add(s, 100, time), 0);
+		if (i == 200)
+			outlast_first(s, &time);
 		assert_int_equal(sideband_view_init(s, &view), 0);
 		assert_string_equal(find(&view, 101).name, "/bin/calm");
 		assert_string_equal(mapped_at(&view, 102, 0x10000000 + 999 % 16 * 0x1000),
@@ -1074,14 +1089,11 @@ static void owners_before_a_look(void **state)
 	uint64_t time = 10;
 
 	(void)state;
-	assert_int_equal(sideband_new(8 * MEBI, NULL, &source, &s), 0);
-	sideband_end_look(s);
 	records_comm(&r, 101, "parent", 5);
 	records_fork(&r, 99, 101, 6);
 	records_mmap2(&r, 99, "/bin/child", NULL, 7);
-	add_records(s, &r);
-	for (; since(s) < 100; time += 100)
-		assert_int_equal(add(s, 100, time), 0);
+	s = make_unlooked(&source, &r, &time);
+	outlast_first(s, &time);
 	assert_true(sideband_wants_look(s));
 	storm(s, 99, 10, &time);
 	assert_int_equal(sideband_view_init(s, &view), 0);
