@@ -556,49 +556,64 @@ static int check_diff(const struct command *c)
 	return PTDECODE_OK;
 }
 
-int command_parse(struct command *c, int argc, char **argv)
+/* Check what goes with what: the first rule that is broken is reported. */
+static int check_rules(const struct command *c)
 {
-	int option, status;
+	const struct ptd_options *o = &c->options;
+	const struct {
+		bool is_broken;
+		const char *message, *argument;
+	} rules[] = {
+		{ o->input && o->raw_pt, "--raw-pt takes the place of an input", o->input },
+		{ o->input && !o->input[0], "the name of the input is empty", NULL },
+		{ !o->input && !o->raw_pt,
+		  "expected a snapshot, a perf.data file, a drmemtrace directory, or --raw-pt",
+		  NULL },
+		{ o->input && c->code.n > 0,
+		  "--raw-pages, --raw-elf and --raw-code go with --raw-pt", o->input },
+		{ o->core && o->raw_pt, "--core goes with a recording", o->core },
+		{ o->ovni && o->raw_pt, "--ovni goes with a recording", o->ovni },
+		{ o->input && o->raw_filter, "--filter goes with --raw-pt", o->raw_filter },
+		{ c->verify && (c->outputs.n > 0 || o->engine),
+		  "--verify decodes with both engines, and writes no format", NULL },
+		{ c->verify && c->positions, "--lines and --inlines go with a format", NULL },
+		{ c->verify && o->input && strcmp(o->input, "-") == 0,
+		  "--verify reads its input twice", o->input },
+		{ c->check && (c->outputs.n > 0 || c->verify || !o->input),
+		  "--check reads a drmemtrace directory, and writes no format", NULL },
+	};
 
-	*c = (struct command){};
-	c->options.size = sizeof(c->options);
-	while ((option = getopt_long(argc, argv, "f:o:e:h", long_options, NULL)) != -1) {
-		status = parse_option(c, option);
-		if (status != PTDECODE_OK)
-			return status;
-	}
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		if (rules[i].is_broken)
+			return wrong(rules[i].message, rules[i].argument);
+	return PTDECODE_OK;
+}
 
+/* Take the inputs, which follow the options. */
+static int take_inputs(struct command *c, int argc, char **argv)
+{
 	if (optind < argc)
 		c->options.input = argv[optind++];
 	if (optind < argc && c->diff)
 		c->other_input = argv[optind++];
-	if (optind < argc)
-		return wrong("one input at a time", argv[optind]);
-	if (c->options.input && c->options.raw_pt)
-		return wrong("--raw-pt takes the place of an input", c->options.input);
-	if (c->options.input && !c->options.input[0])
-		return wrong("the name of the input is empty", NULL);
-	if (!c->options.input && !c->options.raw_pt)
-		return wrong(
-		    "expected a snapshot, a perf.data file, a drmemtrace directory, or --raw-pt",
-		    NULL);
-	if (c->options.input && c->code.n)
-		return wrong("--raw-pages, --raw-elf and --raw-code go with --raw-pt",
-			     c->options.input);
-	if (c->options.core && c->options.raw_pt)
-		return wrong("--core goes with a recording", c->options.core);
-	if (c->options.ovni && c->options.raw_pt)
-		return wrong("--ovni goes with a recording", c->options.ovni);
-	if (c->options.input && c->options.raw_filter)
-		return wrong("--filter goes with --raw-pt", c->options.raw_filter);
-	if (c->verify && (c->outputs.n > 0 || c->options.engine))
-		return wrong("--verify decodes with both engines, and writes no format", NULL);
-	if (c->verify && c->positions)
-		return wrong("--lines and --inlines go with a format", NULL);
-	if (c->verify && c->options.input && strcmp(c->options.input, "-") == 0)
-		return wrong("--verify reads its input twice", c->options.input);
-	if (c->check && (c->outputs.n > 0 || c->verify || !c->options.input))
-		return wrong("--check reads a drmemtrace directory, and writes no format", NULL);
+	return optind < argc ? wrong("one input at a time", argv[optind]) : PTDECODE_OK;
+}
+
+int command_parse(struct command *c, int argc, char **argv)
+{
+	int option, status = PTDECODE_OK;
+
+	*c = (struct command){};
+	c->options.size = sizeof(c->options);
+	while (status == PTDECODE_OK &&
+	       (option = getopt_long(argc, argv, "f:o:e:h", long_options, NULL)) != -1)
+		status = parse_option(c, option);
+	if (status == PTDECODE_OK)
+		status = take_inputs(c, argc, argv);
+	if (status == PTDECODE_OK)
+		status = check_rules(c);
+	if (status != PTDECODE_OK)
+		return status;
 	asked_fill_in(&c->asked, &c->options.part);
 	if (c->outputs.n == 0 && !c->verify && !c->check)
 		(void)add_output(c, "text");
