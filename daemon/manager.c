@@ -35,7 +35,7 @@
 #include "daemon/tasks/sideband.h"
 #include "daemon/trigger/triggers.h"
 #include "ptd/control.h"
-#include "util/dirs.h"
+#include "util/snapid.h"
 
 #define TICK_US UINT64_C(1000000)
 /* How often to look for snapshots that have become too old. */
@@ -273,14 +273,9 @@ static const struct jobs_ops jobs_ops = {
 static void write_id(struct manager *m)
 {
 	struct timespec now;
-	struct tm tm;
-	char time[32];
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	(void)strftime(time, sizeof(time), "%Y%m%dT%H%M%S", &tm);
-	(void)snprintf(m->id, sizeof(m->id), "%s.%06uZ-%" PRIu64, time,
-		       (unsigned)(now.tv_nsec / 1000), m->n_ids + 1);
+	snapid_print(&now, m->n_ids + 1, m->id);
 }
 
 static int take_snapshot(void *userdata, const struct scope *scope, const struct caller *caller,

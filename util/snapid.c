@@ -4,12 +4,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
+
+#define TIME_FORMAT "%Y%m%dT%H%M%S"
+
+void snapid_print(const struct timespec *now, uint64_t sequence, char ret_id[static SNAPID_SIZE])
+{
+	struct tm tm;
+	char time[32];
+
+	gmtime_r(&now->tv_sec, &tm);
+	(void)strftime(time, sizeof(time), TIME_FORMAT, &tm);
+	(void)snprintf(ret_id, SNAPID_SIZE, "%s.%06uZ-%" PRIu64, time,
+		       (unsigned)(now->tv_nsec / 1000), sequence);
+}
 
 bool snapid_valid(const char *id)
 {
@@ -29,7 +43,7 @@ uint64_t snapid_sequence(const char *id)
 int64_t snapid_time(const char *id)
 {
 	struct tm tm = {};
-	const char *end = strptime(id, "%Y%m%dT%H%M%S", &tm);
+	const char *end = strptime(id, TIME_FORMAT, &tm);
 
 	return end && *end == '.' ? timegm(&tm) : -EINVAL;
 }

@@ -17,6 +17,12 @@
 #define SNAPID_SIZE   64
 #define SNAPID_LATEST "latest"
 
+struct timespec;
+
+/* Print the id of a snapshot that is taken @now, by the wall clock. @sequence: one more than the
+ * number of the snapshot before, see snapid_sequence(). */
+void snapid_print(const struct timespec *now, uint64_t sequence, char ret_id[static SNAPID_SIZE]);
+
 /*
  * Return: whether @id has the form of an id, whether or not the snapshot exists; "latest" has not.
  */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/lib/tempdir.h"
 #include "util/snapid.h"
@@ -34,6 +35,30 @@ static void ids(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		assert_int_equal(snapid_valid(rows[i].id), rows[i].valid);
+}
+
+static void printing(void **state)
+{
+	static const struct {
+		struct timespec now;
+		uint64_t sequence;
+		const char *id;
+	} rows[] = {
+		{ { 1795249800, 123456789 }, 1, "20261121T083000.123456Z-1" },
+		{ { 1, 999 }, 9, "19700101T000001.000000Z-9" },
+		{ { 1, 0 }, UINT64_MAX, "19700101T000001.000000Z-18446744073709551615" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char id[SNAPID_SIZE];
+
+		snapid_print(&rows[i].now, rows[i].sequence, id);
+		assert_string_equal(id, rows[i].id);
+		assert_true(snapid_valid(id));
+		assert_int_equal(snapid_time(id), rows[i].now.tv_sec);
+		assert_int_equal(snapid_sequence(id), rows[i].sequence);
+	}
 }
 
 /* The clock may have gone back in between. */
@@ -103,10 +128,8 @@ static void latest(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ids),
-		cmocka_unit_test(ages),
-		cmocka_unit_test(times),
-		cmocka_unit_test(latest),
+		cmocka_unit_test(ids),   cmocka_unit_test(printing), cmocka_unit_test(ages),
+		cmocka_unit_test(times), cmocka_unit_test(latest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
