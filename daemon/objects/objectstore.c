@@ -11,6 +11,7 @@
 #include "daemon/collector/link.h"
 #include "daemon/objects/asker.h"
 #include "daemon/objects/copier.h"
+#include "daemon/objects/eviction.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/share/share.h"
 #include "util/map.h"
@@ -261,89 +262,7 @@ static int forget_chosen(struct objectstore *store)
 	return r < 0 ? r : sweep_copies(store);
 }
 
-/* How much an object is needed. */
-struct rank {
-	enum {
-		RANK_FAILED,     /* there is no copy of it */
-		RANK_NAMED_MANY, /* its owner has more than his part of the objects */
-		RANK_NAMED,
-		RANK_MAPPED_MANY, /* likewise */
-		RANK_MAPPED,
-	} use;
-	uint64_t seen;
-	struct object *object;
-};
-
-static int by_rank(const void *a, const void *b)
-{
-	const struct rank *x = a, *y = b;
-
-	if (x->use != y->use)
-		return x->use < y->use ? -1 : 1;
-	return (x->seen > y->seen) - (x->seen < y->seen);
-}
-
-/* Count the objects by the owners of the files. */
-static void count_objects(const struct objectstore *store, struct share *ret_share)
-{
-	*ret_share = (struct share){};
-	for (size_t i = 0; i < store->objects.n; i++)
-		share_take(ret_share, store->objects.items[i]->original.uid, 1);
-}
-
-static struct rank rank_object(const struct objectstore *store, const struct share *counts,
-			       struct object *object, uint64_t moment)
-{
-	const bool many = share_exceeds(counts, OBJECTSTORE_SOFT_MAX, object->original.uid);
-
-	return (struct rank){
-		.use = copier_has_failed(store->copier, object) ? RANK_FAILED
-		       : object->seen > moment ? (many ? RANK_MAPPED_MANY : RANK_MAPPED)
-		       : many                  ? RANK_NAMED_MANY
-					       : RANK_NAMED,
-		.seen = object->seen,
-		.object = object,
-	};
-}
-
-/* Rank the objects to which only the store refers, those that are needed least first. Return: 0,
- * and @ret_ranks, which the caller frees; or -ENOMEM. */
-static int rank_objects(const struct objectstore *store, uint64_t moment, struct rank **ret_ranks,
-			size_t *ret_n)
-{
-	struct rank *ranks = calloc(store->objects.n + 1, sizeof(*ranks));
-	struct share counts;
-	size_t n = 0;
-
-	if (!ranks)
-		return -ENOMEM;
-	count_objects(store, &counts);
-	for (size_t i = 0; i < store->objects.n; i++)
-		if (store->objects.items[i]->n_refs == 1)
-			ranks[n++] = rank_object(store, &counts, store->objects.items[i], moment);
-	qsort(ranks, n, sizeof(*ranks), by_rank);
-	*ret_ranks = ranks;
-	*ret_n = n;
-	return 0;
-}
-
-/* Choose the objects that are to be forgotten. */
-static int choose_least_needed(struct objectstore *store, uint64_t moment)
-{
-	_cleanup_(freep) struct rank *ranks = NULL;
-	size_t n_left = store->objects.n, n_ranks;
-
-	if (rank_objects(store, moment, &ranks, &n_ranks) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < n_ranks; i++) {
-		if (n_left <= (ranks[i].use < RANK_MAPPED_MANY ? OBJECTSTORE_SOFT_MAX / 2
-							       : OBJECTSTORE_MAX / 8 * 7))
-			break;
-		ranks[i].object->goes = true;
-		n_left--;
-	}
-	return 0;
-}
+/* --- what is added ---------------------------------------------------------------------------- */
 
 /* Return: whether the event loop is not to wait for files of this asker at present. */
 static bool is_hung(struct objectstore *store, uint64_t asker)
@@ -475,59 +394,43 @@ uint64_t objectstore_moment(const struct objectstore *store)
 	return store->moment;
 }
 
+/* --- what goes, for want of room -------------------------------------------------------------- */
+
 bool objectstore_is_full(const struct objectstore *store)
 {
 	return store->objects.n >= store->full_at && store->moment >= store->full_from;
 }
 
+static struct eviction eviction_of(const struct objectstore *store, uint64_t moment)
+{
+	return (struct eviction){ .copier = store->copier,
+				  .objects = store->objects.items,
+				  .n_objects = store->objects.n,
+				  .moment = moment };
+}
+
 int objectstore_make_room(struct objectstore *store, uint64_t moment)
 {
+	const struct eviction eviction = eviction_of(store, moment);
 	int r;
 
 	(void)pthread_mutex_lock(&store->lock);
-	r = choose_least_needed(store, moment);
+	r = eviction_choose(&eviction);
 	if (r == 0)
 		r = forget_chosen(store);
 	(void)pthread_mutex_unlock(&store->lock);
 	return r;
 }
 
-/* Choose objects that no process has mapped, first those that were not named for the longest time,
- * until their copies, to which no snapshot links, have @bytes. Return: 0 and the number of bytes,
- * or -ENOMEM. */
-static int choose_alone(struct objectstore *store, uint64_t moment, uint64_t bytes,
-			uint64_t *ret_chosen)
-{
-	_cleanup_(freep) struct rank *ranks = NULL;
-	uint64_t chosen = 0;
-	size_t n_ranks;
-
-	if (rank_objects(store, moment, &ranks, &n_ranks) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < n_ranks && chosen < bytes; i++) {
-		const bool is_idle = ranks[i].use == RANK_NAMED || ranks[i].use == RANK_NAMED_MANY;
-		const uint64_t alone = is_idle ? copier_alone(store->copier, ranks[i].object) : 0;
-
-		ranks[i].object->goes = alone > 0;
-		chosen += alone;
-	}
-	*ret_chosen = chosen;
-	return 0;
-}
-
 int objectstore_evict(struct objectstore *store, uint64_t moment, uint64_t bytes, uint64_t least,
 		      uint64_t *ret_freed)
 {
+	const struct eviction eviction = eviction_of(store, moment);
 	uint64_t chosen = 0;
 	int r;
 
 	(void)pthread_mutex_lock(&store->lock);
-	r = choose_alone(store, moment, bytes, &chosen);
-	if (r == 0 && chosen < least) {
-		for (size_t i = 0; i < store->objects.n; i++)
-			store->objects.items[i]->goes = false;
-		chosen = 0;
-	}
+	r = eviction_choose_alone(&eviction, bytes, least, &chosen);
 	if (r == 0 && chosen > 0)
 		r = forget_chosen(store);
 	(void)pthread_mutex_unlock(&store->lock);
@@ -536,61 +439,13 @@ int objectstore_evict(struct objectstore *store, uint64_t moment, uint64_t bytes
 	return r;
 }
 
-/* Who is to give copies. */
-struct giver {
-	uid_t uid;
-	bool only_idle; /* not those of files that programs have mapped */
-};
-
-/* Return: whether copies are to be taken back, and whose. Root gives if there are more copies than
- * there is room for, for then users have no more than their parts; and what no program has mapped,
- * if somebody has less than his part. */
-static bool find_giver(const struct share *share, uint64_t max, struct giver *ret_giver)
-{
-	*ret_giver = (struct giver){};
-	if (share_giver(share, max, &ret_giver->uid))
-		return true;
-	ret_giver->uid = 0;
-	ret_giver->only_idle = share->taken <= max;
-	return share->taken > max ||
-	       (share->needed > 0 && share->needed <= max && share->taken > max - share->needed);
-}
-
-/* Take copies back from those who are to give, in the order of the ranks, until nobody is to give
- * more. Return: how many bytes become free with the next sweep. */
-static uint64_t take_back(struct objectstore *store, const struct rank *ranks, size_t n_ranks,
-			  uid_t *ret_uid)
-{
-	uint64_t freed = 0, max, alone;
-	struct giver giver;
-	struct share share;
-
-	copier_get_share(store->copier, &share, &max);
-	for (size_t i = 0; i < n_ranks && find_giver(&share, max, &giver); i++) {
-		struct object *o = ranks[i].object;
-
-		if (ranks[i].use == RANK_FAILED || o->payer != giver.uid ||
-		    (giver.only_idle && ranks[i].use >= RANK_MAPPED_MANY))
-			continue;
-		alone = copier_alone(store->copier, o);
-		if (alone == 0)
-			continue;
-		copier_take_back(store->copier, o);
-		share_give(&share, giver.uid, alone);
-		freed += alone;
-		*ret_uid = giver.uid;
-	}
-	return freed;
-}
-
 bool objectstore_is_unfair(struct objectstore *store)
 {
-	struct giver giver;
 	struct share share;
 	uint64_t max;
 
 	copier_get_share(store->copier, &share, &max);
-	return atomic_load(&store->has_room) || find_giver(&share, max, &giver);
+	return atomic_load(&store->has_room) || eviction_is_due(&share, max);
 }
 
 /* Have the object copied if it was refused for want of room, and its owner has not more than his
@@ -624,16 +479,13 @@ static void retry_all_refused(struct objectstore *store)
 int objectstore_take_back(struct objectstore *store, uint64_t moment, uint64_t *ret_freed,
 			  uid_t *ret_uid)
 {
-	_cleanup_(freep) struct rank *ranks = NULL;
+	const struct eviction eviction = eviction_of(store, moment);
 	uint64_t freed = 0;
-	size_t n_ranks;
 	uid_t uid = 0;
 	int r;
 
 	(void)pthread_mutex_lock(&store->lock);
-	r = rank_objects(store, moment, &ranks, &n_ranks);
-	if (r == 0)
-		freed = take_back(store, ranks, n_ranks, &uid);
+	r = eviction_take_back(&eviction, &freed, &uid);
 	if (r == 0)
 		r = sweep_copies(store);
 	if (r == 0 && (atomic_exchange(&store->has_room, false) || freed > 0))
