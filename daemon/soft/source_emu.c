@@ -237,8 +237,7 @@ static int drain(struct source *source, enum source_stream stream, uint8_t **ret
 	uint64_t n_lost = 0;
 	int r = bytes.bytes ? 0 : -ENOMEM;
 
-	each_pool(e, p)
-	{
+	each_pool(e, p) {
 		if (r == 0)
 			r = userpool_drain(p, stream, &bytes, &n_lost);
 		if (r == 0)
@@ -257,7 +256,8 @@ static int drain(struct source *source, enum source_stream stream, uint8_t **ret
 
 static void give_room(struct source *source)
 {
-	each_pool(emu(source), p) userpool_give_room(p);
+	each_pool(emu(source), p)
+		userpool_give_room(p);
 }
 
 /* The programs name each task from its beginning; /proc would show QEMU in their place. */
@@ -330,8 +330,7 @@ static struct source_status status(struct source *source)
 	for (uint32_t i = 0; i < e->n_places; i++)
 		n = e->places[i].pool ? i + 1 : n;
 	s.n_online = s.n_recording = n * e->layout.n_cpus;
-	each_pool(e, p)
-	{
+	each_pool(e, p) {
 		s.is_active = userpool_is_active(p) || s.is_active;
 		s.bytes_held += poolrings_bytes_held(userpool_rings(p));
 	}
@@ -358,8 +357,7 @@ static void look_after(struct source *source)
 	struct source_emu *e = emu(source);
 	bool code_lost = false, exhausted = false;
 
-	each_pool(e, p)
-	{
+	each_pool(e, p) {
 		code_lost = code_lost || userpool_lost_code(p);
 		exhausted = exhausted || userpool_was_exhausted(p);
 	}
@@ -578,7 +576,8 @@ int source_emu_share(struct source *source, uid_t uid, bool timing)
 void source_emu_mark_all(struct source *source)
 {
 	if (source->ops->hold == hold)
-		each_pool(emu(source), p) poolrings_mark(userpool_rings(p));
+		each_pool(emu(source), p)
+			poolrings_mark(userpool_rings(p));
 }
 
 void source_emu_get_share(const struct source *source, enum source_emu_account account,
@@ -594,8 +593,7 @@ void source_emu_get_share(const struct source *source, enum source_emu_account a
 		return;
 	}
 	*ret_share = e->lies;
-	each_pool(e, p)
-	{
+	each_pool(e, p) {
 		/* Opens the account. */
 		share_take(ret_share, userpool_uid(p), 0);
 		share_count_refused(ret_share, userpool_uid(p), SHARE_REASON_FOREIGN,
@@ -611,7 +609,8 @@ static struct source *emu_free(struct source *source)
 
 	if (!e)
 		return NULL;
-	each_pool(e, p)(void) userpool_free(p);
+	each_pool(e, p)
+		(void)userpool_free(p);
 	e->source.kept = kept_free(e->source.kept);
 	(void)poolclaims_free(e->claims);
 	(void)poolasker_free(e->asker);

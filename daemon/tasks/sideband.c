@@ -279,7 +279,8 @@ static void ask_source(struct sideband *s)
 /* All streams begin a new epoch, and with @forget the one before is freed at once. */
 static void begin_streams(struct sideband *s, bool forget)
 {
-	each_stream(&s->streams, st)(void) stream_begin(st, 0, forget);
+	each_stream(&s->streams, st)
+		(void)stream_begin(st, 0, forget);
 	userstreams_count(&s->streams);
 	s->has_before = !forget;
 	s->before_since_ns = s->now_since_ns;
@@ -309,7 +310,8 @@ static void begin_unseen(struct sideband *s)
 	const bool complete = has_complete(s);
 	const struct tasks *tasks = complete_tasks(s);
 
-	each_stream(&s->streams, st) learn_unseen(s, st);
+	each_stream(&s->streams, st)
+		learn_unseen(s, st);
 	begin_streams(s, s->now_since_ns == SIDEBAND_NEVER);
 	s->now_since_ns = complete ? s->time : SIDEBAND_NEVER;
 	(void)tasks_write(tasks, s->time, append_known, s);
@@ -322,7 +324,8 @@ static void begin_unseen(struct sideband *s)
  * source look again, for ever. */
 static void forget_bodies(struct sideband *s)
 {
-	each_stream(&s->streams, st) stream_clear(st);
+	each_stream(&s->streams, st)
+		stream_clear(st);
 	userstreams_count(&s->streams);
 	s->torn = false;
 	tasks_reset_repeats(present_tasks(s));
@@ -387,8 +390,9 @@ static int leave_others(struct sideband *s, const struct stream *st, uint32_t pi
 
 	if (pid == 0 || stream_has(st, pid))
 		return 0;
-	each_stream(&s->streams, other) if (r == 0 && other != st && stream_has(other, pid)) r =
-	    mark_left(s, other, pid, time);
+	each_stream(&s->streams, other)
+		if (r == 0 && other != st && stream_has(other, pid))
+			r = mark_left(s, other, pid, time);
 	return r;
 }
 
@@ -532,9 +536,9 @@ bool sideband_wants_look(const struct sideband *sideband)
 
 uid_t sideband_user(const struct sideband *sideband, uint32_t pid)
 {
-	each_stream(&sideband->streams, st) if (stream_has(st, pid)) return st->uid == SHARE_OTHERS
-	    ? 0
-	    : st->uid;
+	each_stream(&sideband->streams, st)
+		if (stream_has(st, pid))
+			return st->uid == SHARE_OTHERS ? 0 : st->uid;
 	return 0;
 }
 
@@ -616,7 +620,8 @@ static int note_interrupted(struct sideband *s)
 	int other = userstreams_note(u, STREAM_NOW_BODY, STREAM_NOW_BODY, s->tasks);
 
 	if (!is_whole)
-		each_stream(u, st) stream_forget_head(st);
+		each_stream(u, st)
+			stream_forget_head(st);
 	userstreams_count(u);
 	ask_source(s);
 	if (s->next && userstreams_note(u, STREAM_NOW_BODY, STREAM_NOW_BODY, s->next) < 0)

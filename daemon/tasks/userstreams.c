@@ -30,7 +30,8 @@ void userstreams_init(struct userstreams *u, struct source *source)
 
 void userstreams_deinit(struct userstreams *u)
 {
-	each_stream(u, st) stream_clear(st);
+	each_stream(u, st)
+		stream_clear(st);
 }
 
 void userstreams_set_max(struct userstreams *u, uint64_t bytes_max)
@@ -90,7 +91,9 @@ struct stream *userstreams_of(struct userstreams *u, uid_t uid)
 /* Return: the stream that has the latest records of the process; NULL: none has any. */
 static struct stream *holding_stream(struct userstreams *u, uint32_t pid)
 {
-	each_stream(u, st) if (stream_has(st, pid)) return st;
+	each_stream(u, st)
+		if (stream_has(st, pid))
+			return st;
 	return NULL;
 }
 
@@ -147,8 +150,7 @@ static uint64_t users_parts(struct userstreams *u)
 {
 	uint64_t sum = 0;
 
-	each_stream(u, st)
-	{
+	each_stream(u, st) {
 		const uint64_t bytes = stream_bytes(st);
 		const uint64_t part = share_part(&u->share, users_max(u), st->uid);
 
@@ -174,8 +176,9 @@ struct stream *userstreams_largest(struct userstreams *u)
 {
 	struct stream *most = NULL;
 
-	each_stream(u, st) if (st->uid != ROOT && (!most || stream_bytes(st) > stream_bytes(most)))
-	    most = st;
+	each_stream(u, st)
+		if (st->uid != ROOT && (!most || stream_bytes(st) > stream_bytes(most)))
+			most = st;
 	return most && share_exceeds(&u->share, u->bytes_max, most->uid) ? most : NULL;
 }
 
@@ -192,7 +195,8 @@ int userstreams_append(struct userstreams *u, struct stream *st, bool is_head, c
 void userstreams_count(struct userstreams *u)
 {
 	share_restart(&u->share);
-	each_stream(u, st) share_take(&u->share, st->uid, stream_bytes(st));
+	each_stream(u, st)
+		share_take(&u->share, st->uid, stream_bytes(st));
 }
 
 void userstreams_count_dropped(struct userstreams *u, struct stream *st, uint64_t n)
@@ -236,7 +240,9 @@ static int learn_record(void *userdata, struct stream *stream, enum stream_row r
 	if (record_read_pid(record->header.type, record->body, &pid) < 0 ||
 	    !userstreams_is_task(pid) || is_mark(record))
 		return 0;
-	each_stream(u, other) if (other != stream) stream_unlearn(other, pid);
+	each_stream(u, other)
+		if (other != stream)
+			stream_unlearn(other, pid);
 	return map_put(&epoch->pids, pid, 1);
 }
 
