@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,6 +17,7 @@
 #include "ctl/show.h"
 #include "ctl/verb.h"
 #include "util/qemuoption.h"
+#include "util/quietthread.h"
 
 #define BACKLOG 128
 
@@ -174,20 +174,6 @@ static int make_options(struct trigger *trigger, const char *name)
 	return 0;
 }
 
-/* Signals are for the main thread. */
-static int start_thread(struct trigger *trigger)
-{
-	sigset_t all, before;
-	int r;
-
-	sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&trigger->thread, NULL, listen_for_events, trigger);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	trigger->is_listening = r == 0;
-	return -r;
-}
-
 int trigger_new(const struct trigger_wish *wish, struct trigger **ret_trigger)
 {
 	_cleanup_(trigger_freep) struct trigger *trigger = calloc(1, sizeof(*trigger));
@@ -202,9 +188,10 @@ int trigger_new(const struct trigger_wish *wish, struct trigger **ret_trigger)
 	if (r == 0)
 		r = make_options(trigger, name);
 	if (r == 0)
-		r = start_thread(trigger);
+		r = quietthread_start(&trigger->thread, NULL, listen_for_events, trigger);
 	if (r < 0)
 		return log_error_errno(r, "--when: cannot listen for the program: %m");
+	trigger->is_listening = true;
 	*ret_trigger = TAKE(trigger);
 	return 0;
 }

@@ -6,8 +6,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
+
+#include "util/quietthread.h"
 
 /*
  * How often a thread that has nothing to do looks for it again before it sleeps: for some ten
@@ -125,25 +126,20 @@ static void *work(void *userdata)
 	return NULL;
 }
 
-/* Start a thread with all signals blocked, so that they come to the program's threads. */
 static int start_thread(struct ptd_threads *threads)
 {
 	pthread_attr_t attr;
-	sigset_t all, before;
 	int r;
 
 	r = pthread_attr_init(&attr);
 	if (r != 0)
 		return -r;
 	(void)pthread_attr_setstacksize(&attr, STACK_SIZE);
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&threads->ids[threads->n - 1], &attr, work, threads);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = quietthread_start(&threads->ids[threads->n - 1], &attr, work, threads);
 	(void)pthread_attr_destroy(&attr);
 	if (r == 0)
 		threads->n++;
-	return -r;
+	return r;
 }
 
 size_t threads_n_cpus(void)

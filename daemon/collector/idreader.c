@@ -4,13 +4,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "util/buildid.h"
+#include "util/quietthread.h"
 
 /* Threads that there may be: those that wait for ever, too. */
 #define THREADS_MAX 8u
@@ -64,11 +64,9 @@ static void *read_ids(void *userdata)
 	return NULL;
 }
 
-/* Signals are the event loop's: the thread gets none. */
 static int start_thread(struct idreader *r)
 {
 	pthread_attr_t attr;
-	sigset_t all, before;
 	pthread_t thread;
 	int error;
 
@@ -76,12 +74,9 @@ static int start_thread(struct idreader *r)
 	if (error)
 		return -error;
 	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, &attr, read_ids, r);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	error = quietthread_start(&thread, &attr, read_ids, r);
 	(void)pthread_attr_destroy(&attr);
-	return -error;
+	return error;
 }
 
 int idreader_new(struct idreader **ret_reader)

@@ -8,9 +8,10 @@
 #include <linux/close_range.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+
+#include "util/quietthread.h"
 
 #define STACK_SIZE ((size_t)(PTHREAD_STACK_MIN + 65536))
 
@@ -46,7 +47,6 @@ static void *hold_fd(void *userdata)
 int fdholder_start(struct fdholder *fdholder, int fd)
 {
 	struct start start = { .fd = fd };
-	sigset_t all, before;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int r;
@@ -58,14 +58,11 @@ int fdholder_start(struct fdholder *fdholder, int fd)
 	(void)pthread_attr_setstacksize(&attr, STACK_SIZE);
 	(void)sem_init(&start.done, 0, 0);
 
-	/* This thread blocks the program's signals, because QEMU does not know the thread. */
-	sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&thread, &attr, hold_fd, &start);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	/* The program's signals are not for a thread that QEMU does not know. */
+	r = quietthread_start(&thread, &attr, hold_fd, &start);
 	(void)pthread_attr_destroy(&attr);
-	if (r != 0)
-		return -r;
+	if (r < 0)
+		return r;
 
 	while (sem_wait(&start.done) < 0)
 		;

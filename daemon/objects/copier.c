@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -20,6 +19,7 @@
 #include "daemon/spool/spool.h"
 #include "daemon/spool/storedir.h"
 #include "util/cancel.h"
+#include "util/quietthread.h"
 
 /* Number of originals for which the copier has a descriptor while they wait. If there are more,
  * they are looked for again when it is their turn. */
@@ -320,19 +320,14 @@ static void *run_worker(void *userdata)
 	}
 }
 
-/* The event loop handles signals, so the threads block them. */
 static int start_worker(struct worker *w, const char *runtime_dir)
 {
-	sigset_t all, before;
 	int r;
 
 	r = copylane_init(&w->lane, &w->copier->claims, &w->copier->stop, runtime_dir);
 	if (r < 0)
 		return r;
-	sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&w->thread, NULL, run_worker, w);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = quietthread_start(&w->thread, NULL, run_worker, w);
 	w->has_thread = r == 0;
 	return r;
 }
