@@ -16,6 +16,7 @@
 #include "ctl/copyout.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
+#include "util/peeruser.h"
 #include "util/qemuoption.h"
 #include "util/quietthread.h"
 
@@ -83,15 +84,6 @@ static int take_snapshot(const struct trigger_wish *wish, const struct condition
 	return r == EXIT_OK ? show_snapshot(wish, reply, &snapshot, &scope) : r;
 }
 
-/* Only processes of the same user are believed. */
-static bool is_own(int fd)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
-
 static void serve(struct trigger *trigger, int fd)
 {
 	const struct trigger_wish *wish = trigger->wish;
@@ -102,7 +94,9 @@ static void serve(struct trigger *trigger, int fd)
 	int r;
 
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (!is_own(fd) || recv(fd, &event, sizeof(event), MSG_TRUNC) != sizeof(event) ||
+	/* Only processes of the same user are believed. */
+	if (!peeruser_is(fd, geteuid()) ||
+	    recv(fd, &event, sizeof(event), MSG_TRUNC) != sizeof(event) ||
 	    event.index >= wish->n_conditions)
 		return;
 	if (is_over) {

@@ -16,6 +16,7 @@
 #include "daemon/collector/message.h"
 #include "daemon/collector/work.h"
 #include "daemon/proc/claimant.h"
+#include "util/peeruser.h"
 #include "util/vec.h"
 
 #define MS         UINT64_C(1000000)     /* in ns */
@@ -207,13 +208,10 @@ static void drop_client(struct collector *c, struct client *client)
 static void accept_client(struct collector *c)
 {
 	const int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
 
 	if (fd < 0)
 		return;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-	    (peer.uid != c->user && peer.uid != geteuid()) ||
+	if ((!peeruser_is(fd, c->user) && !peeruser_is(fd, geteuid())) ||
 	    c->clients.n == COLLECTOR_CLIENTS_MAX ||
 	    vec_push(&c->clients, { .fd = fd, .serial = ++c->serial }) < 0)
 		(void)fd_close(fd);

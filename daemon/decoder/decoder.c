@@ -24,6 +24,7 @@
 #include "daemon/decoder/archive.h"
 #include "daemon/decoder/message.h"
 #include "ptd/control.h"
+#include "util/peeruser.h"
 #include "util/ptdecode.h"
 
 #define SECOND_NS   UINT64_C(1000000000)
@@ -274,11 +275,7 @@ int decoder_drop_rights(void)
 
 static bool is_served(int socket, uid_t user)
 {
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
-	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-	       (peer.uid == user || peer.uid == geteuid());
+	return peeruser_is(socket, user) || peeruser_is(socket, geteuid());
 }
 
 /* Start a process for a new connection. Return: whether one was started. */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "daemon/keeper/message.h"
 #include "util/fdpass.h"
+#include "util/peeruser.h"
 #include "util/vec.h"
 
 #define MS UINT64_C(1000000) /* in ns */
@@ -224,14 +225,9 @@ static void serve_client(struct keeper *k)
 
 static void accept_client(struct keeper *k)
 {
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
 	k->served = false;
 	k->client_fd = accept4(k->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-	if (k->client_fd >= 0 &&
-	    (getsockopt(k->client_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-	     peer.uid != k->user))
+	if (k->client_fd >= 0 && !peeruser_is(k->client_fd, k->user))
 		k->client_fd = fd_close(k->client_fd);
 }
 

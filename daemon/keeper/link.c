@@ -6,12 +6,12 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/log.h"
 #include "daemon/helper/helper.h"
 #include "daemon/keeper/message.h"
 #include "util/fdpass.h"
+#include "util/peeruser.h"
 #include "util/vec.h"
 
 #define PROGRAM "ptd-keeper"
@@ -41,15 +41,6 @@ static void forget_old(struct keeperlink *link)
 	vec_deinit(&link->old);
 }
 
-/* Return: whether the keeper is one of our own user. */
-static bool is_ours(int fd)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
-
 static int connect_keeper(struct keeperlink *link, bool start)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -57,7 +48,7 @@ static int connect_keeper(struct keeperlink *link, bool start)
 
 	if (start && (r == -ENOENT || r == -ECONNREFUSED) && helper_is_ours())
 		r = helper_start_and_connect(&link->helper, ANSWER_SECONDS, &fd);
-	if (r == 0 && !is_ours(fd))
+	if (r == 0 && !peeruser_is(fd, geteuid()))
 		r = -EPERM;
 	if (r < 0)
 		return r;

@@ -11,7 +11,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/lib/tempdir.h"
 #include "util/arena.h"
@@ -19,6 +21,7 @@
 #include "util/effort.h"
 #include "util/map.h"
 #include "util/mapfile.h"
+#include "util/peeruser.h"
 #include "util/sha256.h"
 #include "util/vec.h"
 
@@ -237,6 +240,23 @@ static void buildid_is_what_readelf_says(void **state)
 	assert_int_equal(id.size, 0);
 }
 
+static void peeruser_says_who_connected(void **state)
+{
+	int pair[2], ends[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(peeruser_is(pair[i], geteuid()));
+		assert_false(peeruser_is(pair[i], geteuid() + 1));
+		assert_false(peeruser_is(ends[i], geteuid())); /* no socket */
+		(void)close(pair[i]);
+		(void)close(ends[i]);
+	}
+	assert_false(peeruser_is(-1, geteuid()));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -248,6 +268,7 @@ int main(void)
 		cmocka_unit_test(sha256_of_known_bytes),
 		cmocka_unit_test(sha256_keeps_to_the_effort),
 		cmocka_unit_test(buildid_is_what_readelf_says),
+		cmocka_unit_test(peeruser_says_who_connected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
