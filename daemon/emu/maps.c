@@ -15,6 +15,7 @@
 #include "util/mapname.h"
 #include "util/mapsline.h"
 #include "util/regular.h"
+#include "util/suffix.h"
 
 #define FILES_MAX 4096
 #define PAGE      UINT64_C(4096)
@@ -263,13 +264,6 @@ static void read_buildid(struct maps *maps, const char *path, struct buildid *re
 		(void)vec_push(&maps->files, file);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	const size_t n = strlen(text), n_end = strlen(end);
-
-	return n >= n_end && strcmp(text + n - n_end, end) == 0;
-}
-
 /* Names in brackets name QEMU's own memory, not the target's. */
 static bool is_file(const struct vma *vma)
 {
@@ -282,7 +276,7 @@ static enum handover_place vma_place(const struct vma *vma)
 	if (!is_file(vma) || mapname_is_memory(vma->path))
 		return HANDOVER_MEMORY;
 	if (vma->shared || strncmp(vma->path, "/dev/shm/", strlen("/dev/shm/")) == 0 ||
-	    ends_with(vma->path, " (deleted)"))
+	    suffix_is(vma->path, " (deleted)"))
 		return HANDOVER_WRITTEN;
 	return HANDOVER_FILE;
 }

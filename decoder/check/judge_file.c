@@ -10,6 +10,7 @@
 
 #include "decoder/check/judge_record.h"
 #include "decoder/memtrace/container.h"
+#include "util/suffix.h"
 
 /* Times past the year 2500 are ns or another mistake. */
 #define TIME_MAX (TRACE_TIME_UNIX + (UINT64_C(1) << 54))
@@ -450,13 +451,6 @@ static int judge_container(struct judge *judge, struct container *container)
 	return r;
 }
 
-static bool ends_in_zip(const char *path)
-{
-	const size_t n = strlen(path);
-
-	return n >= 4 && strcmp(path + n - 4, ".zip") == 0;
-}
-
 int memtrace_check_file(struct memtrace *trace, const char *path, struct memtrace_file *ret_file)
 {
 	_cleanup_(container_freep) struct container *container = NULL;
@@ -467,7 +461,7 @@ int memtrace_check_file(struct memtrace *trace, const char *path, struct memtrac
 	r = judge_begin(&judge, trace, path, &file);
 	if (r < 0)
 		return r;
-	judge.is_zip = ends_in_zip(path);
+	judge.is_zip = suffix_is(path, ".zip");
 	r = container_open(path, &container);
 	if (r == 0)
 		r = judge_container(&judge, container);

@@ -9,11 +9,11 @@
 #include <minizip/unzip.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #include "util/regular.h"
+#include "util/suffix.h"
 #include "util/vec.h"
 
 /* Bytes of compressed data that are read at once. */
@@ -347,13 +347,6 @@ static const struct container_ops lz4_ops = { open_lz4, read_lz4, close_lz4 };
 
 /* --- all -------------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *name, const char *suffix)
-{
-	const size_t n = strlen(name), n_suffix = strlen(suffix);
-
-	return n >= n_suffix && strcmp(name + n - n_suffix, suffix) == 0;
-}
-
 int container_open(const char *path, struct container **ret_container)
 {
 	_cleanup_(container_freep) struct container *c = calloc(1, sizeof(*c));
@@ -361,8 +354,8 @@ int container_open(const char *path, struct container **ret_container)
 
 	if (!c)
 		return -ENOMEM;
-	c->ops = ends_with(path, ".zip") ? &zip_ops : ends_with(path, ".lz4") ? &lz4_ops : &gz_ops;
-	c->fd = ends_with(path, ".sz") ? -EOPNOTSUPP : regular_open(AT_FDCWD, path, 0);
+	c->ops = suffix_is(path, ".zip") ? &zip_ops : suffix_is(path, ".lz4") ? &lz4_ops : &gz_ops;
+	c->fd = suffix_is(path, ".sz") ? -EOPNOTSUPP : regular_open(AT_FDCWD, path, 0);
 	if (c->fd < 0) {
 		r = c->fd;
 		c->fd = -1;

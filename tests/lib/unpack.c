@@ -4,7 +4,6 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
 
 #include <cmocka.h>
 #include <lz4frame.h>
@@ -12,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>
+
+#include "util/suffix.h"
 
 #define STEP ((size_t)1 << 20)
 
@@ -84,20 +85,15 @@ static void unpack_gzip(struct unpacked *u, const char *path)
 	assert_int_equal(gzclose(gz), Z_OK);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	return strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
-}
-
 struct unpacked unpack(const char *path)
 {
 	struct unpacked u = {};
 
-	if (ends_with(path, ".zip")) {
+	if (suffix_is(path, ".zip")) {
 		unpack_zip(&u, path);
 		return u;
 	}
-	if (ends_with(path, ".lz4"))
+	if (suffix_is(path, ".lz4"))
 		unpack_lz4(&u, path);
 	else
 		unpack_gzip(&u, path);

@@ -23,6 +23,7 @@
 #include "util/mapfile.h"
 #include "util/peeruser.h"
 #include "util/sha256.h"
+#include "util/suffix.h"
 #include "util/vec.h"
 
 static void vec_grows_and_keeps(void **state)
@@ -257,6 +258,17 @@ static void peeruser_says_who_connected(void **state)
 	assert_false(peeruser_is(-1, geteuid()));
 }
 
+static void suffixes(void **state)
+{
+	(void)state;
+	assert_true(suffix_is("a.zip", ".zip"));
+	assert_true(suffix_is(".zip", ".zip"));
+	assert_true(suffix_is("a", ""));
+	assert_false(suffix_is("a.zip.b", ".zip"));
+	assert_false(suffix_is("zip", ".zip"));
+	assert_false(suffix_is("", ".zip"));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -269,6 +281,7 @@ int main(void)
 		cmocka_unit_test(sha256_keeps_to_the_effort),
 		cmocka_unit_test(buildid_is_what_readelf_says),
 		cmocka_unit_test(peeruser_says_who_connected),
+		cmocka_unit_test(suffixes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
