@@ -7,8 +7,8 @@
 #include "util/psb.h"
 #include "util/window.h"
 
-/* Bytes that are compared, for each that there is: streams that repeat themselves would need
- * more. */
+/* At most so many bytes are compared for each byte of the two pieces. Streams that repeat
+ * themselves would take more. */
 #define COMPARED_RATIO_MAX 16
 
 /* At the end of a piece. */
@@ -27,13 +27,13 @@
 #define EXT_PIP  0x43
 #define EXT_VMCS 0xc8
 
-#define CYC_MASK 0x03
-#define CYC      0x03
-#define CYC_MORE 0x04 /* in the first byte; in others it is */
-#define CYC_EXP  0x01
-#define IP_MASK  0x1f
-#define FUP      0x1d
-#define IP_SHIFT 5
+#define CYC_MASK      0x03
+#define CYC           0x03
+#define CYC_EXP_FIRST 0x04 /* in the first byte: another one follows */
+#define CYC_EXP       0x01 /* the same in the other bytes */
+#define IP_MASK       0x1f
+#define FUP           0x1d
+#define IP_SHIFT      5
 
 /* Return: the offset of the last PSB that begins before @end and has all of its bytes before it;
  *         NONE if there is none. */
@@ -69,7 +69,7 @@ static size_t size_between(const uint8_t *at, const uint8_t *end)
 	size_t n = 1;
 
 	if ((at[0] & CYC_MASK) == CYC) {
-		if (at[0] & CYC_MORE)
+		if (at[0] & CYC_EXP_FIRST)
 			for (n++; at + n <= end && at[n - 1] & CYC_EXP;)
 				n++;
 		return n;
@@ -123,7 +123,8 @@ static uint64_t anchor_of(struct window *earlier, bool has_tsc, uint64_t *ret_si
 	uint64_t at = last_psb(earlier, earlier->all.size);
 
 	*ret_size = PSB_SIZE;
-	/* A stretch of it is a PSB, too: the one that begins first is it. */
+	/* The one before may share bytes with it: where the two bytes of a PSB repeat for longer
+	 * than a PSB, another one begins at each pair. */
 	while (at != NONE && has_tsc) {
 		*ret_size = timed_size(earlier, at);
 		if (*ret_size)
@@ -159,11 +160,10 @@ static uint64_t count_alike(struct window *a, uint64_t a_at, struct window *b, u
 	return alike;
 }
 
-/*
- * Are the @n bytes the same? Those of @earlier may end in padding, if they are @up_to_end.
- */
-static bool same(struct window *earlier, uint64_t earlier_at, struct window *later,
-		 uint64_t later_at, uint64_t n, bool up_to_end, uint64_t *ret_padding)
+/* Return: whether the @n bytes are the same in both. If those of @earlier are its last ones, as
+ *         @up_to_end says, they may end in padding. */
+static bool same_bytes(struct window *earlier, uint64_t earlier_at, struct window *later,
+		       uint64_t later_at, uint64_t n, bool up_to_end, uint64_t *ret_padding)
 {
 	const uint64_t alike = count_alike(earlier, earlier_at, later, later_at, n);
 	const uint8_t *bytes;
@@ -205,8 +205,8 @@ bool overlap_find(struct window *earlier, struct window *later, bool has_tsc, ui
 		if (n > budget)
 			return false;
 		budget -= n;
-		if (!same(earlier, skip_earlier, later, skip_later, n,
-			  skip_earlier + n == earlier_size, &padding))
+		if (!same_bytes(earlier, skip_earlier, later, skip_later, n,
+				skip_earlier + n == earlier_size, &padding))
 			continue;
 		before = skip_later;
 		repeated = n - padding;
