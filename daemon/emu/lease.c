@@ -83,11 +83,7 @@ static bool claim_orphan(struct lease *lease)
 		const uint64_t owner = atomic_load(&attach_cpu(lease->attach, i)->owner);
 		const pid_t pid = (pid_t)(owner >> 32), tid = (pid_t)(uint32_t)owner;
 
-		if (pid <= 0 || tid <= 0)
-			continue;
-		if (!is_gone(pid, tid))
-			continue;
-		if (claim_cpu(lease, i, owner)) {
+		if (pid > 0 && tid > 0 && is_gone(pid, tid) && claim_cpu(lease, i, owner)) {
 			lease_cpu(lease)->released_ns = attach_now_ns();
 			lease->lost = true;
 			return true;

@@ -33,15 +33,17 @@ enum lease_manner {
 	LEASE_TRY,   /* do not wait */
 };
 
+/* There is no CPU. */
+enum {
+	LEASE_NONE = 1,
+};
+
 /*
  * Take a CPU and write the switch record for the thread. Packets of the CPU are off.
  *
  * Return: 0; or LEASE_NONE if there is no CPU, and the thread must run unrecorded.
  */
 _must_check_ int lease_take(struct lease *lease, enum lease_manner manner);
-enum {
-	LEASE_NONE = 1,
-};
 
 /*
  * Give the CPU back. Its packets must be off, and their head is published here. With @idle the
