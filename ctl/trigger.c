@@ -22,6 +22,9 @@
 
 #define BACKLOG 128
 
+/* Of a socket's name, with a NUL that the kernel does not count. */
+#define NAME_SIZE sizeof(((struct sockaddr_un *)0)->sun_path)
+
 struct trigger {
 	const struct trigger_wish *wish; /* borrowed */
 	char *options;
@@ -127,7 +130,7 @@ static void *listen_for_events(void *userdata)
 }
 
 /* Listen at a name in the abstract namespace that the kernel chooses. */
-static int open_socket(struct trigger *trigger, char ret_name[static 108])
+static int open_socket(struct trigger *trigger, char ret_name[static NAME_SIZE])
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	socklen_t size = sizeof(address);
@@ -171,7 +174,7 @@ static int make_options(struct trigger *trigger, const char *name)
 int trigger_new(const struct trigger_wish *wish, struct trigger **ret_trigger)
 {
 	_cleanup_(trigger_freep) struct trigger *trigger = calloc(1, sizeof(*trigger));
-	char name[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char name[NAME_SIZE];
 	int r = -ENOMEM;
 
 	if (trigger) {
