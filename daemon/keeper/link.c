@@ -91,8 +91,11 @@ static int ask_keeper(struct keeperlink *link, const struct keeper_message *mess
 
 static struct keeper_message request(enum keeper_verb verb, unsigned seconds)
 {
-	return (
-	    struct keeper_message){ .version = KEEPER_VERSION, .verb = verb, .seconds = seconds };
+	return (struct keeper_message){
+		.version = KEEPER_VERSION,
+		.verb = verb,
+		.seconds = seconds,
+	};
 }
 
 /* The connection is of no use any more. What cannot be kept now is given to the next keeper. */
