@@ -28,80 +28,80 @@ struct idreader {
 	struct buildid id;
 };
 
-static void destroy_reader(struct idreader *r)
+static void destroy_reader(struct idreader *reader)
 {
-	(void)fd_close(r->fd);
-	(void)pthread_cond_destroy(&r->change);
-	(void)pthread_mutex_destroy(&r->lock);
-	free(r);
+	(void)fd_close(reader->fd);
+	(void)pthread_cond_destroy(&reader->change);
+	(void)pthread_mutex_destroy(&reader->lock);
+	free(reader);
 	(void)atomic_fetch_sub(&n_threads, 1);
 }
 
 static void *read_ids(void *userdata)
 {
-	struct idreader *r = userdata;
+	struct idreader *reader = userdata;
 
-	(void)pthread_mutex_lock(&r->lock);
+	(void)pthread_mutex_lock(&reader->lock);
 	for (;;) {
 		struct buildid id = {};
 		int error;
 
-		while (!r->left && (!r->asked || r->answered))
-			(void)pthread_cond_wait(&r->change, &r->lock);
-		if (r->left)
+		while (!reader->left && (!reader->asked || reader->answered))
+			(void)pthread_cond_wait(&reader->change, &reader->lock);
+		if (reader->left)
 			break;
-		(void)pthread_mutex_unlock(&r->lock);
-		error = buildid_read(r->fd, &id);
-		(void)pthread_mutex_lock(&r->lock);
-		r->fd = fd_close(r->fd);
-		r->error = error;
-		r->id = id;
-		r->answered = true;
-		(void)pthread_cond_broadcast(&r->change);
+		(void)pthread_mutex_unlock(&reader->lock);
+		error = buildid_read(reader->fd, &id);
+		(void)pthread_mutex_lock(&reader->lock);
+		reader->fd = fd_close(reader->fd);
+		reader->error = error;
+		reader->id = id;
+		reader->answered = true;
+		(void)pthread_cond_broadcast(&reader->change);
 	}
-	(void)pthread_mutex_unlock(&r->lock);
-	destroy_reader(r);
+	(void)pthread_mutex_unlock(&reader->lock);
+	destroy_reader(reader);
 	return NULL;
 }
 
-static int start_thread(struct idreader *r)
+static int start_thread(struct idreader *reader)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
-	int error;
+	int r;
 
-	error = pthread_attr_init(&attr);
-	if (error)
-		return -error;
+	r = pthread_attr_init(&attr);
+	if (r)
+		return -r;
 	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	error = quietthread_start(&thread, &attr, read_ids, r);
+	r = quietthread_start(&thread, &attr, read_ids, reader);
 	(void)pthread_attr_destroy(&attr);
-	return error;
+	return r;
 }
 
 int idreader_new(struct idreader **ret_reader)
 {
-	struct idreader *r = malloc(sizeof(*r));
-	int error;
+	struct idreader *reader = malloc(sizeof(*reader));
+	int r;
 
-	if (!r)
+	if (!reader)
 		return -ENOMEM;
 	if (atomic_fetch_add(&n_threads, 1) >= THREADS_MAX) {
 		(void)atomic_fetch_sub(&n_threads, 1);
-		free(r);
+		free(reader);
 		return -EBUSY;
 	}
-	*r = (struct idreader){
+	*reader = (struct idreader){
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.change = PTHREAD_COND_INITIALIZER,
 		.fd = -1,
 	};
-	error = start_thread(r);
-	if (error < 0) {
-		destroy_reader(r);
-		return error;
+	r = start_thread(reader);
+	if (r < 0) {
+		destroy_reader(reader);
+		return r;
 	}
-	*ret_reader = r;
+	*ret_reader = reader;
 	return 0;
 }
 
@@ -118,11 +118,7 @@ struct idreader *idreader_free(struct idreader *reader)
 
 int idreader_read(struct idreader *reader, int fd, uint64_t timeout_ns, struct buildid *ret_id)
 {
-	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
-	const struct timespec until = {
-		.tv_sec = (time_t)(until_ns / 1000000000),
-		.tv_nsec = (long)(until_ns % 1000000000),
-	};
+	const struct timespec until = clock_timespec(clock_ns(CLOCK_MONOTONIC) + timeout_ns);
 	int r = 0;
 
 	(void)pthread_mutex_lock(&reader->lock);

@@ -513,11 +513,9 @@ void copier_ask_too(struct copier *copier, struct object *object, const struct r
 static void await_change(struct copier *c, const struct object *object)
 {
 	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
-	const uint64_t until = begun + CANCEL_POLL_NS;
-	const struct timespec at = { .tv_sec = (time_t)(until / 1000000000),
-				     .tv_nsec = (long)(until % 1000000000) };
+	const struct timespec until = clock_timespec(begun + CANCEL_POLL_NS);
 
-	(void)pthread_cond_clockwait(&c->change, &c->lock, CLOCK_MONOTONIC, &at);
+	(void)pthread_cond_clockwait(&c->change, &c->lock, CLOCK_MONOTONIC, &until);
 	copyqueue_note_wait(&c->queue, object, clock_ns(CLOCK_MONOTONIC) - begun);
 }
 

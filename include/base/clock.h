@@ -4,7 +4,7 @@
 /*
  * Clock
  *
- * The time of a clock as one number.
+ * The time of a clock as one number, and back.
  */
 
 #include <stdint.h>
@@ -17,4 +17,11 @@ static inline uint64_t clock_ns(clockid_t clock)
 
 	(void)clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Return: @ns as the kernel and libc take times. */
+static inline struct timespec clock_timespec(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
 }
