@@ -18,14 +18,14 @@
 #define PAGE       4096u
 #define PIECE_SIZE ((size_t)1 << 20) /* bytes that are read before they are passed on */
 
-/* How often it is looked whether memory is executable, and how many ns apart. */
+/* How often to look whether memory is executable, and how many ns apart. */
 #define LOOKS   3u
 #define LOOK_NS 1000000
 
 struct reader {
-	uint8_t *piece;
-	uint64_t start; /* bytes in use */
-	size_t size;
+	uint8_t *piece; /* of PIECE_SIZE bytes; borrowed */
+	uint64_t start; /* the address of its first byte */
+	size_t size;    /* how many of its bytes are in use */
 	int64_t n_given;
 	memcopy_put_fn put;
 	void *userdata;
@@ -40,7 +40,7 @@ static int give_bytes(struct reader *r)
 	return n > 0 ? r->put(r->userdata, r->start, r->piece, n) : 0;
 }
 
-/* Append the page at @at. Return: whether it has anything but zeros. */
+/* Read the page at @at. Return: whether it has anything but zeros. */
 static bool read_page(int fd, uint64_t at, uint8_t *to)
 {
 	return pread(fd, to, PAGE, (off_t)at) == PAGE &&
