@@ -23,7 +23,8 @@ struct samples {
 	struct ptclock_sample samples[SAMPLES_MAX];
 };
 
-/* The file. What is not only added to is written to the other half, which holds then. */
+/* The file. To the half that holds, samples are only appended; any other change is written to the
+ * other half, which holds from then on. So there is a half that is whole, even if ptd is killed. */
 struct halves {
 	_Atomic uint32_t holds; /* 0 or 1 */
 	struct samples halves[2];
