@@ -4,12 +4,14 @@
 /*
  * Number
  *
- * A decimal number that is a whole text: digits alone, without sign or space.
+ * A decimal number that is a whole text: digits alone, without sign or space; a number of bytes may
+ * end in a unit.
  */
 
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
 
@@ -26,5 +28,30 @@ _must_check_ static inline int number_parse(const char *text, uint64_t max, uint
 	if (errno || *end || n > max)
 		return -EINVAL;
 	*ret_number = n;
+	return 0;
+}
+
+/* Parse a number of bytes, with K, M, G or T for powers of 1024. Return: likewise. */
+_must_check_ static inline int number_parse_bytes(const char *text, uint64_t max,
+						  uint64_t *ret_bytes)
+{
+	static const char units[] = "KMGT";
+	unsigned long long n;
+	unsigned shift = 0;
+	const char *unit;
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9')
+		return -EINVAL;
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	unit = *end ? strchr(units, *end) : NULL;
+	if (unit) {
+		shift = 10 * (unsigned)(unit - units + 1);
+		end++;
+	}
+	if (errno || *end || n > max >> shift)
+		return -EINVAL;
+	*ret_bytes = (uint64_t)n << shift;
 	return 0;
 }

@@ -2,7 +2,6 @@
 
 #include "daemon/config/config.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +12,12 @@
 #include <strings.h>
 
 #include "util/mapfile.h"
+#include "util/number.h"
+#include "util/suffix.h"
 #include "util/timespan.h"
 
 #define FILE_MAX    ((size_t)1 << 20)
-#define LINE_MAX_   1024u
+#define LINE_SIZE   1024u
 #define SECONDS_MAX 86400u
 #define RING_MIN    UINT64_C(4096)
 #define SPACE_CHARS " \t\r"
@@ -46,7 +47,7 @@ struct where {
 
 _printf_(2, 3) static void complain(const struct where *where, const char *format, ...)
 {
-	char message[2 * LINE_MAX_];
+	char message[2 * LINE_SIZE];
 	va_list ap;
 
 	if (!where->warn)
@@ -55,45 +56,6 @@ _printf_(2, 3) static void complain(const struct where *where, const char *forma
 	(void)vsnprintf(message, sizeof(message), format, ap);
 	va_end(ap);
 	where->warn(where->file, where->line, message);
-}
-
-/* Parse a decimal number. Only @ret_rest may follow it. */
-static int parse_number(const char *value, uint64_t *ret_number, const char **ret_rest)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)value[0]))
-		return -EINVAL;
-	errno = 0;
-	*ret_number = strtoull(value, &end, 10);
-	if (errno)
-		return -ERANGE;
-	*ret_rest = end;
-	return 0;
-}
-
-/* Parse a number of bytes, with K, M, G or T for powers of 1024. */
-static int parse_size(const char *value, uint64_t *ret_size)
-{
-	static const char units[] = "KMGT";
-	const char *rest, *unit;
-	uint64_t n;
-	unsigned shift = 0;
-	int r;
-
-	r = parse_number(value, &n, &rest);
-	if (r < 0)
-		return r;
-	if (*rest) {
-		unit = strchr(units, *rest);
-		if (!unit || rest[1])
-			return -EINVAL;
-		shift = 10 * (unsigned)(unit - units + 1);
-	}
-	if (n > UINT64_MAX >> shift)
-		return -ERANGE;
-	*ret_size = n << shift;
-	return 0;
 }
 
 /* As systemd does. */
@@ -116,7 +78,7 @@ static int set_ring(const struct where *where, const char *value, void *field)
 {
 	uint64_t n;
 
-	if (parse_size(value, &n) < 0 || n < RING_MIN || n > CONFIG_SIZE_MAX || (n & (n - 1))) {
+	if (number_parse_bytes(value, CONFIG_SIZE_MAX, &n) < 0 || n < RING_MIN || (n & (n - 1))) {
 		complain(where, "\"%s\" is not a power of two from 4K to 1G, ignoring", value);
 		return -EINVAL;
 	}
@@ -128,7 +90,7 @@ static int set_size(const struct where *where, const char *value, void *field)
 {
 	uint64_t n;
 
-	if (parse_size(value, &n) < 0) {
+	if (number_parse_bytes(value, UINT64_MAX, &n) < 0) {
 		complain(where, "\"%s\" is not a size such as 512M, ignoring", value);
 		return -EINVAL;
 	}
@@ -139,15 +101,14 @@ static int set_size(const struct where *where, const char *value, void *field)
 /* Parse "10%" or "10 %". Return: 0, or -EINVAL. */
 static int parse_percent(const char *value, uint64_t *ret_percent)
 {
-	const char *rest;
-	uint64_t n;
+	char digits[LINE_SIZE];
+	const size_t n_digits = strspn(value, "0123456789");
+	const char *rest = value + n_digits;
 
-	if (parse_number(value, &n, &rest) < 0 || n > 100)
-		return -EINVAL;
 	if (strcmp(rest + strspn(rest, SPACE_CHARS), "%") != 0)
 		return -EINVAL;
-	*ret_percent = n;
-	return 0;
+	(void)snprintf(digits, sizeof(digits), "%.*s", (int)n_digits, value);
+	return number_parse(digits, 100, ret_percent);
 }
 
 /* Set a limit to a size, or a share of the file system. */
@@ -155,7 +116,8 @@ static int set_limit(const struct where *where, const char *value, void *field)
 {
 	struct config_limit limit = {};
 
-	if (parse_percent(value, &limit.percent) < 0 && parse_size(value, &limit.bytes) < 0) {
+	if (parse_percent(value, &limit.percent) < 0 &&
+	    number_parse_bytes(value, UINT64_MAX, &limit.bytes) < 0) {
 		complain(where,
 			 "\"%s\" is neither a size such as 512M nor a share of the file system "
 			 "such as 10%%, ignoring",
@@ -177,10 +139,9 @@ static int set_span(const struct where *where, const char *value, void *field)
 
 static int set_cpus(const struct where *where, const char *value, void *field)
 {
-	const char *rest;
 	uint64_t n;
 
-	if (parse_number(value, &n, &rest) < 0 || *rest || n < 1 || n > CONFIG_CPUS_MAX) {
+	if (number_parse(value, CONFIG_CPUS_MAX, &n) < 0 || n < 1) {
 		complain(where, "\"%s\" is not a number from 1 to %u, ignoring", value,
 			 CONFIG_CPUS_MAX);
 		return -EINVAL;
@@ -191,10 +152,9 @@ static int set_cpus(const struct where *where, const char *value, void *field)
 
 static int set_seconds(const struct where *where, const char *value, void *field)
 {
-	const char *rest;
 	uint64_t n;
 
-	if (parse_number(value, &n, &rest) < 0 || *rest || n > SECONDS_MAX) {
+	if (number_parse(value, SECONDS_MAX, &n) < 0) {
 		complain(where, "\"%s\" is not a number of seconds from 0 to %u, ignoring", value,
 			 SECONDS_MAX);
 		return -EINVAL;
@@ -255,7 +215,7 @@ static int set_source(const struct where *where, const char *value, void *field)
 
 static int set_pt(const struct where *where, const char *value, void *field)
 {
-	char copy[LINE_MAX_], message[LINE_MAX_ + 64], *save = NULL;
+	char copy[LINE_SIZE], message[LINE_SIZE + 64], *save = NULL;
 
 	(void)snprintf(copy, sizeof(copy), "%s", value);
 	for (char *term = strtok_r(copy, ", \t", &save); term; term = strtok_r(NULL, ", \t", &save))
@@ -372,7 +332,7 @@ void config_parse(struct config *config, const char *file, const char *text, siz
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		const char *stop = newline ? newline : end;
 		const size_t length = (size_t)(stop - text);
-		char line[LINE_MAX_];
+		char line[LINE_SIZE];
 
 		where.line++;
 		if (length >= sizeof(line) || memchr(text, 0, length)) {
@@ -404,9 +364,7 @@ static int load_file(struct config *config, const char *path, config_warn_fn war
 
 static int is_conf(const struct dirent *entry)
 {
-	const size_t n = strlen(entry->d_name);
-
-	return n > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 5, ".conf") == 0;
+	return entry->d_name[0] != '.' && suffix_is(entry->d_name, ".conf");
 }
 
 int config_load(struct config *config, const char *path, bool optional, config_warn_fn warn,

@@ -14,6 +14,7 @@
 #include "decoder/cmd/snapname.h"
 #include "decoder/sink/answer/diff.h"
 #include "ptd/snapshot.h"
+#include "util/number.h"
 
 static void usage_of_sink(FILE *f, const struct ptd_sink_ops *ops)
 {
@@ -234,23 +235,11 @@ static int parse_code(struct command *c, char *text)
 /* Parse a number of bytes that is not 0; it may end with K, M, G or T (powers of 1024). */
 static int parse_size(const char *option, const char *text, uint64_t *ret_size)
 {
-	static const char suffixes[] = "KMGT";
-	unsigned long long n;
-	unsigned shift = 0;
-	const char *suffix;
-	char *end;
+	uint64_t n;
 
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	suffix = *end ? strchr(suffixes, *end) : NULL;
-	if (suffix) {
-		shift = 10 * (unsigned)(suffix - suffixes + 1);
-		end++;
-	}
-	if (errno || text[0] < '0' || text[0] > '9' || *end || n == 0 ||
-	    n > (uint64_t)INT64_MAX >> shift)
+	if (number_parse_bytes(text, INT64_MAX, &n) < 0 || n == 0)
 		return wrong(option, text);
-	*ret_size = (uint64_t)n << shift;
+	*ret_size = n;
 	return 0;
 }
 
@@ -360,12 +349,9 @@ static int parse_ids(const char *option, const char *text, struct asked_ids *ids
 
 static int parse_last(const char *text, uint64_t *ret_last)
 {
-	unsigned long long n;
-	char *end;
+	uint64_t n;
 
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (errno || text[0] < '0' || text[0] > '9' || *end || n == 0)
+	if (number_parse(text, UINT64_MAX, &n) < 0 || n == 0)
 		return wrong("--last takes a number of instructions", text);
 	*ret_last = n;
 	return 0;

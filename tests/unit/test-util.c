@@ -21,6 +21,7 @@
 #include "util/effort.h"
 #include "util/map.h"
 #include "util/mapfile.h"
+#include "util/number.h"
 #include "util/peeruser.h"
 #include "util/sha256.h"
 #include "util/suffix.h"
@@ -269,6 +270,52 @@ static void suffixes(void **state)
 	assert_false(suffix_is("", ".zip"));
 }
 
+static void numbers(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t max;
+		bool plain, bytes; /* whether it can be parsed so */
+		uint64_t number;
+	} rows[] = {
+		{ "0", 0, true, true, 0 },
+		{ "10", 10, true, true, 10 },
+		{ "10", 9, false, false, 0 },
+		{ "18446744073709551615", UINT64_MAX, true, true, UINT64_MAX },
+		{ "18446744073709551616", UINT64_MAX, false, false, 0 },
+		{ "", 9, false, false, 0 },
+		{ "-1", UINT64_MAX, false, false, 0 },
+		{ "+1", 9, false, false, 0 },
+		{ " 1", 9, false, false, 0 },
+		{ "1 ", 9, false, false, 0 },
+		{ "0x1", 9, false, false, 0 },
+		{ "3K", UINT64_MAX, false, true, 3 << 10 },
+		{ "3M", UINT64_MAX, false, true, 3 << 20 },
+		{ "3G", UINT64_MAX, false, true, UINT64_C(3) << 30 },
+		{ "3T", UINT64_MAX, false, true, UINT64_C(3) << 40 },
+		{ "1K", 1024, false, true, 1024 },
+		{ "1K", 1023, false, false, 0 },
+		{ "16777216T", UINT64_MAX, false, false, 0 },
+		{ "K", UINT64_MAX, false, false, 0 },
+		{ "1k", UINT64_MAX, false, false, 0 },
+		{ "1KB", UINT64_MAX, false, false, 0 },
+		{ "1 K", UINT64_MAX, false, false, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		uint64_t n = 7, bytes = 7;
+
+		print_message("  \"%s\"\n", rows[i].text);
+		assert_int_equal(number_parse(rows[i].text, rows[i].max, &n),
+				 rows[i].plain ? 0 : -EINVAL);
+		assert_int_equal(n, rows[i].plain ? rows[i].number : 7);
+		assert_int_equal(number_parse_bytes(rows[i].text, rows[i].max, &bytes),
+				 rows[i].bytes ? 0 : -EINVAL);
+		assert_int_equal(bytes, rows[i].bytes ? rows[i].number : 7);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -282,6 +329,7 @@ int main(void)
 		cmocka_unit_test(buildid_is_what_readelf_says),
 		cmocka_unit_test(peeruser_says_who_connected),
 		cmocka_unit_test(suffixes),
+		cmocka_unit_test(numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
