@@ -164,22 +164,11 @@ struct limit {
 	bool only_own;   /* nothing of others goes for the user */
 };
 
-/* Return: whether the user, who may be root, has more than his part of what snapshots may take.
- * Unlike in other accounts root has a part here, which is all that others leave it. */
-static bool exceeds_part(const struct share *share, uint64_t max, uid_t uid)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < share->n_users; i++)
-		n += share->users[i].taken > 0;
-	return share_taken(share, uid) > max / (n > SHARE_PART ? n : SHARE_PART);
-}
-
 /* Choose the snapshot that goes next for one of a user, who is not root. */
 static size_t choose_for_user(const struct stock *stock, const struct limit *limit,
 			      const struct share *share, bool *ret_has_more)
 {
-	const bool exceeds = limit->only_own || exceeds_part(share, limit->max, limit->uid);
+	const bool exceeds = limit->only_own || share_exceeds(share, limit->max, limit->uid);
 	size_t own = stock->n, of_root = stock->n, of_most = stock->n;
 	uint64_t most = 0;
 
@@ -193,7 +182,7 @@ static size_t choose_for_user(const struct stock *stock, const struct limit *lim
 			own = own < stock->n ? own : i;
 			continue;
 		}
-		if (exceeds || stock->latest[i] || !exceeds_part(share, limit->max, uid))
+		if (exceeds || stock->latest[i] || !share_exceeds(share, limit->max, uid))
 			continue;
 		if (uid == 0) {
 			of_root = of_root < stock->n ? of_root : i;
@@ -222,6 +211,7 @@ static size_t choose(const struct stock *stock, const struct limit *limit, bool 
 	diskuse_share(stock->use, &share);
 	if (limit->needed > 0)
 		share_take(&share, limit->uid, limit->needed);
+	share.root_has_part = limit->uid != 0;
 	if (limit->uid != 0)
 		return choose_for_user(stock, limit, &share, ret_has_more);
 	for (size_t i = 0; i + 1 < stock->n; i++) {
@@ -478,7 +468,8 @@ int retention_keep(const struct retention *retention, const char *id, uid_t uid)
 		r = count_kept(retention, resolved, uid, &share);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	if (!exceeds_part(&share, snapshots_max(retention), uid))
+	share.root_has_part = true;
+	if (!share_exceeds(&share, snapshots_max(retention), uid))
 		return spool_keep(retention->spool, resolved, true, uid);
 	evidence_count(retention->evidence, uid, SHARE_REASON_SHARE);
 	return -EDQUOT;

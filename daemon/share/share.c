@@ -82,7 +82,7 @@ uint64_t share_part(const struct share *share, uint64_t max, uid_t uid)
 		const struct share_user *u = &share->users[i];
 
 		n += (u->taken > 0 || (share->needed > 0 && u->uid == share->needed_by)) &&
-		     u->uid != uid && u->uid != ROOT;
+		     u->uid != uid && (share->root_has_part || u->uid != ROOT);
 	}
 	return max / (n > SHARE_PART ? n : SHARE_PART);
 }
@@ -161,7 +161,8 @@ uint64_t share_n_refused(const struct share_user *user)
 
 bool share_exceeds(const struct share *share, uint64_t max, uid_t uid)
 {
-	return uid != ROOT && share_taken(share, uid) > share_part(share, max, uid);
+	return (share->root_has_part || uid != ROOT) &&
+	       share_taken(share, uid) > share_part(share, max, uid);
 }
 
 bool share_giver(const struct share *share, uint64_t max, uid_t *ret_uid)

@@ -17,6 +17,7 @@
  *     some things cannot be given.
  *
  * Root may take all and gives nothing: its programs are everybody's, and root can stop ptd anyway.
+ * Where that would cost others what is theirs, root has a part as they have (root_has_part).
  *
  * The account is for a fixed number of users. If there are more, the others count as one. A share
  * that is all zeros is empty; it owns nothing.
@@ -57,6 +58,7 @@ struct share {
 	uint64_t taken;  /* by all of them */
 	uint64_t needed; /* the most that was refused at a time though it is in the user's part */
 	uid_t needed_by; /* whose account that is */
+	bool root_has_part; /* share_part() and share_exceeds() take root for a user like others */
 };
 
 /* Return: whether the user may take @amount if all may take @max together. */

@@ -217,6 +217,29 @@ static void more_users_than_accounts(void **state)
 	assert_false(share_exceeds(&share, 20, 301));
 }
 
+/* Root is one user more, and may have too much, only where it has a part. */
+static void a_part_for_root(void **state)
+{
+	struct share share = {};
+
+	(void)state;
+	share_take(&share, 0, 201);
+	for (uid_t uid = A; uid < A + 4; uid++)
+		share_take(&share, uid, 161);
+	assert_int_equal(share_part(&share, MAX, A), 200);
+	assert_false(share_exceeds(&share, MAX, 0));
+	assert_false(share_exceeds(&share, MAX, A));
+	share.root_has_part = true;
+	assert_int_equal(share_part(&share, MAX, A), 160);
+	assert_int_equal(share_part(&share, MAX, 0), 160);
+	assert_true(share_exceeds(&share, MAX, 0));
+	assert_true(share_exceeds(&share, MAX, A));
+	share_give(&share, 0, 41);
+	assert_false(share_exceeds(&share, MAX, 0));
+	share_restart(&share);
+	assert_true(share.root_has_part);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +250,7 @@ int main(void)
 		cmocka_unit_test(more_than_the_reserve),
 		cmocka_unit_test(what_is_given_back),
 		cmocka_unit_test(more_users_than_accounts),
+		cmocka_unit_test(a_part_for_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
