@@ -679,7 +679,7 @@ struct manager *manager_free(struct manager *manager)
 	if (manager->source)
 		(void)manager->source->ops->free(manager->source);
 	(void)keeperlink_free(manager->keeper);
-	(void)pthread_mutex_destroy(&manager->evidence.lock);
+	evidence_deinit(&manager->evidence);
 	sd_event_source_disable_unref(manager->tick_timer);
 	sd_event_source_disable_unref(manager->expire_timer);
 	(void)sd_event_unref(manager->event);

@@ -155,6 +155,45 @@ void evidence_count(struct evidence *evidence, uid_t uid, enum share_reason reas
 	(void)pthread_mutex_unlock(&evidence->lock);
 }
 
+bool evidence_holds(struct evidence *evidence, uint64_t stored)
+{
+	bool holds;
+
+	(void)pthread_mutex_lock(&evidence->lock);
+	holds = map_get(&evidence->held, stored);
+	(void)pthread_mutex_unlock(&evidence->lock);
+	return holds;
+}
+
+void evidence_deinit(struct evidence *evidence)
+{
+	map_deinit(&evidence->held);
+	(void)pthread_mutex_destroy(&evidence->lock);
+}
+
+/* Without memory, what was held before counts further. */
+static void note_stock(const struct retention *retention, const struct stock *stock)
+{
+	struct evidence *evidence = retention->evidence;
+	_cleanup_(map_deinit) struct map owners = {}, held = {};
+	struct share others;
+	int r;
+
+	r = objectstore_owners(retention->store, &owners);
+	if (r == 0)
+		r = diskuse_held(stock->use, &owners, &others, &held);
+	(void)pthread_mutex_lock(&evidence->lock);
+	evidence->taken = diskuse_in_snapshots(stock->use);
+	if (r == 0) {
+		const struct map before = evidence->held;
+
+		evidence->others = others;
+		evidence->held = held;
+		held = before;
+	}
+	(void)pthread_mutex_unlock(&evidence->lock);
+}
+
 /* What the users share. */
 struct limit {
 	uint64_t max; /* bytes of snapshots that there is room for */
@@ -338,13 +377,38 @@ static int remove_for(const struct retention *retention, const struct diskuse_am
 	while (r >= 0) {
 		r = spool_free_room(retention->spool, &available);
 		if (r < 0 || amount_suffices(&available, needed))
-			return r;
+			break;
 		r = remove_next(retention, &stock, limit, "there was no room for the next one",
 				&freed);
 		if (r > 0)
 			r = objectstore_sweep(retention->store);
 	}
+	if (stock.use)
+		note_stock(retention, &stock);
 	return r == -ENOENT ? 0 : r;
+}
+
+int retention_get_use(const struct retention *retention, uint64_t *ret_max, uint64_t *ret_taken,
+		      struct share *ret_others)
+{
+	struct evidence *evidence = retention->evidence;
+	struct diskuse_amount available;
+	struct share copies;
+	uint64_t room;
+	int r;
+
+	r = spool_free_room(retention->spool, &available);
+	if (r < 0)
+		return r;
+	objectstore_get_share(retention->store, &copies);
+	(void)pthread_mutex_lock(&evidence->lock);
+	*ret_taken = evidence->taken;
+	*ret_others = evidence->others;
+	(void)pthread_mutex_unlock(&evidence->lock);
+	/* The copies to which no snapshot links are there already, and go if there is no room. */
+	room = available.bytes + copies.taken + *ret_taken;
+	*ret_max = snapshots_max(retention) < room ? snapshots_max(retention) : room;
+	return 0;
 }
 
 int retention_make_room(const struct retention *retention, const struct diskuse_amount *needed,
@@ -533,6 +597,7 @@ static void set_room(const struct retention *retention, const struct stock *stoc
 	const uint64_t max = retention->limits.max_use, least = max / RETENTION_COPIES_PART;
 	const uint64_t left = subtract(max, diskuse_in_snapshots(stock->use));
 
+	note_stock(retention, stock);
 	objectstore_set_room(retention->store, left > least ? left : least);
 }
 

@@ -19,6 +19,9 @@
  * With a snapshot go the copies that no other snapshot has. The newest snapshot is never removed,
  * nor is one that a user asked to keep.
  *
+ * What one user executes does not make a snapshot of somebody else so large that older ones go for
+ * it: of his files, such snapshots have no more than his part (daemon/snapshot/userparts.h).
+ *
  * For a snapshot of a user other than root, less goes. If he has more than his part with it, only
  * older ones of his own. Otherwise also what others, root included, have beyond their parts, but
  * not the newest one of each; and then older ones of his own. If that is not enough, the snapshot
@@ -43,6 +46,7 @@
 #include "base/base.h"
 #include "daemon/share/share.h"
 #include "daemon/spool/spool.h"
+#include "util/map.h"
 
 struct config;
 struct objectstore;
@@ -51,11 +55,23 @@ struct objectstore;
 #define RETENTION_COPIES_PART 8u
 
 /* The account of snapshots that were removed, or not written, because their users had more than
- * their share. Any thread may use it. */
+ * their share; and what the snapshots have of each user. Any thread may use it. */
 struct evidence {
 	pthread_mutex_t lock;
 	struct share share;
+
+	/* When the snapshots were measured last: */
+	uint64_t taken;      /* bytes of all of them */
+	struct share others; /* bytes of each user's files in snapshots of somebody else */
+	struct map held; /* their keys are map_hash() of the names of these files in the store */
 };
+
+/* Free what it has of its own. */
+void evidence_deinit(struct evidence *evidence);
+
+/* Return: whether a snapshot of somebody else has the file of a user whose name in the store has
+ *         that hash. */
+bool evidence_holds(struct evidence *evidence, uint64_t stored);
 
 /* Get a copy of the account. */
 void evidence_get_share(struct evidence *evidence, struct share *ret_share);
@@ -99,6 +115,17 @@ _must_check_ int retention_make_room(const struct retention *retention,
  *         negative errno. */
 _must_check_ int retention_has_room(const struct retention *retention,
 				    const struct diskuse_amount *needed);
+
+/*
+ * Get how many bytes all snapshots may take together, but no more than there is room for on the
+ * disk. Also get, as of the time when the limits were enforced last or a snapshot was removed, how
+ * many bytes the snapshots took, and how many bytes of each user's files the snapshots of somebody
+ * else had.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int retention_get_use(const struct retention *retention, uint64_t *ret_max,
+				   uint64_t *ret_taken, struct share *ret_others);
 
 /*
  * Find out whether the snapshot of user @uid that was written into the directory @dir_fd, and is

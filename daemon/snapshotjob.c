@@ -114,6 +114,14 @@ static int ask_known(void *userdata, struct snapshot_known *ret_known)
 	return r;
 }
 
+static bool is_held(void *userdata, uint64_t stored)
+{
+	const struct job *job = userdata;
+	const struct snapshotjob *self = job->userdata;
+
+	return evidence_holds(self->retention.evidence, stored);
+}
+
 int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 {
 	struct snapshotjob *self = malloc(sizeof(*self));
@@ -133,6 +141,7 @@ int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 			.mem_max = context->config->mem_max,
 			.cancel = &job->cancel,
 			.gather = ask_known,
+			.is_held = is_held,
 			.userdata = job,
 		},
 		.own_dir_fd = -1,
@@ -165,6 +174,9 @@ static int write_snapshot(struct job *job, const char **reterr_what)
 
 	*reterr_what = "directory";
 	r = spool_begin(spool, job->id, &dir);
+	if (r == 0)
+		r = retention_get_use(&self->retention, &self->request.snapshots_max,
+				      &self->request.snapshots_taken, &self->request.others);
 	if (r == 0)
 		r = snapshot_write(&self->request, dir, &job->result, reterr_what);
 	if (r == 0 && !job->scope.is_own)

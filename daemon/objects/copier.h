@@ -37,6 +37,7 @@
 
 struct claims;
 struct copier;
+struct map;
 struct object;
 struct record_mmap2;
 struct share;
@@ -153,6 +154,20 @@ void copier_get_share(struct copier *copier, struct share *ret_share, uint64_t *
 /* Have the object fail with -EDQUOT though it was copied: others need the room. Its copy goes with
  * the next sweep. Only the caller has a reference to the object. */
 void copier_take_back(struct copier *copier, struct object *object);
+
+/* Return: the bytes on the disk that the copy of the object has, which was copied; and in whose
+ *         share it is. To be called in any thread. */
+uint64_t copier_bytes(struct copier *copier, const struct object *object, uid_t *ret_payer);
+
+/* Make a map of whose the copies are that are in the store directory: in whose share each was when
+ * it was made or asked for first, since the copier was made. The keys are map_hash() of the names,
+ * the values users + 1. To be called in any thread. Return: 0 and a map that the caller frees, or
+ * -ENOMEM. */
+_must_check_ int copier_owners(struct copier *copier, struct map *ret_owners);
+
+/* Count that a snapshot does not have the object, whose user has too much there. To be called in
+ * any thread. */
+void copier_count_left_out(struct copier *copier, uid_t payer);
 
 /* Return: the bytes on the disk that become free if the object's copy is removed; 0 if it has no
  *         copy, or a snapshot links to it. */

@@ -527,6 +527,21 @@ const char *objectstore_why_not_near(struct objectstore *store, const struct obj
 	return copier_why_not_near(store->copier, object);
 }
 
+uint64_t objectstore_bytes(struct objectstore *store, const struct object *object, uid_t *ret_payer)
+{
+	return copier_bytes(store->copier, object, ret_payer);
+}
+
+int objectstore_owners(struct objectstore *store, struct map *ret_owners)
+{
+	return copier_owners(store->copier, ret_owners);
+}
+
+void objectstore_count_left_out(struct objectstore *store, uid_t payer)
+{
+	copier_count_left_out(store->copier, payer);
+}
+
 int objectstore_wait(struct objectstore *store, const struct object *object,
 		     const atomic_bool *cancel)
 {

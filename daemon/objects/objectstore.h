@@ -163,6 +163,18 @@ void objectstore_measure(struct objectstore *store, uid_t uid);
  *         in any thread. */
 const char *objectstore_why_not_near(struct objectstore *store, const struct object *object);
 
+/* Return: the bytes on the disk that the copy of the object has, which was waited for; and in whose
+ *         share it is. To be called in any thread. */
+uint64_t objectstore_bytes(struct objectstore *store, const struct object *object,
+			   uid_t *ret_payer);
+
+/* Make a map of whose the copies in the store directory are, as copier_owners() does. */
+_must_check_ int objectstore_owners(struct objectstore *store, struct map *ret_owners);
+
+/* Count that a snapshot does not have an object of the user, who has too much there. To be called
+ * in any thread. */
+void objectstore_count_left_out(struct objectstore *store, uid_t payer);
+
 /* Return: a borrowed descriptor that is readable when objectstore_next_failed() has something to
  *         return. */
 int objectstore_fd(const struct objectstore *store);

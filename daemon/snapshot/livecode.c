@@ -23,6 +23,7 @@
 #include "daemon/share/share.h"
 #include "daemon/snapshot/bundle.h"
 #include "daemon/snapshot/snapshot.h"
+#include "daemon/snapshot/userparts.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/sideband.h"
 #include "ptd/snapshot.h"
@@ -47,6 +48,9 @@
 #define USER_RATE (UINT64_C(1) << 30) /* bytes a second */
 
 #define MS UINT64_C(1000000) /* in ns */
+
+/* What keeps something from being taken, in the manifest's words: also the user's part. */
+#define PART "his share of MaxUse="
 
 void livecode_deinit(struct livecode *livecode)
 {
@@ -173,7 +177,7 @@ static int copy_jitfile(struct livecode *l, const struct jitfile *file, int fd, 
 }
 
 /* Somebody else's file may fail to be read, on NFS for one: the snapshot goes on without it. */
-static int add_jitfile(struct livecode *l, const struct jitfile *file, bool fits)
+static int add_jitfile(struct livecode *l, const struct jitfile *file, const char *limit)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	int r, error = 0;
@@ -184,10 +188,9 @@ static int add_jitfile(struct livecode *l, const struct jitfile *file, bool fits
 		refuse_jitfile(l, file, "%s", file->reason);
 		return 0;
 	}
-	if (!fits) {
-		refuse_jitfile(l, file,
-			       "its %" PRIu64 " bytes are more than JitMax= leaves to user %u",
-			       file->size, (unsigned)file->uid);
+	if (limit) {
+		refuse_jitfile(l, file, "its %" PRIu64 " bytes are more than %s leaves to user %u",
+			       file->size, limit, (unsigned)file->uid);
 		return 0;
 	}
 	(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_JIT "/%s-%" PRIu32 ".%s",
@@ -226,40 +229,56 @@ static bool is_wanted(const struct livecode *l, size_t i)
 	return is_shown(l, file->pid, file->uid) && (!l->request->scope.is_own || file->fd >= 0);
 }
 
-/* Find out which files fit: at first those that are in their users' parts of the limit, then others
- * as long as there is room. */
-static void choose_files(const struct livecode *l, bool *ret_fits)
+/* Return: the limit that the file does not fit into; NULL if it fits. */
+static const char *find_limit(const struct livecode *l, const struct share *share,
+			      const struct jitfile *file, bool beyond_part)
 {
 	const uint64_t max = l->request->jit_max;
+
+	if (file->size > max || share->taken > max - file->size ||
+	    (!beyond_part && !share_is_in_part(share, max, file->uid, file->size)))
+		return "JitMax=";
+	return file->size > userparts_left(l->parts, file->uid) ? "MaxUse=" : NULL;
+}
+
+/* Find out which files fit: at first those that are in their users' parts of JitMax=, then others
+ * as long as there is room. @limits: of each file, what it does not fit into; NULL if it fits. */
+static void choose_files(const struct livecode *l, const char **limits)
+{
 	struct share share = {};
 
+	for (size_t i = 0; i < l->known->n_jitfiles; i++) {
+		limits[i] = "JitMax=";
+		if (is_wanted(l, i) && !l->known->jitfiles[i].reason)
+			userparts_add_user(l->parts, l->known->jitfiles[i].uid);
+	}
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < l->known->n_jitfiles; i++) {
 			const struct jitfile *file = &l->known->jitfiles[i];
 
-			if (!is_wanted(l, i) || file->reason || ret_fits[i])
+			if (!is_wanted(l, i) || file->reason || !limits[i])
 				continue;
-			ret_fits[i] =
-			    file->size <= max && share.taken <= max - file->size &&
-			    (pass > 0 || share_is_in_part(&share, max, file->uid, file->size));
-			if (ret_fits[i])
-				share_take(&share, file->uid, file->size);
+			limits[i] = find_limit(l, &share, file, pass > 0);
+			if (limits[i])
+				continue;
+			share_take(&share, file->uid, file->size);
+			userparts_take(l->parts, file->uid, file->size);
 		}
 }
 
 int livecode_add_files(struct livecode *l)
 {
-	_cleanup_(freep) bool *fits = calloc(l->known->n_jitfiles + 1, sizeof(*fits));
+	_cleanup_(freep) const char **limits = calloc(l->known->n_jitfiles + 1, sizeof(*limits));
 	int r = 0;
 
-	if (!fits)
+	if (!limits)
 		return -ENOMEM;
-	choose_files(l, fits);
+	choose_files(l, limits);
 	for (size_t i = 0; r == 0 && i < l->known->n_jitfiles; i++)
 		if (is_wanted(l, i))
 			r = cancel_asked(l->request->cancel)
 				? -ECANCELED
-				: add_jitfile(l, &l->known->jitfiles[i], fits[i]);
+				: add_jitfile(l, &l->known->jitfiles[i], limits[i]);
 	return r;
 }
 
@@ -273,6 +292,7 @@ struct reading {
 	struct livecode *code;
 	int copy_fd; /* where the collector copies memory to */
 	struct budget left;
+	const char *limit; /* what sets how much may be kept */
 };
 
 static void reading_deinit(struct reading *reading)
@@ -419,8 +439,11 @@ static void say_kept(const struct memory *m, uint64_t kept)
 {
 	const struct budget *left = &m->reading->left;
 
-	fprintf(m->reading->code->notes, "mem.%" PRIu32 "=%" PRIu64 "%s%s%s%s\n", m->pid, kept,
-		left->keep < 4096 ? ": more than MemMax= may be missing" : "",
+	const bool is_full = left->keep < 4096;
+
+	fprintf(m->reading->code->notes, "mem.%" PRIu32 "=%" PRIu64 "%s%s%s%s%s%s\n", m->pid, kept,
+		is_full ? ": more than " : "", is_full ? m->reading->limit : "",
+		is_full ? " may be missing" : "",
 		left->look == 0 ? ": there may be more of it than was looked at" : "",
 		m->error < 0 ? ": the rest could not be read: " : "",
 		m->error < 0 ? why_unread(m->error) : "");
@@ -515,6 +538,26 @@ static int read_user(struct reading *reading, uid_t uid)
 	return r;
 }
 
+/* Read the memory of one user's processes, at most @part of it. Return: 0 and what is left of that;
+ * or negative errno. */
+static int read_part(struct reading *reading, uid_t uid, const struct budget *part,
+		     struct budget *ret_left)
+{
+	struct userparts *parts = reading->code->parts;
+	const uint64_t allowed = userparts_left(parts, uid);
+	const bool is_less = allowed < part->keep;
+	const uint64_t keep = is_less ? allowed : part->keep;
+	int r;
+
+	reading->left = (struct budget){ .keep = keep, .look = part->look };
+	reading->limit = is_less ? PART : "MemMax=";
+	r = read_user(reading, uid);
+	userparts_take(parts, uid, keep - reading->left.keep);
+	*ret_left = reading->left;
+	ret_left->keep += part->keep - keep;
+	return r;
+}
+
 /* Each user may have as much as is left for him and each of those who want more: what one does not
  * need is theirs. */
 static int read_memory(struct livecode *l)
@@ -522,7 +565,7 @@ static int read_memory(struct livecode *l)
 	const struct sideband_view *tasks = l->known->tasks;
 	_cleanup_(reading_deinit) struct reading reading = { .copy_fd = -1 };
 	_cleanup_(freep) struct demand *demands = NULL;
-	struct budget left;
+	struct budget left, rest;
 	size_t n;
 	int r;
 
@@ -534,14 +577,15 @@ static int read_memory(struct livecode *l)
 	r = reading_init(&reading, l);
 	left = reading.left;
 	n = find_demands(l, demands);
+	for (size_t i = 0; i < n; i++)
+		userparts_add_user(l->parts, demands[i].uid);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		const struct budget part = { .keep = left.keep / (n - i),
 					     .look = left.look / (n - i) };
 
-		reading.left = part;
-		r = read_user(&reading, demands[i].uid);
-		spend_budget(&left.keep, part.keep - reading.left.keep);
-		spend_budget(&left.look, part.look - reading.left.look);
+		r = read_part(&reading, demands[i].uid, &part, &rest);
+		spend_budget(&left.keep, part.keep - rest.keep);
+		spend_budget(&left.look, part.look - rest.look);
 	}
 	return r;
 }
@@ -581,12 +625,14 @@ static int put_code(struct livecode *l, const struct codestore_program *program,
  * be taken for its own. */
 static int add_program(struct livecode *l, const struct codestore_program *program, struct ran *ran)
 {
+	const uint64_t allowed = userparts_left(l->parts, program->uid);
+	const bool is_less = allowed < ran->left;
 	_cleanup_(freep) uint8_t *bytes = NULL;
 	bool is_whole;
 	size_t size;
 	int r;
 
-	r = codestore_copy(l->known->code, program, ran->left, &bytes, &size);
+	r = codestore_copy(l->known->code, program, is_less ? allowed : ran->left, &bytes, &size);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	is_whole = r > 0;
@@ -594,6 +640,7 @@ static int add_program(struct livecode *l, const struct codestore_program *progr
 	if (size == sizeof(struct ptd_code_header) && !map_get(&ran->pids, program->pid))
 		return 0;
 	ran->left -= size < ran->left ? size : ran->left;
+	userparts_take(l->parts, program->uid, size);
 	r = map_put(&ran->pids, program->pid, 1);
 	if (r == 0)
 		r = put_code(l, program, bytes, size);
@@ -602,8 +649,8 @@ static int add_program(struct livecode *l, const struct codestore_program *progr
 	if (is_whole)
 		fprintf(l->notes, "mem.%" PRIu32 "=%zu\n", program->pid, size);
 	else
-		fprintf(l->notes, "mem.%" PRIu32 "=refused: more than MemMax= allows\n",
-			program->pid);
+		fprintf(l->notes, "mem.%" PRIu32 "=refused: more than %s allows\n", program->pid,
+			is_less ? PART : "MemMax=");
 	return 0;
 }
 
@@ -613,6 +660,10 @@ static int add_code(struct livecode *l)
 	struct codestore_program program = {};
 	int r = 0;
 
+	while (codestore_next(l->known->code, &program))
+		if (is_shown(l, program.pid, program.uid))
+			userparts_add_user(l->parts, program.uid);
+	program = (struct codestore_program){};
 	while (r == 0 && codestore_next(l->known->code, &program))
 		if (is_shown(l, program.pid, program.uid))
 			r = cancel_asked(l->request->cancel) ? -ECANCELED

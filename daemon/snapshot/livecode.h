@@ -8,7 +8,8 @@
  * ran, that is taken from the code store; otherwise the anonymous executable memory of the
  * processes is read as it is now. Also adds the files in which JIT compilers describe such code.
  * The collector (daemon/collector/link.h) reads memory and files. The manifest says what was kept,
- * and why something was not.
+ * and why something was not. MemMax= and JitMax=, which users share, limit what is kept of one
+ * user, and so does his part of what snapshots may take (daemon/snapshot/userparts.h).
  */
 
 #include <stdint.h>
@@ -22,6 +23,7 @@ struct bundle;
 struct collectorlink;
 struct snapshot_known;
 struct snapshot_request;
+struct userparts;
 
 /* The pointers above the last two fields are borrowed. */
 struct livecode {
@@ -29,9 +31,10 @@ struct livecode {
 	const struct snapshot_known *known;
 	int dir_fd; /* of the snapshot */
 	struct bundle *bundle;
-	const struct map *pids; /* processes that ran; nothing of others is kept */
-	FILE *notes;            /* where lines of the manifest are written */
-	uint64_t bytes;         /* that were kept */
+	const struct map *pids;  /* processes that ran; nothing of others is kept */
+	struct userparts *parts; /* of the snapshot */
+	FILE *notes;             /* where lines of the manifest are written */
+	uint64_t bytes;          /* that were kept */
 
 	struct collectorlink *link; /* its own; NULL: not connected yet */
 	struct hungusers hung;

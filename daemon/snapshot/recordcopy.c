@@ -24,6 +24,16 @@ void recordcopy_note_time(struct recordcopy *copy, uint64_t time)
 		copy->time_last = time;
 }
 
+int recordcopy_note_ran(struct map *pids, uint32_t pid, uint64_t time)
+{
+	uint64_t *last = map_get(pids, pid);
+
+	if (!last)
+		return map_put(pids, pid, time);
+	*last = time > *last ? time : *last;
+	return 0;
+}
+
 /* A child has the mappings of its parent, so the parents of those who ran matter too. */
 static int add_parents(struct recordcopy *copy)
 {
@@ -43,9 +53,12 @@ static int add_parents(struct recordcopy *copy)
 		}
 	}
 	/* Backwards, so that a grandparent is found through the parent. */
-	for (size_t i = forks.n; r == 0 && i-- > 0;)
-		if (map_get(copy->pids, forks.items[i].pid))
-			r = map_put(copy->pids, forks.items[i].ppid, 1);
+	for (size_t i = forks.n; r == 0 && i-- > 0;) {
+		const uint64_t *ran = map_get(copy->pids, forks.items[i].pid);
+
+		if (ran)
+			r = recordcopy_note_ran(copy->pids, forks.items[i].ppid, *ran);
+	}
 	vec_deinit(&forks);
 	return r;
 }

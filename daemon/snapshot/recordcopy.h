@@ -25,10 +25,14 @@ struct recordcopy {
 	const struct cpucopy *cpus;
 	const struct ownview *view;
 	uint32_t n_cpus;
-	struct map *pids; /* who ran, of those asked for; and their parents, once they are added */
+	/* Who ran, of those asked for, and when last; and their parents, once they are added. */
+	struct map *pids;
 
 	uint64_t time_first, time_last; /* of all records that are noted; 0: there is none */
 };
+
+/* The process, or one that has its mappings, ran at @time. Return: 0, or -ENOMEM. */
+_must_check_ int recordcopy_note_ran(struct map *pids, uint32_t pid, uint64_t time);
 
 /* A record of @time is written. */
 void recordcopy_note_time(struct recordcopy *copy, uint64_t time);

@@ -7,6 +7,7 @@
 
 #include "daemon/objects/copier.h"
 #include "daemon/objects/objectstore.h"
+#include "daemon/snapshot/userparts.h"
 #include "record/record.h"
 #include "util/map.h"
 #include "util/mapname.h"
@@ -29,6 +30,14 @@ struct entry {
 	const char *late; /* why it, which still waits to be copied, is not waited for; or NULL */
 	bool hidden;
 	bool by_content;
+
+	uint64_t ran; /* when a process that has it mapped ran last */
+
+	/* Once there is a copy of it. */
+	uint64_t bytes; /* on the disk that it takes more */
+	uid_t payer;
+	bool has_all;  /* everything of its user may be selected */
+	bool left_out; /* its user has too much */
 };
 
 struct selection {
@@ -111,20 +120,26 @@ static int add_unknown(struct selection *s, const struct record_mmap2 *mmap)
 	return r < 0 ? r : vec_push(&s->unknown, mmap->name);
 }
 
-int selection_add(struct selection *selection, const struct record_mmap2 *mmap)
+int selection_add(struct selection *selection, const struct record_mmap2 *mmap, uint64_t ran)
 {
 	const uint64_t *head = find_path(selection, mmap->name);
 	bool known = false;
 
-	for (size_t i = head ? (size_t)*head : 0; i > 0; i = selection->entries[i - 1].alike)
-		if (object_matches(selection->entries[i - 1].object, mmap))
-			known = selection->entries[i - 1].is_selected = true;
+	for (size_t i = head ? (size_t)*head : 0; i > 0; i = selection->entries[i - 1].alike) {
+		struct entry *entry = &selection->entries[i - 1];
+
+		if (!object_matches(entry->object, mmap))
+			continue;
+		known = entry->is_selected = true;
+		entry->ran = ran > entry->ran ? ran : entry->ran;
+	}
 	return known ? 0 : add_unknown(selection, mmap);
 }
 
 static bool has_copy(const struct entry *entry)
 {
-	return entry->is_selected && !entry->late && !entry->hidden && entry->object->error == 0;
+	return entry->is_selected && !entry->late && !entry->hidden && !entry->left_out &&
+	       entry->object->error == 0;
 }
 
 /* Of those that claim one build-id, with different contents, none has a right to it; nor if one of
@@ -171,13 +186,81 @@ static int await_copy(struct entry *entry, struct objectstore *store, const atom
 	return r < 0 ? r : 0;
 }
 
-int selection_finish(struct selection *selection, struct objectstore *store, uid_t uid,
-		     const atomic_bool *cancel)
+/* All objects of whom everything may be selected come first, then who ran last. */
+static int by_precedence(const void *a, const void *b)
+{
+	const struct entry *x = *(struct entry *const *)a, *y = *(struct entry *const *)b;
+
+	if (x->has_all != y->has_all)
+		return x->has_all ? -1 : 1;
+	if (x->ran != y->ran)
+		return x->ran > y->ran ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+static uint64_t content_key(const struct entry *entry)
+{
+	return map_hash(entry->object->sha256, strlen(entry->object->sha256));
+}
+
+/* List the entries with a copy. Return: how many there are, in an array with room for all. */
+static size_t list_copied(struct selection *s, struct objectstore *store, struct userparts *parts,
+			  struct entry **ret_copied)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_entries; i++) {
+		struct entry *entry = &s->entries[i];
+
+		if (!has_copy(entry))
+			continue;
+		entry->bytes = objectstore_bytes(store, entry->object, &entry->payer);
+		if (parts->is_held(parts->userdata, content_key(entry)))
+			entry->bytes = 0;
+		entry->has_all = userparts_has_all(parts, entry->payer);
+		userparts_add_user(parts, entry->payer);
+		ret_copied[n++] = entry;
+	}
+	if (n > 1)
+		qsort(ret_copied, n, sizeof(*ret_copied), by_precedence);
+	return n;
+}
+
+/* Leave out what is beyond the parts of the users. One content takes room once. */
+static int leave_some_out(struct selection *s, struct objectstore *store, struct userparts *parts)
+{
+	_cleanup_(freep) struct entry **copied = malloc((s->n_entries + 1) * sizeof(*copied));
+	_cleanup_(map_deinit) struct map contents = {}; /* that are selected */
+	size_t n;
+	int r = 0;
+
+	if (!copied)
+		return -ENOMEM;
+	n = list_copied(s, store, parts, copied);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const struct entry *entry = copied[i];
+
+		if (map_get(&contents, content_key(entry)) ||
+		    entry->bytes > userparts_left(parts, entry->payer))
+			continue;
+		userparts_take(parts, entry->payer, entry->bytes);
+		r = map_put(&contents, content_key(entry), 1);
+	}
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		copied[i]->left_out = !map_get(&contents, content_key(copied[i]));
+		if (copied[i]->left_out)
+			objectstore_count_left_out(store, copied[i]->payer);
+	}
+	return r;
+}
+
+int selection_finish(struct selection *selection, struct objectstore *store,
+		     struct userparts *parts, const atomic_bool *cancel)
 {
 	struct map by_id = {}; /* hash of build-id → 1 + index of the last */
 	int r = 0;
 
-	objectstore_measure(store, uid);
+	objectstore_measure(store, parts->asker);
 	for (size_t i = 0; i < selection->n_entries; i++)
 		selection->entries[i].late =
 		    objectstore_why_not_near(store, selection->entries[i].object);
@@ -186,6 +269,8 @@ int selection_finish(struct selection *selection, struct objectstore *store, uid
 			r = await_copy(&selection->entries[i], store, cancel);
 	if (r == 0)
 		hide_some(selection);
+	if (r == 0)
+		r = leave_some_out(selection, store, parts);
 	for (size_t i = 0; r == 0 && i < selection->n_entries; i++)
 		if (selection->entries[i].is_selected && !has_copy(&selection->entries[i]))
 			r = claim_build_id(selection, &selection->entries[i].object->claimed);
@@ -241,6 +326,8 @@ void selection_write_map(const struct selection *selection, FILE *stream)
 			(void)snprintf(id, sizeof(id), HIDDEN);
 		else if (entry->late)
 			(void)snprintf(id, sizeof(id), "- %s", entry->late);
+		else if (entry->left_out)
+			(void)snprintf(id, sizeof(id), "- %s", USERPARTS_WHY);
 		else if (!has_copy(entry))
 			(void)snprintf(id, sizeof(id), "- %s", object_why(entry->object->error));
 		else if (entry->by_content)

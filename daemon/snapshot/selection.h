@@ -11,8 +11,11 @@
  * them. If one path has led to two of them, nobody knows which was executed, and a reader finds
  * neither.
  *
- * An object is missing if it could not be copied. A path that a mapping names is missing if the
- * object store had no room for its object, or has made room for others since.
+ * An object is missing if it could not be copied; or if it is beyond the part of its user, who is
+ * neither root nor the one who asked for the snapshot (daemon/snapshot/userparts.h). Those of his
+ * objects are chosen first whose processes ran last, and then those that were mapped first; one
+ * that does not fit is left out, and smaller ones after it may fit. A path that a mapping names is
+ * missing if the object store had no room for its object, or has made room for others since.
  *
  * Only the thread of a snapshot uses a selection.
  */
@@ -28,6 +31,7 @@ struct object;
 struct objectstore;
 struct record_mmap2;
 struct selection;
+struct userparts;
 
 /* Make a selection, in which nothing is selected, of the objects @objects, which are borrowed.
  * Return: 0, or -ENOMEM. */
@@ -39,9 +43,10 @@ struct selection *selection_free(struct selection *selection);
 
 DEFINE_CLEANUP(struct selection *, selection_free);
 
-/* Select all objects that the record @mmap may mean. Its name is borrowed. Return: 0, or
- * -ENOMEM. */
-_must_check_ int selection_add(struct selection *selection, const struct record_mmap2 *mmap);
+/* Select all objects that the record @mmap may mean, whose process ran last at the time @ran. Its
+ * name is borrowed. Return: 0, or -ENOMEM. */
+_must_check_ int selection_add(struct selection *selection, const struct record_mmap2 *mmap,
+			       uint64_t ran);
 
 /*
  * Before selection_finish(): show only objects for which @shows() returns true once they are
@@ -57,12 +62,12 @@ void selection_set_filter(struct selection *selection,
  * on, are not waited for and count as missing.
  *
  * @store: the owner of the objects
- * @uid: who asked for the snapshot
+ * @parts: how much of each user's is taken; counts what is selected
  *
  * Return: 0; -ECANCELED once @cancel, which may be NULL, is true; or -ENOMEM.
  */
-_must_check_ int selection_finish(struct selection *selection, struct objectstore *store, uid_t uid,
-				  const atomic_bool *cancel);
+_must_check_ int selection_finish(struct selection *selection, struct objectstore *store,
+				  struct userparts *parts, const atomic_bool *cancel);
 
 /*
  * Walk over the selected objects of which there is a copy.

@@ -25,6 +25,7 @@
 #include "daemon/snapshot/ringcopy.h"
 #include "daemon/snapshot/selection.h"
 #include "daemon/snapshot/snapmanifest.h"
+#include "daemon/snapshot/userparts.h"
 #include "daemon/source/ptclock.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/storedir.h"
@@ -55,7 +56,8 @@ struct writer {
 	struct ptclock_log *clock; /* NULL: all clocks are the records' */
 	struct perffile *file;
 	struct cpucopy *cpus; /* request->source->n_cpus of them */
-	struct map pids; /* who ran, of those asked for; and their parents, from the records on */
+	/* Who ran, of those asked for, and when last; and their parents, from the records on. */
+	struct map pids;
 	uint64_t bytes_dropped;  /* of PT that was overwritten while it was copied */
 	uint64_t complete_since; /* all PT since then is here, in ns; 0: nothing was overwritten */
 
@@ -64,8 +66,9 @@ struct writer {
 
 	struct bundle *bundle;
 	struct selection *selection; /* of known.objects */
-	struct ownview view;         /* what is shown in a user's own snapshot */
-	struct recordcopy records;   /* of those who ran */
+	struct userparts parts;
+	struct ownview view;       /* what is shown in a user's own snapshot */
+	struct recordcopy records; /* of those who ran */
 	VEC(struct perffile_object) with_build_id;
 
 	/* What was kept of code that is in no file, and what not: lines of the manifest. */
@@ -80,6 +83,12 @@ static int writer_init(struct writer *w)
 	w->cpus = calloc(w->request->source->n_cpus, sizeof(*w->cpus));
 	if (!w->notes_stream || !w->cpus)
 		return -ENOMEM;
+	w->parts = (struct userparts){ .asker = w->request->caller->uid,
+				       .max = w->request->snapshots_max,
+				       .before = w->request->snapshots_taken,
+				       .others = &w->request->others,
+				       .is_held = w->request->is_held,
+				       .userdata = w->request->userdata };
 	w->view = (struct ownview){ .is_own = w->scope.is_own,
 				    .is_shared = w->scope.is_own && !w->request->source->ops->is_of,
 				    .uid = w->scope.uid,
@@ -129,7 +138,7 @@ static int note_switches(struct writer *w, const struct cpucopy *cpu)
 		recordcopy_note_time(&w->records, record.trailer.time);
 		if (scope_has_processes(&w->scope) && !map_get(&w->asked, record.trailer.pid))
 			continue;
-		r = map_put(&w->pids, record.trailer.pid, 1);
+		r = recordcopy_note_ran(&w->pids, record.trailer.pid, record.trailer.time);
 		if (r < 0)
 			return r;
 	}
@@ -363,14 +372,16 @@ static int select_objects(struct writer *w)
 		struct cursor c = w->known.tasks->spans[i];
 		struct record_mmap2 mmap;
 		struct record record;
+		const uint64_t *ran;
 
 		while (r == 0 && record_next(&c, &record) == 0)
 			if (record.header.type == PERF_RECORD_MMAP2 &&
 			    ownview_has_record(&w->view, &record) &&
-			    record_get_mmap2(&record, &mmap) == 0 && map_get(&w->pids, mmap.pid))
-				r = selection_add(w->selection, &mmap);
+			    record_get_mmap2(&record, &mmap) == 0 &&
+			    (ran = map_get(&w->pids, mmap.pid)))
+				r = selection_add(w->selection, &mmap, *ran);
 	}
-	return r == 0 ? selection_finish(w->selection, w->request->store, w->request->caller->uid,
+	return r == 0 ? selection_finish(w->selection, w->request->store, &w->parts,
 					 w->request->cancel)
 		      : r;
 }
@@ -504,6 +515,7 @@ static int write_data(struct writer *w)
 
 	w->step = PTD_SNAPSHOT_DATA;
 	r = write_rings(w);
+	userparts_take(&w->parts, w->parts.asker, w->result.bytes_pt);
 	/* Before the records: what changed between the rings and the copy is told by them. */
 	if (r == 0)
 		r = add_kernel(w);
@@ -550,6 +562,7 @@ static int add_livecode(struct writer *w)
 		.dir_fd = w->dir_fd,
 		.bundle = w->bundle,
 		.pids = &w->pids,
+		.parts = &w->parts,
 		.notes = w->notes_stream,
 	};
 	int r;

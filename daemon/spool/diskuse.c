@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "daemon/share/share.h"
@@ -19,6 +20,7 @@ struct file {
 	uint64_t bytes;
 	uint64_t n_links; /* names that the file has in snapshots and the store */
 	uint64_t n_names; /* those of them that are in snapshots */
+	uint64_t stored;  /* hash of its name in the store; 0: it is not there */
 	/* While users are counted: how many have it in snapshots, and who was counted last. */
 	uint64_t n_users;
 	uid_t uid;
@@ -207,6 +209,9 @@ int diskuse_add_store(struct diskuse *diskuse, int dir_fd,
 		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		r = add_file(diskuse, &st, &file);
+		if (r == 0)
+			diskuse->files.items[file].stored =
+			    map_hash(entry->d_name, strlen(entry->d_name));
 		if (r == 0 && !needed(entry->d_name, userdata))
 			(void)drop_link(diskuse, file);
 	}
@@ -281,6 +286,40 @@ void diskuse_share(struct diskuse *diskuse, struct share *ret_share)
 		diskuse->files.items[i].n_users = 0;
 	each_user(diskuse, count_user, NULL);
 	each_user(diskuse, take_part, ret_share);
+}
+
+/* For diskuse_held(). */
+struct holding {
+	const struct map *owners;
+	struct share *share;
+	struct map held;
+	int error;
+};
+
+static void hold_file(struct file *file, uid_t uid, void *userdata)
+{
+	struct holding *h = userdata;
+	const uint64_t *owner = file->stored ? map_get(h->owners, file->stored) : NULL;
+
+	if (!owner || *owner == 1 || *owner - 1 == uid || h->error < 0 ||
+	    map_get(&h->held, file->stored))
+		return;
+	h->error = map_put(&h->held, file->stored, 1);
+	share_take(h->share, (uid_t)(*owner - 1), file->bytes);
+}
+
+int diskuse_held(struct diskuse *diskuse, const struct map *owners, struct share *ret_share,
+		 struct map *ret_held)
+{
+	struct holding h = { .owners = owners, .share = ret_share };
+
+	*ret_share = (struct share){};
+	each_user(diskuse, hold_file, &h);
+	if (h.error < 0)
+		map_deinit(&h.held);
+	else
+		*ret_held = h.held;
+	return h.error;
 }
 
 struct diskuse_amount diskuse_remove(struct diskuse *diskuse, size_t n)

@@ -16,6 +16,7 @@
 #include "base/base.h"
 
 struct diskuse;
+struct map;
 struct share;
 
 /* An amount of room in a file system. */
@@ -60,6 +61,18 @@ struct diskuse_amount diskuse_own(const struct diskuse *diskuse, size_t n);
 /* Count the bytes of each user's snapshots in an account. A file that snapshots of several users
  * have counts for all of them, in equal parts. */
 void diskuse_share(struct diskuse *diskuse, struct share *ret_share);
+
+/*
+ * Count the bytes of each user's files of the store that snapshots of somebody else have.
+ *
+ * @owners: whose the files are: map_hash() of a name in the store → user + 1; those that are not in
+ *          it, and root's, do not count
+ * @ret_held: a map of the caller's, whose keys are map_hash() of the names of these files
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int diskuse_held(struct diskuse *diskuse, const struct map *owners,
+			      struct share *ret_share, struct map *ret_held);
 
 /* Count without the snapshot @n from now on. Return: how much becomes free if it is removed. */
 struct diskuse_amount diskuse_remove(struct diskuse *diskuse, size_t n);

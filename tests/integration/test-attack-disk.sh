@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # A user without groups executes ever other large programs, so that their copies fill what ptd may take of a
-# small disk; then he fills the disk itself. Then one who may take snapshots asks for them without end, while
-# large programs of another user go on running. The snapshots that there are stay.
+# small disk; then he fills the disk itself. Then root, and one who may take snapshots and asks for them without
+# end, take them while ever other large programs of another user run. The snapshots that there are stay.
 #
 # Alone: how soon ptd answers is measured.
 if [[ ${1:-} != mounted ]]; then
@@ -88,7 +88,7 @@ for snapshot in $first; do whole "$snapshot"; done
 rm "$T/state/public"/filler.*
 "$O/ptctl" snapshot >/dev/null 2>&1 || fail "no snapshot once there is room again"
 
-echo "--- snapshots without end, beside large programs that go on running"
+echo "--- snapshots of root, and those of one who asks without end, beside large programs that go on running"
 ATTACK_DISK=size=1g
 RUNNER=65531
 need qemu-x86_64
@@ -109,40 +109,51 @@ taken=$(du -sm "$state" | cut -f1)
 echo "kept $kept snapshots: $taken MiB of 64"
 [[ $kept -gt 0 && $taken -lt 32 ]] || fail "$kept snapshots are kept, $taken MiB"
 "$O/ptctl" keep "$evidence" && "$O/ptctl" keep --release "$evidence" || fail "root cannot keep any"
-# With those that stay, and the attacker's programs in it, a snapshot of root's would cost older ones of root.
 "$O/ptctl" keep --release $(ls "$state") || fail "what is kept cannot be released"
-head -c 6000000 /dev/urandom >"$T/private/random"
-for i in {1..24}; do
-	{ cat /bin/sleep "$T/private/random"; echo "$i"; } >"$T/private/program.$i"
+for id in $(ls "$state"); do
+	[[ $id == "$evidence" ]] || "$O/ptctl" rm "$id" || fail "$id cannot be removed"
 done
+head -c 6000000 /dev/urandom >"$T/private/random"
 chown -R $RUNNER:$RUNNER "$T/private"
-chmod 755 "$T"/private/program.*
 cat >"$T/bin/attack-evidence" <<'END'
 #!/bin/bash
-# UID-OF-WHO-RUNS UID-OF-WHO-ASKS GROUP
+# UID-OF-WHO-RUNS UID-OF-WHO-ASKS GROUP FOLDER
 cd /
 as() { setpriv --reuid "$1" --regid "$1" "${@:2}"; }
 as "$1" --clear-groups "${0%/*}/ptctl" record -f summary -- /bin/bash -c '
-	for program in "$1"/program.?; do "$program" 1000 & done
 	while true; do
-		for program in "$1"/program.??; do "$program" 0.2 & sleep 0.2; done
+		for program in "$1"/program.*; do "$program" 0.2 & done
+		wait
 	done' bash "$4" &
-sleep 1
+for i in {1..4}; do
+	rm -f "$4"/program.*
+	for k in {1..6}; do
+		{ cat /bin/sleep "$4/random"; echo "$i $k"; } >"$4/new"
+		chown "$1" "$4/new"
+		chmod 755 "$4/new"
+		mv "$4/new" "$4/program.$i$k"
+	done
+	sleep 2.5
+	"${0%/*}/ptctl" snapshot >>"${0%/*}/asked" || exit
+done
 while true; do
 	for i in {1..8}; do as "$2" --groups "$3" "${0%/*}/ptctl" record -- /bin/true; done
 	as "$2" --groups "$3" "${0%/*}/ptctl" snapshot
 done
 END
 chmod 755 "$T/bin/attack-evidence"
-# A snapshot of root's would be large with these programs, and may cost an older one of root's.
-ATTACK_ALONE=yes
-attack 12 "$T/bin/attack-evidence" $RUNNER $NOBODY $PTD_ID "$T/private"
+attack 24 "$T/bin/attack-evidence" $RUNNER $NOBODY $PTD_ID "$T/private"
 asked=$(($(grep -c "user $NOBODY) asked for snapshot" "$T/ptd.log") - kept - 1))
 copies=$(grep -c "$T/private/program.*: cannot keep a copy of this object of user $RUNNER" "$T/ptd.log")
 echo "$asked snapshots were asked for, $(grep -c "removed snapshot" "$T/ptd.log") removed; $copies copies were refused"
 [[ $asked -ge 5 && $copies -ge 1 ]] || fail "that was no attack: $(tail -n 20 "$T/ptd.log" "$T/attacker.out")"
-[[ -d $state/$evidence ]] || fail "root's snapshot $evidence is gone, there are $(there): $(grep removed "$T/ptd.log")"
-whole "$evidence"
+[[ $(wc -l <"$T/bin/asked") -eq 4 ]] || fail "root has $(wc -l <"$T/bin/asked") snapshots of the attack"
+grep -q "it is more than its user's share of the snapshots that others take	$T/private/program" "$state"/*/objects.map ||
+	fail "all programs of the attacker fit into root's snapshots"
+for id in "$evidence" $(<"$T/bin/asked"); do
+	[[ -d $state/$id ]] || fail "root's snapshot $id is gone, there are $(there): $(grep removed "$T/ptd.log")"
+	whole "$id"
+done
 "$O/ptdecode" -f summary "$state/$evidence" | grep "^Gaps: 0" || fail "$evidence has gaps"
 while read -r thread _; do
 	"$O/ptdecode" -f addresses --tid "${thread#*.}" "$state/$evidence" | "$O/tools/emulog" --compare "$T/honest.log" "$thread" ||

@@ -929,6 +929,23 @@ static uint64_t taken_by(struct fixture *f, uid_t uid)
 	return share_taken(&share, uid);
 }
 
+/* Whose copy the program's is said to be, after a sweep. */
+static uid_t owner_of(struct fixture *f, const struct object *object)
+{
+	struct map owners;
+	const uint64_t *owner;
+	uid_t uid;
+
+	assert_int_equal(objectstore_sweep(f->store), 0);
+	assert_int_equal(objectstore_owners(f->store, &owners), 0);
+	assert_int_equal(owners.n_used, 1);
+	owner = map_get(&owners, map_hash(object->sha256, strlen(object->sha256)));
+	assert_non_null(owner);
+	uid = (uid_t)(*owner - 1);
+	map_deinit(&owners);
+	return uid;
+}
+
 /* A file of root's counts for the only user whose processes map it, then for root. */
 static void who_pays(void **state)
 {
@@ -951,11 +968,12 @@ static void who_pays(void **state)
 	(void)add_for(f, INT32_MAX);
 	assert_int_equal(taken_by(f, 65533), size);
 	assert_int_equal(taken_by(f, 0), 0);
+	assert_int_equal(owner_of(f, add_for(f, pids[0])), 65533);
 	(void)add_for(f, pids[1]);
 	assert_int_equal(taken_by(f, 65533), 0);
 	assert_int_equal(taken_by(f, 65534), 0);
 	assert_int_equal(taken_by(f, 0), size);
-	(void)add_for(f, pids[0]);
+	assert_int_equal(owner_of(f, add_for(f, pids[0])), 0);
 	assert_int_equal(taken_by(f, 0), size);
 	for (unsigned i = 0; i < 2; i++)
 		otheruser_stop(pids[i]);

@@ -70,6 +70,7 @@ static int tear_down(void **state)
 	struct fixture *f = *state;
 
 	(void)objectstore_free(f->retention.store);
+	evidence_deinit(&f->evidence);
 	(void)spool_free(f->retention.spool);
 	if (f->mounted)
 		(void)umount(f->dir);
@@ -242,7 +243,6 @@ static void room_for_another(void **state)
 	}
 }
 
-/* What is too much goes, the oldest first; what is shared is counted once. */
 /* For what is not worth that anything is removed. */
 static void room_that_is_there(void **state)
 {
@@ -273,6 +273,35 @@ static void room_that_is_there(void **state)
 	}
 }
 
+/* How much of that is a user's part is what a snapshot may have of his. */
+static void what_snapshots_may_take(void **state)
+{
+	const struct diskuse_amount needed = { 9 * MIB, 1 };
+	struct fixture *f = *state;
+	struct share others;
+	uint64_t max, taken;
+
+	if (!f->mounted)
+		skip();
+	assert_int_equal(retention_set_room(&f->retention), 0);
+	assert_int_equal(retention_get_use(&f->retention, &max, &taken, &others), 0);
+	assert_int_equal(max / MIB, 16); /* the disk */
+	assert_int_equal(taken, 0);
+	put_snapshots(f);
+	assert_int_equal(retention_set_room(&f->retention), 0);
+	f->retention.limits.max_use = MAX_USE(7);
+	assert_int_equal(retention_get_use(&f->retention, &max, &taken, &others), 0);
+	assert_int_equal(max, 7 * MIB);
+	assert_int_equal(taken / MIB, 9);
+	f->retention.limits.max_use = UINT64_MAX;
+	assert_int_equal(retention_make_room(&f->retention, &needed, 0, evict, f), 0);
+	assert_int_equal(retention_get_use(&f->retention, &max, &taken, &others), 0);
+	assert_int_equal(max / MIB, 16);
+	assert_int_equal(taken / MIB, 6);
+	remove_all(f);
+}
+
+/* What is too much goes, the oldest first; what is shared is counted once. */
 static void limits_are_kept(void **state)
 {
 	static const struct {
@@ -789,6 +818,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(limits_of_inodes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room_for_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(room_that_is_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_snapshots_may_take, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_are_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(full_disk, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(whose_goes_for_whom, set_up, tear_down),

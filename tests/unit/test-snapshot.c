@@ -27,6 +27,7 @@
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
+#include "daemon/share/share.h"
 #include "daemon/snapshot/snapshot.h"
 #include "daemon/source/ptclock.h"
 #include "daemon/source/source.h"
@@ -167,6 +168,8 @@ struct fixture {
 	struct snapshot_known known;
 	struct snapshot_result result;
 	struct sideband_cut cut; /* uid 0: nobody's records begin later */
+	const char *of_others;   /* of take_programs(): which other snapshots have */
+	struct map held;         /* hashes of these */
 	bool forgets;            /* the object store gives up what it has */
 	const char *changes;     /* a file that is written to once all are copied */
 	const char *failed;      /* what snapshot_write() names if it fails */
@@ -184,6 +187,13 @@ static int gather(void *userdata, struct snapshot_known *ret_known)
 		assert_int_equal(utimensat(AT_FDCWD, f->changes, NULL, 0), 0);
 	*ret_known = f->known;
 	return 0;
+}
+
+static bool is_held(void *userdata, uint64_t stored)
+{
+	const struct fixture *f = userdata;
+
+	return map_get(&f->held, stored);
 }
 
 _printf_(2, 3) static char *output_of(size_t *ret_lines, const char *format, ...)
@@ -246,7 +256,9 @@ static int set_up(void **state)
 		.store_fd = f->store_fd,
 		.store = f->store,
 		.caller = &caller,
+		.snapshots_max = UINT64_MAX,
 		.gather = gather,
+		.is_held = is_held,
 		.userdata = f,
 	};
 	*state = f;
@@ -281,6 +293,7 @@ static int tear_down(void **state)
 	records_deinit(&f->tasks);
 	(void)sideband_free(f->sideband);
 	(void)objectstore_free(f->store);
+	map_deinit(&f->held);
 	free(f);
 	return 0;
 }
@@ -650,6 +663,115 @@ static void objects_of_those_who_ran(void **state)
 	assert_string_equal(text, "2\n2\n2\n");
 }
 
+#define FIRST  60001u
+#define SECOND 60002u
+
+/* As if snapshots of somebody else had that file of the first user. */
+static void hold_file(struct fixture *f, const char *path, uint64_t bytes)
+{
+	_cleanup_(freep) char *sum = output_of(NULL, "sha256sum %s", path);
+
+	assert_int_equal(map_put(&f->held, map_hash(sum, 64), 1), 0);
+	share_take(&f->request.others, FIRST, bytes);
+}
+
+/*
+ * Take a snapshot of programs of the same size: p0 to p3 of one user, who ran in the order p2, p0,
+ * p3, p1; p4 of another one; and p5 of root, who has the content of p1, too, if @twin.
+ *
+ * @max, @before: how many such programs all snapshots may have, and those have that are there
+ * @expected: which are in the snapshot
+ */
+static void take_programs(struct fixture *f, uint64_t max, uint64_t before, bool twin,
+			  const char *expected)
+{
+	static const uint64_t ran[] = { 20, 40, 10, 30, 15, 5 };
+	_cleanup_(freep) char *text = NULL;
+	struct share share;
+	char path[128], line[256];
+	struct stat st;
+
+	free(output_of(NULL,
+		       "cd %s && objcopy -R .note.gnu.build-id /usr/bin/true p && "
+		       "head -c 614400 /dev/urandom >>p",
+		       f->dir));
+	for (uint32_t i = 0; i < ARRAY_LEN(ran); i++) {
+		(void)snprintf(path, sizeof(path), "%s/p%u", f->dir, i);
+		free(output_of(NULL, "{ cat %s/p && echo %u; } >%s", f->dir, twin && i == 5 ? 1 : i,
+			       path));
+		assert_int_equal(stat(path, &st), 0);
+		if (f->of_others && strchr(f->of_others, '0' + (int)i))
+			hold_file(f, path, (uint64_t)st.st_blocks * 512);
+		if (chown(path, i == 5 ? 0 : i == 4 ? SECOND : FIRST, 0) < 0)
+			skip();
+		records_mmap2(&f->tasks, 10 + i, path, NULL, 1 + i);
+		/* It is a child that ran p3 last. */
+		records_switch(&f->fake.switches[0], i == 3 ? 20 : 10 + i, false, ran[i], 0);
+		records_switch(&f->fake.switches[1], 10 + i, false, 1, 0);
+	}
+	records_fork(&f->tasks, 20, 13, 7);
+	/* Less than one of them more. */
+	f->request.snapshots_max = max * (uint64_t)st.st_blocks * 512 + 4096;
+	f->request.snapshots_taken = before * (uint64_t)st.st_blocks * 512;
+	assert_int_equal(take(f), 0);
+	text = output_of(NULL, "cat %s/snap/objects.map", f->dir);
+	for (uint32_t i = 0; i < ARRAY_LEN(ran); i++) {
+		(void)snprintf(line, sizeof(line),
+			       "- it is more than its user's share of the snapshots that others "
+			       "take\t%s/p%u\n",
+			       f->dir, i);
+		if ((strstr(text, line) == NULL) != (strchr(expected, '0' + (int)i) != NULL))
+			fail_msg("p%u of %s:\n%s", i, expected, text);
+	}
+	assert_int_equal(f->result.n_missing, ARRAY_LEN(ran) - strlen(expected));
+	assert_int_equal(f->result.n_objects, strlen(expected) - (twin ? 1 : 0));
+	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));
+	objectstore_get_share(f->store, &share);
+	for (size_t i = 0; i < share.n_users; i++)
+		assert_int_equal(share.users[i].refused[SHARE_REASON_SHARE],
+				 share.users[i].uid == FIRST ? f->result.n_missing : 0);
+}
+
+static void all_while_there_is_room(void **state)
+{
+	take_programs(*state, 1000, 0, false, "012345");
+}
+
+/* Who ran last is there. Nothing of the other one or of root is missing for that. */
+static void a_part_of_one_users(void **state)
+{
+	take_programs(*state, 8, 8, false, "1345");
+}
+
+/* What other snapshots have takes no room, but is in his part: an eighth is left for more. */
+static void what_other_snapshots_have(void **state)
+{
+	struct fixture *f = *state;
+
+	f->of_others = "02";
+	take_programs(f, 8, 8, false, "0245");
+}
+
+static void more_than_a_part(void **state)
+{
+	take_programs(*state, 8, 0, false, "01345");
+}
+
+static void all_of_who_asks(void **state)
+{
+	struct fixture *f = *state;
+	const struct caller him = { .uid = FIRST, .pid = 42, .comm = "he" };
+
+	f->request.caller = &him;
+	take_programs(f, 8, 8, false, "012345");
+}
+
+/* What somebody else has in the snapshot takes no more room. */
+static void one_content_of_two(void **state)
+{
+	take_programs(*state, 8, 8, true, "01345");
+}
+
 /* Make a process whose vDSO is as it was, or not. */
 static pid_t fork_with_vdso(bool changed)
 {
@@ -806,6 +928,17 @@ static void memory_of_two_users_with_much(void **state)
 					   "81920: more than MemMax= may be missing" });
 }
 
+/* Of one who has more code than his part of a snapshot of somebody else. */
+static void memory_beyond_a_part(void **state)
+{
+	struct fixture *f = *state;
+
+	f->request.snapshots_max = f->request.snapshots_taken = 256 << 10;
+	take_of_two(f, (const size_t[]){ 256, 32 },
+		    (const char *const[]){ "65536: more than his share of MaxUse= may be missing",
+					   "32768" });
+}
+
 /* A record may claim any amount of memory, also what it would take hours to look at. */
 static void claimed_memory(void **state)
 {
@@ -831,11 +964,13 @@ static void claimed_memory(void **state)
 	free(text);
 }
 
-static void put_code(struct codestore *store, enum coderecord_kind kind, const char *code)
+static void put_code(struct codestore *store, uid_t uid, enum coderecord_kind kind,
+		     const char *code)
 {
 	const uint32_t n = (uint32_t)strlen(code), self = (uint32_t)getpid();
 	const struct coderecord record = { .size = coderecord_size(n),
 					   .kind = kind,
+					   .uid = uid,
 					   .pid = self,
 					   .start = 100,
 					   .time = 110,
@@ -870,8 +1005,8 @@ static void forged_memory(void **state)
 	assert_true(memory != MAP_FAILED);
 	strcpy(memory, "a secret of mine");
 	assert_int_equal(codestore_new(1 << 20, &store), 0);
-	put_code(store, CODERECORD_START, "");
-	put_code(store, CODERECORD_NEW, "abcd");
+	put_code(store, 0, CODERECORD_START, "");
+	put_code(store, 0, CODERECORD_NEW, "abcd");
 	f->known.code = store;
 	put_mmap2(&mmap2, 1, &f->tasks);
 	records_switch(&f->fake.switches[0], self, false, 2, 0);
@@ -897,15 +1032,39 @@ static void code_for_which_there_is_no_room(void **state)
 	char line[96];
 
 	assert_int_equal(codestore_new(1 << 20, &store), 0);
-	put_code(store, CODERECORD_START, "");
-	put_code(store, CODERECORD_NEW, "abcd");
-	put_code(store, CODERECORD_CHANGED, "efgh");
+	put_code(store, 0, CODERECORD_START, "");
+	put_code(store, 0, CODERECORD_NEW, "abcd");
+	put_code(store, 0, CODERECORD_CHANGED, "efgh");
 	f->known.code = store;
 	records_switch(&f->fake.switches[0], self, false, 2, 0);
 	f->request.mem_max = 48 + 4 + 32;
 	assert_int_equal(take(f), 0);
 	text = output_of(NULL, "cd %s/snap && stat -c %%s mem/* && grep ^mem manifest", f->dir);
 	(void)snprintf(line, sizeof(line), "48\nmem.%u=refused: more than MemMax= allows\n", self);
+	assert_string_equal(text, line);
+}
+
+/* Nor if its user has too much for a snapshot of somebody else. */
+static void code_beyond_a_part(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *store = NULL;
+	struct fixture *f = *state;
+	const uint32_t self = (uint32_t)getpid();
+	_cleanup_(freep) char *text = NULL;
+	char line[96];
+
+	assert_int_equal(codestore_new(1 << 20, &store), 0);
+	put_code(store, FIRST, CODERECORD_START, "");
+	put_code(store, FIRST, CODERECORD_NEW, "abcd");
+	put_code(store, FIRST, CODERECORD_CHANGED, "efgh");
+	f->known.code = store;
+	records_switch(&f->fake.switches[0], self, false, 2, 0);
+	f->request.mem_max = 1 << 20;
+	f->request.snapshots_max = f->request.snapshots_taken = (uint64_t)4 * (48 + 4 + 32);
+	assert_int_equal(take(f), 0);
+	text = output_of(NULL, "cd %s/snap && stat -c %%s mem/* && grep ^mem manifest", f->dir);
+	(void)snprintf(line, sizeof(line),
+		       "48\nmem.%u=refused: more than his share of MaxUse= allows\n", self);
 	assert_string_equal(text, line);
 }
 
@@ -1354,6 +1513,37 @@ static void files_of_two_users(void **state)
 		(void)fd_close(files[i].fd);
 }
 
+/* Nor do they make a snapshot of somebody else large. */
+static void files_beyond_a_part(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+	struct jitfile files[] = {
+		{ .pid = 10, .uid = FIRST },  { .pid = 11, .uid = FIRST },
+		{ .pid = 12, .uid = FIRST },  { .pid = 13, .uid = caller.uid },
+		{ .pid = 14, .uid = SECOND },
+	};
+	char name[8];
+
+	for (uint32_t i = 0; i < ARRAY_LEN(files); i++) {
+		records_switch(&f->fake.switches[0], 10 + i, false, 7 + i, 0);
+		(void)snprintf(name, sizeof(name), "m%u", i);
+		say(f, name, i == 3 ? "01234567890123456789012345" : "0123456789", &files[i]);
+	}
+	f->known.jitfiles = files;
+	f->known.n_jitfiles = ARRAY_LEN(files);
+	f->request.jit_max = 1000;
+	f->request.snapshots_max = f->request.snapshots_taken = 80;
+	assert_int_equal(take(f), 0);
+	text = manifest(f);
+	assert_has(text, "\nperfmap.10=10\nperfmap.11=10\n"
+			 "perfmap.12=refused: its 10 bytes are more than MaxUse= leaves to user "
+			 "60001\n"
+			 "perfmap.13=26\nperfmap.14=10\n");
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		(void)fd_close(files[i].fd);
+}
+
 static void failures(void **state)
 {
 	struct fixture *f = *state;
@@ -1395,8 +1585,8 @@ static void failures_are_named(void **state)
 	int fd;
 
 	assert_int_equal(codestore_new(1 << 20, &store), 0);
-	put_code(store, CODERECORD_START, "");
-	put_code(store, CODERECORD_NEW, "abcd");
+	put_code(store, 0, CODERECORD_START, "");
+	put_code(store, 0, CODERECORD_NEW, "abcd");
 	f->known.code = store;
 	records_switch(&f->fake.switches[0], (uint32_t)getpid(), false, 2, 0);
 	f->request.mem_max = 1 << 20;
@@ -1542,6 +1732,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(overwritten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(overwritten_without_psb, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_of_those_who_ran, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(all_while_there_is_room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_part_of_one_users, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_other_snapshots_have, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(more_than_a_part, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(all_of_who_asks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_content_of_two, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_missing_file_claims_a_build_id, set_up,
 						tear_down),
@@ -1553,13 +1749,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(anothers_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_of_two_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_of_two_users_with_much, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(memory_beyond_a_part, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(claimed_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(forged_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_of_a_process_that_is_gone, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(code_for_which_there_is_no_room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(code_beyond_a_part, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_two_users, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(files_beyond_a_part, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures_are_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),
