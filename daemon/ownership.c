@@ -2,6 +2,7 @@
 
 #include "daemon/ownership.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -17,13 +18,15 @@
 #include "record/tsc.h"
 
 #define TIMEOUT_MS 700u
-#define BATCH_MAX  COLLECTOR_PROCESSES_MAX
+#define BATCH_MAX  64u
 
-/* About so many processes is asked at most: whose they seem to be is looked up in /proc, as the
- * sideband does it, and programs can make new ones at any rate. */
-#define ASKS_A_SECOND 1000u
-#define SECOND_NS     UINT64_C(1000000000)
-#define HUNG_NS       UINT64_C(5000000000) /* for which a user who let the collector wait is left */
+static_assert(BATCH_MAX <= COLLECTOR_PROCESSES_MAX, "one question is enough for a batch");
+
+/* Whose processes seem to be is looked up in /proc, and programs can make new ones at any rate: no
+ * more than this part of the time is spent on that. */
+#define LOOK_PART 20u
+
+#define HUNG_NS UINT64_C(5000000000) /* for which a user who let the collector wait is left */
 
 #define LOOK_US   (OWNED_AGAIN_NS / 4 / 1000) /* between two looks for whom it is time */
 #define ANSWER_US UINT64_C(5000)              /* or whether the answer has come */
@@ -52,11 +55,8 @@ struct ownership {
 	struct asker asker;   /* for which nobody waits */
 	struct asker patient; /* for a user who waits for what is his */
 	struct hungusers hung;
-	uint64_t hung_until; /* CLOCK_MONOTONIC */
-
-	/* About how many was asked since when, on the records' clock. */
-	size_t n_asks;
-	uint64_t asks_since;
+	uint64_t hung_until;  /* CLOCK_MONOTONIC */
+	uint64_t rests_until; /* CLOCK_MONOTONIC: nobody is looked for before */
 };
 
 uint64_t ownership_now(const struct ownership *ownership)
@@ -194,14 +194,7 @@ static bool find_batch(struct ownership *o, const uid_t *of, struct batch *batch
 	size_t n;
 
 	batch->n = 0;
-	if (now - o->asks_since > SECOND_NS) {
-		o->asks_since = now;
-		o->n_asks = 0;
-	}
-	if (!of && o->n_asks >= ASKS_A_SECOND)
-		return false;
 	n = owned_ask(o->owned, now, of, pids, BATCH_MAX);
-	o->n_asks += n;
 	for (size_t i = 0; i < n; i++) {
 		uid_t user;
 
@@ -217,6 +210,17 @@ static bool find_batch(struct ownership *o, const uid_t *of, struct batch *batch
 	return n == BATCH_MAX;
 }
 
+/* Find those to be asked about next, unless that took much of the time of late. */
+static void look(struct ownership *o)
+{
+	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
+
+	if (begun < o->rests_until)
+		return;
+	(void)find_batch(o, NULL, &o->batch);
+	o->rests_until = begun + LOOK_PART * (clock_ns(CLOCK_MONOTONIC) - begun);
+}
+
 void ownership_ask(struct ownership *ownership)
 {
 	struct ownership *o = ownership;
@@ -225,7 +229,7 @@ void ownership_ask(struct ownership *ownership)
 	if (o->asker.fd >= 0 && finish_asking(o, &o->asker, false) < 0)
 		return;
 	if (batch->n == 0)
-		(void)find_batch(o, NULL, batch);
+		look(o);
 	while (batch->n > 0 && o->asker.fd < 0)
 		if (begin_asking(o, &o->asker, batch) < 0)
 			batch->n = 0;

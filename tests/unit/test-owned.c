@@ -311,6 +311,12 @@ static void questions(void **state)
 	assert_int_equal(pids[0], 5);
 	assert_int_equal(owned_ask(f->owned, later + 10, NULL, pids, PIDS), 1);
 	assert_int_equal(pids[0], 5);
+	/* What is likely to be somebody else's is not asked about because this user wants to know. */
+	put_fork(f, 7, 5, later + 20);
+	assert_int_equal(owned_ask(f->owned, later + 20, NULL, pids, PIDS), 1);
+	assert_int_equal(owned_ask(f->owned, later + 30, &v, pids, PIDS), 0);
+	assert_int_equal(owned_ask(f->owned, later + 30, &u, pids, PIDS), 2);
+	put_exit(f, 7, 7, later + 40);
 	/* Not while an answer does not count yet. */
 	answer(f, 5, U, 0, later);
 	assert_int_equal(owned_ask(f->owned, later, &u, pids, PIDS), 0);
