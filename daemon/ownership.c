@@ -26,6 +26,9 @@ static_assert(BATCH_MAX <= COLLECTOR_PROCESSES_MAX, "one question is enough for 
  * more than this part of the time is spent on that. */
 #define LOOK_PART 20u
 
+/* After so long no more is asked about for a user who waits: everybody else waits, too. */
+#define PATIENCE_NS UINT64_C(1000000000)
+
 #define HUNG_NS UINT64_C(5000000000) /* for which a user who let the collector wait is left */
 
 #define LOOK_US   (OWNED_AGAIN_NS / 4 / 1000) /* between two looks for whom it is time */
@@ -204,6 +207,9 @@ static bool find_batch(struct ownership *o, const uid_t *of, struct batch *batch
 			refuse(o, pids[i], now);
 			continue;
 		}
+		/* Others' can wait, and he need not. */
+		if (of && user != *of)
+			continue;
 		batch->pids[batch->n] = pids[i];
 		batch->users[batch->n++] = user;
 	}
@@ -263,9 +269,11 @@ static bool ask_some_of(struct ownership *o, uid_t uid)
 
 void ownership_ask_of(struct ownership *ownership, uid_t uid)
 {
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+
 	/* The first pass may begin in the middle; what it has asked about is not asked again. */
 	for (unsigned pass = 0; pass < 2; pass++)
-		while (ask_some_of(ownership, uid))
+		while (ask_some_of(ownership, uid) && clock_ns(CLOCK_MONOTONIC) < until)
 			;
 }
 

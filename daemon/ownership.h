@@ -43,7 +43,8 @@ void ownership_add_found(struct ownership *ownership, const void *bytes, size_t 
  * happens now and then, too. */
 void ownership_ask(struct ownership *ownership);
 
-/* Ask about all that may be the user's. The answers count after the next ownership_add(). */
+/* Ask about all that may be the user's, or about as many as is possible in a second or two. The
+ * answers count after the next ownership_add(). */
 void ownership_ask_of(struct ownership *ownership, uid_t uid);
 
 /* As owned_list(). */

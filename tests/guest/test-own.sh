@@ -161,16 +161,19 @@ MEMORY=4096 tests/guest/boot.sh -t 400 -l "$T/log" -o "$T/out" "$T/script" "$O"/
 	{ cat "$T/err" >&2; fail "the guest's script failed"; }
 grep -q "[1-9][0-9]* odd\|[1-9][0-9]* without" "$T/err" && fail "the plugin could not follow the CPUs"
 
-# same UID WHAT DIRECTORY [OPTION]: of the process of WHAT, what is decoded is what was logged since it executed the
-# program, on all its stays; and so is whatever else is decoded. The options are of tools/pieces.
+# same UID WHAT DIRECTORY [GAPS]: of the process of WHAT, what is decoded is what was logged since it executed the
+# program, on all its stays; without GAPS nothing is missing between two of them. Whatever else is decoded is in the
+# log, too, with gaps where it was not known in time that it is his.
 same() {
-	local pid name n stays engine
+	local pid name n stays joined jumps engine
 	pid=$(cat "$T/out/$1/$2.pid")
 	for engine in flow insn; do
-		"$O/tools/pieces" -e $engine "${@:4}" "$3" "$T/log/1" >"$T/pieces" || fail "user $1, $2: $(grep -v ^gap "$T/pieces")"
-		read -r name n _ _ stays _ < <(grep "^$pid\.$pid: " "$T/pieces")
+		"$O/tools/pieces" -e $engine "$3" "$T/log/1" >"$T/pieces" ||
+			"$O/tools/pieces" -e $engine -l "$3" "$T/log/1" >"$T/pieces" || fail "user $1, $2: $(grep -v ^gap "$T/pieces")"
+		read -r name n _ _ stays _ joined _ _ _ _ _ _ _ jumps _ < <(grep "^$pid\.$pid: " "$T/pieces")
 		echo "user $1, $2, $engine: ${n:-0} instructions in ${stays:-0} pieces; in all: $(tail -n 1 "$T/pieces")"
 		[[ ${n:-0} -gt 900000 && $stays -ge 200 ]] || fail "too few of process $pid: $(grep -v ^gap "$T/pieces")"
+		[[ -n ${4:-} || ($joined == $((stays - 1)) && $jumps == 0) ]] || fail "something is missing: $(grep -v ^gap "$T/pieces")"
 	done
 	[[ $("$O/ptdecode" --pid "$pid" --last 1000000000 -f text "$3" 2>/dev/null | sed '/^#/d; q') == *_start* ]] ||
 		fail "user $1, $2: does not begin with its program"
@@ -232,7 +235,7 @@ again=$(cat "$T/out/60003/plain.pid")
 echo "--- nothing of the kernel"
 unpack 60001 kernel
 # The kernel, of which it is not known where it returned to, makes gaps.
-same 60001 kernel "$T/60001/kernel" -l
+same 60001 kernel "$T/60001/kernel" gaps
 for format in "${FORMATS[@]}"; do
 	"$O/ptdecode" -f "$format" -o "$T/60001/$format" "$T/60001/kernel" 2>"$T/60001/said"
 	[[ $? == [03] ]] || fail "$format: $(cat "$T/60001/said")"
