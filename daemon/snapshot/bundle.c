@@ -13,6 +13,7 @@
 #include "util/copyfile.h"
 #include "util/dirs.h"
 #include "util/effort.h"
+#include "util/fullwrite.h"
 #include "util/mapname.h"
 
 /* What is printed to @stream. */
@@ -35,19 +36,9 @@ struct bundle {
 static int write_file(int dir_fd, const char *name, const struct text *text)
 {
 	_cleanup_(fd_closep) int fd = -1;
-	size_t done = 0;
-	ssize_t n;
 
 	fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-	if (fd < 0)
-		return -errno;
-	while (done < text->size) {
-		n = write(fd, text->bytes + done, text->size - done);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return 0;
+	return fd < 0 ? -errno : fullwrite(fd, text->bytes, text->size);
 }
 
 static int text_init(struct text *text)

@@ -4,13 +4,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <systemd/sd-event.h>
 
 #include "daemon/share/share.h"
+#include "util/quietthread.h"
 #include "util/vec.h"
 
 /* Of the thread, for gather(). */
@@ -130,20 +130,15 @@ static void *run_job(void *userdata)
 	return NULL;
 }
 
-/* Signals are the event loop's: the thread gets none. */
 static int start_thread(struct jobs *j, struct job *job)
 {
 	struct start *start = malloc(sizeof(*start));
-	sigset_t all, before;
 	int r;
 
 	if (!start)
 		return -ENOMEM;
 	*start = (struct start){ .jobs = j, .job = job };
-	sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&j->thread, NULL, run_job, start);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = quietthread_start(&j->thread, NULL, run_job, start);
 	if (r < 0)
 		free(start);
 	else

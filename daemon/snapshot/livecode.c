@@ -28,6 +28,7 @@
 #include "daemon/tasks/sideband.h"
 #include "ptd/snapshot.h"
 #include "util/cancel.h"
+#include "util/fullwrite.h"
 #include "util/map.h"
 
 /* Bytes of memory that are looked at for what is not zero: a record may claim any amount, and a
@@ -329,12 +330,9 @@ static int put_memory(void *userdata, uint64_t at, const void *bytes, size_t siz
 
 	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIx64, m->pid, m->start + at);
 	r = create_in(code, PTD_SNAPSHOT_MEM, name, &fd);
-	if (r < 0)
-		return r;
-	errno = ENOSPC;
-	if (write(fd, bytes, size) != (ssize_t)size)
-		return -errno;
-	return add_sum(code, PTD_SNAPSHOT_MEM, name);
+	if (r == 0)
+		r = fullwrite(fd, bytes, size);
+	return r < 0 ? r : add_sum(code, PTD_SNAPSHOT_MEM, name);
 }
 
 /* Have the collector copy what is executable of the @size bytes at @start, at most @n_max. Return:
@@ -609,16 +607,9 @@ static int put_code(struct livecode *l, const struct codestore_program *program,
 	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIu64 PTD_CODE_SUFFIX, program->pid,
 		       program->start);
 	r = create_in(l, PTD_SNAPSHOT_MEM, name, &fd);
-	if (r < 0)
-		return r;
-	for (size_t done = 0; done < size;) {
-		const ssize_t n = write(fd, bytes + done, size - done);
-
-		if (n <= 0)
-			return n < 0 ? -errno : -ENOSPC;
-		done += (size_t)n;
-	}
-	return add_sum(l, PTD_SNAPSHOT_MEM, name);
+	if (r == 0)
+		r = fullwrite(fd, bytes, size);
+	return r < 0 ? r : add_sum(l, PTD_SNAPSHOT_MEM, name);
 }
 
 /* A program that ran no such code has a file if one before it in its process did, whose code would
