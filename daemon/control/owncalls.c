@@ -72,12 +72,6 @@ int owncalls_take(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	options.scope.gid = peer->caller.gid;
 	r = recorder->ops->take_own(recorder->userdata, &options.scope, &options.wish,
 				    &peer->caller, &id, &output);
-	if (r == -EOPNOTSUPP)
-		return sd_bus_error_set(
-		    error, PTD_ERROR_NOT_EMULATED,
-		    "the recorder records hardware, whose rings hold what "
-		    "programs of all users ran: only members of the group " PTD_CONTROL_GROUP
-		    " may see that");
 	if (r == -EBUSY)
 		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
 					 "the snapshot that user %u asked for before is not "

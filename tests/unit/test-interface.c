@@ -721,9 +721,6 @@ static void own(void **state)
 		int result;
 		const char *reply;
 	} rows[] = {
-		{ -EOPNOTSUPP, PTD_ERROR_NOT_EMULATED
-		  ": the recorder records hardware, whose rings hold what programs of all users "
-		  "ran: only members of the group ptd may see that" },
 		{ -EBUSY,
 		  PTD_ERROR_BUSY ": the snapshot that user 5 asked for before is not decoded "
 				 "yet, or those of too many others" },
