@@ -139,6 +139,13 @@ static bool may_be_seen(const struct lane *lane)
 		map_get(&facts->scope, lane->stay.pid));
 }
 
+/* Return: whether what is lost now may be another's for the user of an own snapshot, since the stay
+ * that is known is over, and who came then was not asked for yet. */
+static bool is_past_stay(const struct lane *lane)
+{
+	return lane->config.trace->facts.is_own && lane->t >= lane->stay.end;
+}
+
 /* Addresses from here on are the kernel's. */
 #define KERNEL_BEGIN (UINT64_C(1) << 63)
 
@@ -431,7 +438,8 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 		.extra = step->extra,
 	};
 
-	if (lane->config.trace->facts.is_own && (!may_be_seen(lane) || !is_of_own(kind, mark.ip))) {
+	if (lane->config.trace->facts.is_own && (!may_be_seen(lane) || !is_of_own(kind, mark.ip) ||
+						 (kind == PTD_MARK_GAP && is_past_stay(lane)))) {
 		lane->stats.bytes_out_of_scope += kind == PTD_MARK_GAP ? step->n_bytes : 0;
 		return 0;
 	}
@@ -472,7 +480,7 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 static int add_loss(struct lane *lane, enum ptd_gap_reason reason, uint64_t t, size_t run,
 		    uint64_t offset)
 {
-	if (!may_be_seen(lane))
+	if (!may_be_seen(lane) || is_past_stay(lane))
 		return 0;
 	lane->stats.n_gaps++;
 	lane->n_gaps[reason]++;

@@ -519,12 +519,39 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 	return 0;
 }
 
+/*
+ * In a snapshot for a user who may see some processes only, leave of the records of switches only
+ * when his own threads come and leave: not who else comes, whether anybody does, and what of others
+ * was lost.
+ *
+ * Return: whether he may see the record.
+ */
+static bool hide_others(const struct trace_facts *facts, struct ptd_sideband *record)
+{
+	switch (record->kind) {
+	case PTD_SIDEBAND_SWITCH:
+	case PTD_SIDEBAND_SWITCH_CPU:
+		record->other_pid = record->other_tid = PTD_ID_UNKNOWN;
+		return map_get(&facts->scope, record->pid);
+	case PTD_SIDEBAND_MMAP:
+	case PTD_SIDEBAND_MMAP2:
+	case PTD_SIDEBAND_COMM:
+	case PTD_SIDEBAND_FORK:
+	case PTD_SIDEBAND_EXIT:
+		return true;
+	default:
+		return false;
+	}
+}
+
 int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_sideband **ret_record)
 {
 	const struct trace *trace = decoder->session.trace;
 
 	while (decoder->next_record < trace->n_records) {
-		if (!sidebandrecord_read(&trace->records[decoder->next_record++], &decoder->shown))
+		if (!sidebandrecord_read(&trace->records[decoder->next_record++],
+					 &decoder->shown) ||
+		    (trace->facts.is_own && !hide_others(&trace->facts, &decoder->shown)))
 			continue;
 		*ret_record = &decoder->shown;
 		return 0;

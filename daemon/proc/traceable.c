@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "daemon/proc/birth.h"
 #include "util/dirs.h"
@@ -211,6 +212,24 @@ static int check_auxv(int pid_fd, const struct traceable *t)
 	return n < 0 ? (int)n : traceable_check_auxv(bytes, (size_t)n, t->uid, t->gid);
 }
 
+/* The program gives rights to nobody who executes it. A process that has given them up can rewrite
+ * its auxiliary vector (PR_SET_MM_MAP), but not what its program is. */
+static int check_program(int pid_fd)
+{
+	_cleanup_(fd_closep) int fd = openat(pid_fd, "exe", O_PATH | O_CLOEXEC);
+	char path[32];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_mode & (S_ISUID | S_ISGID))
+		return -EPERM;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (getxattr(path, "security.capability", NULL, 0) >= 0)
+		return -EPERM;
+	return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -EPERM;
+}
+
 static int check_thread(int threads_fd, const char *name, const struct traceable *t)
 {
 	_cleanup_(fd_closep) int fd = dirs_open(threads_fd, name);
@@ -264,6 +283,8 @@ int traceable_check(int pid_fd, struct traceable *ret_traceable)
 		r = check_namespace(pid_fd);
 	if (r == 0)
 		r = check_auxv(pid_fd, &t);
+	if (r == 0)
+		r = check_program(pid_fd);
 	if (r == 0 && n_threads > 1)
 		r = check_threads(pid_fd, &t);
 	/* Who is dumpable with memory behind it was so with this memory. */

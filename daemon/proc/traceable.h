@@ -10,9 +10,10 @@
  *
  * All identities of all its threads are those of one user and one group; it has no capability, and
  * can get none but by executing another program; it is dumpable, as it no longer is once it has
- * changed its credentials; it is in the user namespace of whoever looks; and when it executed its
- * program, it had the same user and group, and the kernel gave it no privilege for that. Processes
- * of root are nobody's.
+ * changed its credentials, unless it says so; it is in the user namespace of whoever looks; and
+ * when it executed its program, it had the same user and group, and the kernel gave it no privilege
+ * for that, nor could have: the file is neither set-user-ID nor set-group-ID, and has no
+ * capability. Processes of root are nobody's.
  *
  * Source: ptrace(2), "Ptrace access mode checking"; getauxval(3).
  */

@@ -335,8 +335,9 @@ static bool is_due(const struct life *l, uint64_t now, const uid_t *of)
 {
 	if (l->has_answer || l->state == REFUSED)
 		return false;
-	return l->asked_at == 0 || now - l->asked_at >= OWNED_AGAIN_NS ||
-	       (of && (l->shown.uid == *of || l->shown.uid == NO_USER));
+	if (of)
+		return l->shown.uid == *of || l->shown.uid == NO_USER;
+	return l->asked_at == 0 || now - l->asked_at >= OWNED_AGAIN_NS;
 }
 
 static size_t ask(struct life *l, uint64_t now, const uid_t *of, uint32_t *ret_pid)

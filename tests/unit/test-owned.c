@@ -311,7 +311,7 @@ static void questions(void **state)
 	assert_int_equal(pids[0], 5);
 	assert_int_equal(owned_ask(f->owned, later + 10, NULL, pids, PIDS), 1);
 	assert_int_equal(pids[0], 5);
-	/* What is likely to be somebody else's is not asked about because this user wants to know. */
+	/* What is likely to be somebody else's is not asked about for this user. */
 	put_fork(f, 7, 5, later + 20);
 	assert_int_equal(owned_ask(f->owned, later + 20, NULL, pids, PIDS), 1);
 	assert_int_equal(owned_ask(f->owned, later + 30, &v, pids, PIDS), 0);

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@
 #define V 60002u
 
 static char root[TEMPDIR_SIZE];
-static char setuid_sleep[128], unreadable_sleep[128];
+static char setuid_sleep[128], unreadable_sleep[128], own_setuid_sleep[128], capable_sleep[128];
 
 static void copy_sleep(const char *path, uid_t owner, mode_t mode)
 {
@@ -44,13 +45,27 @@ static void copy_sleep(const char *path, uid_t owner, mode_t mode)
 	assert_int_equal(chmod(path, mode), 0);
 }
 
+static void give_capability(const char *path)
+{
+	const struct vfs_cap_data data = { .magic_etc =
+					       VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
+					   .data[0].permitted = 1u << CAP_NET_RAW };
+
+	assert_int_equal(setxattr(path, "security.capability", &data, sizeof(data), 0), 0);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
 	tempdir_make("traceable", root);
 	(void)snprintf(setuid_sleep, sizeof(setuid_sleep), "%s/setuid", root);
 	(void)snprintf(unreadable_sleep, sizeof(unreadable_sleep), "%s/unreadable", root);
+	(void)snprintf(own_setuid_sleep, sizeof(own_setuid_sleep), "%s/own", root);
+	(void)snprintf(capable_sleep, sizeof(capable_sleep), "%s/capable", root);
 	if (geteuid() == 0) {
+		copy_sleep(own_setuid_sleep, U, 04755);
+		copy_sleep(capable_sleep, V, 0755);
+		give_capability(capable_sleep);
 		copy_sleep(setuid_sleep, V, 04755);
 		copy_sleep(unreadable_sleep, V, 0711);
 	}
@@ -106,6 +121,20 @@ static void by_setuid(void)
 {
 	be(U, U);
 	sleep_by(setuid_sleep);
+}
+
+/* Nothing changes, but it might have, as far as one can see later. */
+static void by_own_setuid(void)
+{
+	be(U, U);
+	sleep_by(own_setuid_sleep);
+}
+
+static void by_capable(void)
+{
+	be(U, U);
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	sleep_by(capable_sleep);
 }
 
 static void by_unreadable(void)
@@ -202,6 +231,8 @@ static void processes(void **state)
 		{ "not dumpable", hidden, false, false },
 		{ "dumpable again without a new program", dropped, false, true },
 		{ "set-user-ID", by_setuid, false, false },
+		{ "set-user-ID to himself", by_own_setuid, false, true },
+		{ "whose file has a capability", by_capable, false, true },
 		{ "that he cannot read", by_unreadable, false, false },
 		{ "of another group", of_other_group, false, false },
 		{ "root's", of_root, false, false },
