@@ -9,5 +9,7 @@
 [[ -z ${PTD_ASAN:-} ]] || : "${N:=1000}"
 
 mkdir -p "${KEEP:=$O/mutations/golden}"
-"$O/tools/mutate" -n "${N:-2000}" -s "${FIRST:-1}" -k "$KEEP" tests/golden/*.case ||
+# An own snapshot does not show all errors.
+mapfile -t cases < <(ls tests/golden/*.case | grep -v /own.case)
+"$O/tools/mutate" -n "${N:-2000}" -s "${FIRST:-1}" -k "$KEEP" "${cases[@]}" ||
 	fail "seeds are kept in $KEEP"
