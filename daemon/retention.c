@@ -14,6 +14,7 @@
 #include "ptd/control.h"
 #include "util/map.h"
 #include "util/snapid.h"
+#include "util/subtract.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -129,11 +130,6 @@ static struct diskuse_amount sum_amounts(struct diskuse_amount a, struct diskuse
 		.bytes = a.bytes + b.bytes,
 		.inodes = a.inodes == UINT64_MAX ? a.inodes : a.inodes + b.inodes,
 	};
-}
-
-static uint64_t subtract(uint64_t from, uint64_t by)
-{
-	return from > by ? from - by : 0;
 }
 
 static bool amount_suffices(const struct diskuse_amount *free, const struct diskuse_amount *needed)

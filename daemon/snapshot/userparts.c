@@ -2,6 +2,8 @@
 
 #include "daemon/snapshot/userparts.h"
 
+#include "util/subtract.h"
+
 #define HALF 2u
 
 bool userparts_has_all(const struct userparts *parts, uid_t uid)
@@ -13,11 +15,6 @@ void userparts_add_user(struct userparts *parts, uid_t uid)
 {
 	if (!userparts_has_all(parts, uid) && share_taken(&parts->users, uid) == 0)
 		share_take(&parts->users, uid, 1);
-}
-
-static uint64_t subtract(uint64_t from, uint64_t by)
-{
-	return from > by ? from - by : 0;
 }
 
 uint64_t userparts_left(const struct userparts *parts, uid_t uid)
