@@ -632,9 +632,8 @@ int intake_list_owned(struct intake *intake, uid_t uid, gid_t gid, struct owned_
 	*ret_n = 0;
 	if (!intake->ownership)
 		return 0;
-	/* What was answered counts once all records from before it are known. */
-	intake_drain(intake);
 	ownership_ask_of(intake->ownership, uid);
+	/* What was answered counts once all records from before it are known. */
 	intake_drain(intake);
 	return ownership_list(intake->ownership, uid, gid, ret_lives, ret_n);
 }

@@ -80,8 +80,8 @@ struct sideband *intake_sideband(const struct intake *intake);
 struct jitfiles *intake_jitfiles(const struct intake *intake);
 
 /*
- * Find out what of hardware the user, with this group, may see by now, and take the records that
- * have come.
+ * Find out what of hardware the user, with this group, may see by now. To be called right after
+ * intake_drain(), so that his newest processes are asked about.
  *
  * Return: 0, and lives in an array of the caller's, see owned_list(); none if the source knows of
  *         itself what is the user's; or -ENOMEM.
