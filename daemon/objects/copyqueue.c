@@ -22,8 +22,11 @@
 #define HUNG_NS UINT64_C(30000000000)
 
 /* Longest time that a snapshot of somebody else waits for all files of one user: he decides how
- * many there are, how large, and how slowly his file server has them. */
-#define USER_NS UINT64_C(400000000)
+ * many there are, how large, and how slowly his file server has them. He may also have processes
+ * end so soon that nobody knows whose they were: for all files of such processes together, by
+ * whichever server they are had, it waits for another while. */
+#define USER_NS    UINT64_C(300000000)
+#define UNKNOWN_NS UINT64_C(100000000)
 
 /* Lanes work at a time: for root or for those whose users are not known, half of them; for each
  * user, one. */
@@ -123,6 +126,7 @@ void copyqueue_measure(struct copyqueue *q, uid_t uid)
 
 	q->for_user = uid;
 	memset(q->waited, 0, sizeof(q->waited));
+	q->waited_unknown = 0;
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		if (q->taken[i])
 			ahead[q->taken[i]->original.uid % COPYQUEUE_OWNERS] +=
@@ -181,13 +185,18 @@ bool copyqueue_is_stalled(const struct copyqueue *q, const struct object *object
 
 void copyqueue_note_wait(struct copyqueue *q, const struct object *object, uint64_t ns)
 {
-	q->waited[asker_index(object->asker)] += ns;
+	if (asker_is_unknown(object->asker))
+		q->waited_unknown += ns;
+	else
+		q->waited[asker_index(object->asker)] += ns;
 }
 
 bool copyqueue_is_overdue(const struct copyqueue *q, const struct object *object)
 {
+	if (asker_is_unknown(object->asker))
+		return q->waited_unknown >= UNKNOWN_NS;
 	return object->asker != ASKER_ROOT && object->asker != q->for_user &&
-	       !asker_is_unknown(object->asker) && q->waited[asker_index(object->asker)] >= USER_NS;
+	       q->waited[asker_index(object->asker)] >= USER_NS;
 }
 
 void copyqueue_give_up(struct copyqueue *q, const struct object *object)

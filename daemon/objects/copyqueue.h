@@ -42,6 +42,7 @@ struct copyqueue {
 	uint64_t served[COPYQUEUE_OWNERS]; /* bytes copied since the queue was last empty */
 	uint64_t hung[COPYQUEUE_OWNERS];   /* when a file of these askers was not read on, or 0 */
 	uint64_t waited[COPYQUEUE_OWNERS]; /* ns that the present snapshot waited for them */
+	uint64_t waited_unknown;           /* and for those that are not known */
 	uid_t for_user;                    /* who asked for that snapshot */
 };
 
@@ -71,7 +72,8 @@ bool copyqueue_is_stalled(const struct copyqueue *queue, const struct object *ob
 void copyqueue_note_wait(struct copyqueue *queue, const struct object *object, uint64_t ns);
 
 /* Return: whether the present snapshot has waited long enough for files that the same user asked
- *         for, who is not root, and has not asked for the snapshot himself. */
+ *         for, who is not root, and has not asked for the snapshot himself; or, if it is not known
+ *         who asked for the object, for files of which it is not known. */
 bool copyqueue_is_overdue(const struct copyqueue *queue, const struct object *object);
 
 /* A snapshot has given up the object: if something stands still that the same one asked for, note

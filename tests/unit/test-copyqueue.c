@@ -14,6 +14,10 @@
 
 #define MS UINT64_C(1000000) /* in ns */
 
+/* Askers of whom only the folder, or the file system, is known. */
+#define SERVER (UINT64_C(1) << 63 | 0x27)
+#define FOLDER (UINT64_C(3) << 62 | 0x28)
+
 static void overdue(void **state)
 {
 	static const struct {
@@ -23,15 +27,21 @@ static void overdue(void **state)
 		uid_t uid; /* who asked for the snapshot */
 		bool is_overdue;
 	} rows[] = {
-		{ "not long", 1000, 1000, 399, 0, false },
-		{ "long", 1000, 1000, 400, 0, true },
+		{ "not long", 1000, 1000, 299, 0, false },
+		{ "long", 1000, 1000, 300, 0, true },
 		{ "long, for another user", 1000, 1001, 5000, 0, false },
 		{ "long, for who asked", 1000, 1000, 5000, 1000, false },
-		{ "long, for another than who asked", 1000, 1000, 400, 1001, true },
+		{ "long, for another than who asked", 1000, 1000, 300, 1001, true },
 		{ "long, for root", ASKER_ROOT, ASKER_ROOT, 5000, 1000, false },
+		{ "not long, for nobody known", FOLDER, FOLDER, 99, 0, false },
+		{ "long, for nobody known", FOLDER, FOLDER, 100, 0, true },
+		{ "long, for nobody known on another server", FOLDER, SERVER, 100, 0, true },
+		{ "long, for a user, and then nobody known", FOLDER, 1000, 5000, 0, false },
+		{ "long, for nobody known, and then a user", 1000, SERVER, 5000, 0, false },
 	};
 
 	(void)state;
+	assert_true(asker_is_unknown(FOLDER) && asker_is_unknown(SERVER));
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		static struct copyqueue queue;
 		const struct object object = { .asker = rows[i].asker };
