@@ -381,6 +381,9 @@ const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder)
 static int fail(struct ptd_decoder *d, const struct lane *lane, int r)
 {
 	d->r = r;
+	/* Where it is would show how much others ran. */
+	if (d->session.trace->facts.is_own)
+		return message_set(&d->message, r, "%s: %s", d->session.name, strerror(-r));
 	return message_set(&d->message, r,
 			   "%s: at byte %" PRIu64 " of the PT of CPU %" PRIu32 ": %s",
 			   d->session.name, lane_offset(lane), lane->slice.cpu, strerror(-r));

@@ -324,6 +324,35 @@ struct engine_config session_engine_config(const struct session *session,
 	return c;
 }
 
+/* How much PT there is, and where, is left out of what is said of a user's own snapshot: it would
+ * show how much others ran. */
+
+static int say_other(const struct session *session, uint64_t offset, char **reterr_message)
+{
+	if (session->trace->facts.is_own)
+		return message_set(reterr_message, -EKEYREJECTED,
+				   "%s/" PTD_SNAPSHOT_DATA " is not the file that was written",
+				   session->name);
+	return message_set(reterr_message, -EKEYREJECTED,
+			   "%s/" PTD_SNAPSHOT_DATA
+			   " is not the file that was written: from byte %" PRIu64
+			   " on it has another SHA-256 than " PTD_SNAPSHOT_PIECES
+			   " says (--force decodes it all the same)",
+			   session->name, offset);
+}
+
+static int say_cut(const struct session *session, const struct reading_file *file, off_t size,
+		   char **reterr_message)
+{
+	if (session->trace->facts.is_own)
+		return message_set(reterr_message, -ESTALE,
+				   "%s: became shorter while it was decoded", file->path);
+	return message_set(
+	    reterr_message, -ESTALE,
+	    "%s: became shorter while it was decoded: it had %jd bytes, and has %jd now",
+	    file->path, (intmax_t)file->size, (intmax_t)size);
+}
+
 int session_check(const struct session *session, int r, char **reterr_message)
 {
 	const char *failure = objects_failure(session->objects);
@@ -336,19 +365,9 @@ int session_check(const struct session *session, int r, char **reterr_message)
 		return message_set(reterr_message, -ESTALE, "%s", failure);
 	if (r == -EKEYREJECTED && session->reading.pieces &&
 	    pieces_failed(session->reading.pieces, &offset))
-		return message_set(reterr_message, -EKEYREJECTED,
-				   "%s/" PTD_SNAPSHOT_DATA
-				   " is not the file that was written: from byte %" PRIu64
-				   " on it has another SHA-256 than " PTD_SNAPSHOT_PIECES
-				   " says (--force decodes it all the same)",
-				   session->name, offset);
+		return say_other(session, offset, reterr_message);
 	file = reading_find_cut(&session->reading, &size);
-	if (!file)
-		return 0;
-	return message_set(
-	    reterr_message, -ESTALE,
-	    "%s: became shorter while it was decoded: it had %jd bytes, and has %jd now",
-	    file->path, (intmax_t)file->size, (intmax_t)size);
+	return file ? say_cut(session, file, size, reterr_message) : 0;
 }
 
 int session_open(struct session *session, const struct ptd_options *options,
