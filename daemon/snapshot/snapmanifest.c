@@ -83,6 +83,9 @@ void snapmanifest_write(const struct snapmanifest *m, FILE *f)
 	for (size_t i = 0; i < m->known->tasks->n_cuts; i++) {
 		const struct sideband_cut *cut = &m->known->tasks->cuts[i];
 
+		/* A user's own snapshot says nothing of when others had many records. */
+		if (m->scope->is_own && cut->uid != m->scope->uid)
+			continue;
 		fprintf(f,
 			PTD_MANIFEST_SIDEBAND_SINCE ".%u=%" PRIu64 "\nsideband_dropped.%u=%" PRIu64
 						    "\n",

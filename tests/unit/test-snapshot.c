@@ -167,12 +167,12 @@ struct fixture {
 	struct snapshot_request request;
 	struct snapshot_known known;
 	struct snapshot_result result;
-	struct sideband_cut cut; /* uid 0: nobody's records begin later */
-	const char *of_others;   /* of take_programs(): which other snapshots have */
-	struct map held;         /* hashes of these */
-	bool forgets;            /* the object store gives up what it has */
-	const char *changes;     /* a file that is written to once all are copied */
-	const char *failed;      /* what snapshot_write() names if it fails */
+	struct sideband_cut cuts[2]; /* uid 0: nobody's records begin later */
+	const char *of_others;       /* of take_programs(): which other snapshots have */
+	struct map held;             /* hashes of these */
+	bool forgets;                /* the object store gives up what it has */
+	const char *changes;         /* a file that is written to once all are copied */
+	const char *failed;          /* what snapshot_write() names if it fails */
 };
 
 /* It is asked for when the rings are there. */
@@ -334,8 +334,8 @@ static int take(struct fixture *f)
 	assert_int_equal(sideband_add(f->sideband, f->tasks.bytes, f->tasks.size), 0);
 	assert_int_equal(sideband_view_init(f->sideband, &tasks), 0);
 	assert_int_equal(objectstore_list(f->store, &objects, &f->known.n_objects), 0);
-	if (f->cut.uid > 0)
-		tasks.cuts[tasks.n_cuts++] = f->cut;
+	for (size_t i = 0; i < ARRAY_LEN(f->cuts) && f->cuts[i].uid > 0; i++)
+		tasks.cuts[tasks.n_cuts++] = f->cuts[i];
 	f->known.tasks = &tasks;
 	f->known.objects = objects;
 	r = snapshot_write(&f->request, f->out_fd, &f->result, &f->failed);
@@ -393,7 +393,7 @@ static void whose_records_begin_later(void **state)
 	struct fixture *f = *state;
 	_cleanup_(freep) char *text = NULL;
 
-	f->cut = (struct sideband_cut){ .uid = 1001, .since_ns = 4321, .n_dropped = 99 };
+	f->cuts[0] = (struct sideband_cut){ .uid = 1001, .since_ns = 4321, .n_dropped = 99 };
 	assert_int_equal(take(f), 0);
 	text = manifest(f);
 	assert_has(text, "\nsideband_since_ns=0\nsideband_since_ns.1001=4321\n"
@@ -1242,6 +1242,7 @@ static void own_of_shared_cpus(void **state)
 	};
 	struct fixture *f = *state;
 	_cleanup_(freep) char *data = NULL, *text = NULL;
+	char line[96];
 	size_t n;
 
 	f->fake.source.ops = &shared_ops;
@@ -1256,6 +1257,8 @@ static void own_of_shared_cpus(void **state)
 		records_switch(&f->fake.switches[cpu], 11, false, 5, cpu);
 		records_add(&f->fake.aux[cpu].bytes, "bytes of", 8);
 	}
+	f->cuts[0] = (struct sideband_cut){ .uid = USER + 1, .since_ns = 50, .n_dropped = 7 };
+	f->cuts[1] = (struct sideband_cut){ .uid = USER, .since_ns = 2, .n_dropped = 5 };
 	f->request.scope.is_own = true;
 	f->request.scope.uid = USER;
 	assert_int_equal(take(f), 0);
@@ -1269,6 +1272,11 @@ static void own_of_shared_cpus(void **state)
 	assert_has(text, "own=yes\n");
 	assert_has(text, "scope_pids=10\n");
 	assert_has_not(text, "pt_bytes");
+	(void)snprintf(
+	    line, sizeof(line),
+	    "\nsideband_since_ns=0\nsideband_since_ns.%u=2\nsideband_dropped.%u=5\ncpus=", USER,
+	    USER);
+	assert_has(text, line);
 
 	(void)tear_down(state);
 	(void)set_up(state);
