@@ -1021,17 +1021,19 @@ static const char *mapped_at(const struct sideband_view *view, uint32_t pid, uin
 	return name;
 }
 
-/* Make a sideband whose source has looked at the tasks once, with the records of @r, and then so
- * many of root's that the source is to look again. */
-static struct sideband *make_unlooked(struct source *source, struct records *r, uint64_t *time)
+/* Make a sideband whose source has looked at the tasks once, with the records of @r, which are
+ * freed, and then so many of root's that the source is to look again. @ret_time is when it is. */
+static struct sideband *make_unlooked(struct records *r, uint64_t *ret_time)
 {
+	static struct source source = { .ops = &looking_for_owners };
 	struct sideband *s = NULL;
 
-	assert_int_equal(sideband_new(8 * MEBI, NULL, source, &s), 0);
+	assert_int_equal(sideband_new(8 * MEBI, NULL, &source, &s), 0);
 	sideband_end_look(s);
 	add_records(s, r);
-	for (; !sideband_wants_look(s); *time += 100)
-		assert_int_equal(add(s, 100, *time), 0);
+	records_deinit(r);
+	for (*ret_time = 10; !sideband_wants_look(s); *ret_time += 100)
+		assert_int_equal(add(s, 100, *ret_time), 0);
 	return s;
 }
 
@@ -1045,17 +1047,16 @@ static void outlast_first(struct sideband *s, uint64_t *time)
 /* A user's storm while the source has not looked at his processes for the present epoch. */
 static void a_storm_before_a_look(void **state)
 {
-	struct source source = { .ops = &looking_for_owners };
 	_cleanup_(sideband_freep) struct sideband *s = NULL;
 	struct sideband_view view;
 	struct records r = {};
-	uint64_t time = 10;
+	uint64_t time;
 	size_t n_cuts = 0;
 
 	(void)state;
 	records_comm(&r, 101, "calm", 5);
 	records_mmap2(&r, 101, "/bin/calm", NULL, 6);
-	s = make_unlooked(&source, &r, &time);
+	s = make_unlooked(&r, &time);
 	for (unsigned i = 0; i < 400; i++) {
 		storm(s, 102, 1000, &time);
 		/* Then an epoch begins for root's sake. */
@@ -1075,24 +1076,22 @@ static void a_storm_before_a_look(void **state)
 	assert_true(n_cuts > 300);
 	assert_true(sideband_wants_look(s));
 	assert_int_equal(sideband_stats(s).lost, 0);
-	records_deinit(&r);
 }
 
 /* Whose a process is that the source no longer knows stays known when an epoch ends before the
  * source has looked. */
 static void owners_before_a_look(void **state)
 {
-	struct source source = { .ops = &looking_for_owners };
 	_cleanup_(sideband_freep) struct sideband *s = NULL;
 	struct sideband_view view;
 	struct records r = {};
-	uint64_t time = 10;
+	uint64_t time;
 
 	(void)state;
 	records_comm(&r, 101, "parent", 5);
 	records_fork(&r, 99, 101, 6);
 	records_mmap2(&r, 99, "/bin/child", NULL, 7);
-	s = make_unlooked(&source, &r, &time);
+	s = make_unlooked(&r, &time);
 	outlast_first(s, &time);
 	assert_true(sideband_wants_look(s));
 	storm(s, 99, 10, &time);
@@ -1101,7 +1100,6 @@ static void owners_before_a_look(void **state)
 	sideband_view_deinit(&view);
 	assert_true(share_taken(sideband_share(s), 1001) > 0);
 	assert_int_equal(share_taken(sideband_share(s), SHARE_OTHERS), 0);
-	records_deinit(&r);
 }
 
 /* A process that another user's was before, by its number or before it executed a program: when the

@@ -1022,50 +1022,43 @@ static void forged_memory(void **state)
 	(void)munmap(memory, 4096);
 }
 
-/* It is not left out, but said not to be known: here of one change. */
-static void code_for_which_there_is_no_room(void **state)
+/* Take a snapshot in which code of the user's, which changed once, finds no room. It is not left
+ * out: a record without bytes says that it is not known, and the manifest says why. */
+static void expect_code_refused(struct fixture *f, uid_t uid, const char *why)
 {
 	_cleanup_(codestore_freep) struct codestore *store = NULL;
-	struct fixture *f = *state;
 	const uint32_t self = (uint32_t)getpid();
 	_cleanup_(freep) char *text = NULL;
 	char line[96];
 
 	assert_int_equal(codestore_new(1 << 20, &store), 0);
-	put_code(store, 0, CODERECORD_START, "");
-	put_code(store, 0, CODERECORD_NEW, "abcd");
-	put_code(store, 0, CODERECORD_CHANGED, "efgh");
+	put_code(store, uid, CODERECORD_START, "");
+	put_code(store, uid, CODERECORD_NEW, "abcd");
+	put_code(store, uid, CODERECORD_CHANGED, "efgh");
 	f->known.code = store;
 	records_switch(&f->fake.switches[0], self, false, 2, 0);
-	f->request.mem_max = 48 + 4 + 32;
 	assert_int_equal(take(f), 0);
 	text = output_of(NULL, "cd %s/snap && stat -c %%s mem/* && grep ^mem manifest", f->dir);
-	(void)snprintf(line, sizeof(line), "48\nmem.%u=refused: more than MemMax= allows\n", self);
+	(void)snprintf(line, sizeof(line), "48\nmem.%u=refused: %s\n", self, why);
 	assert_string_equal(text, line);
 }
 
-/* Nor if its user has too much for a snapshot of somebody else. */
+static void code_for_which_there_is_no_room(void **state)
+{
+	struct fixture *f = *state;
+
+	f->request.mem_max = 48 + 4 + 32;
+	expect_code_refused(f, 0, "more than MemMax= allows");
+}
+
+/* Its user has too much for a snapshot of somebody else. */
 static void code_beyond_a_part(void **state)
 {
-	_cleanup_(codestore_freep) struct codestore *store = NULL;
 	struct fixture *f = *state;
-	const uint32_t self = (uint32_t)getpid();
-	_cleanup_(freep) char *text = NULL;
-	char line[96];
 
-	assert_int_equal(codestore_new(1 << 20, &store), 0);
-	put_code(store, FIRST, CODERECORD_START, "");
-	put_code(store, FIRST, CODERECORD_NEW, "abcd");
-	put_code(store, FIRST, CODERECORD_CHANGED, "efgh");
-	f->known.code = store;
-	records_switch(&f->fake.switches[0], self, false, 2, 0);
 	f->request.mem_max = 1 << 20;
 	f->request.snapshots_max = f->request.snapshots_taken = (uint64_t)4 * (48 + 4 + 32);
-	assert_int_equal(take(f), 0);
-	text = output_of(NULL, "cd %s/snap && stat -c %%s mem/* && grep ^mem manifest", f->dir);
-	(void)snprintf(line, sizeof(line),
-		       "48\nmem.%u=refused: more than his share of MaxUse= allows\n", self);
-	assert_string_equal(text, line);
+	expect_code_refused(f, FIRST, "more than his share of MaxUse= allows");
 }
 
 /* No process has such a number. */
