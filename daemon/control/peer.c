@@ -38,6 +38,7 @@ struct peer {
 	int inlet_fd;          /* sd-bus reads what is written here */
 
 	bool begun;        /* authentication is complete, and messages follow */
+	bool called;       /* a message has come */
 	bool closed;       /* the client will send nothing more */
 	unsigned n_frames; /* lines so far, or messages */
 	uint64_t frame_us; /* when the last line or message came */
@@ -145,6 +146,7 @@ static int hand_on(struct peer *p)
 	p->n_bytes -= size;
 	memmove(p->bytes, p->bytes + size, p->n_bytes);
 	p->frame_us = now_us(p);
+	p->called = begun;
 	if (begun != p->begun)
 		p->n_frames = 0;
 	else if (++p->n_frames > LINES_MAX && !begun)
@@ -323,20 +325,25 @@ enum access peer_access(const struct peer *peer)
 	return peer->options.access;
 }
 
-const char *peer_overdue(const struct peer *peer, uint64_t now)
+bool peer_overdue(const struct peer *peer, uint64_t now, const char **ret_why)
 {
+	const char *why = NULL;
+
 	if (now < peer->frame_us + PEER_PATIENCE_US)
-		return NULL;
+		return false;
 	if (!peer->begun)
-		return "it does not authenticate itself";
-	if (is_clogged(peer))
-		return "it does not read its replies";
-	if (peer->n_bytes > 0)
-		return "it does not complete its message";
-	return peer->options.access == ACCESS_ALL ||
-		       waiters_has(&peer->options.interface->waiters, peer->bus)
-		   ? NULL
-		   : "it may not stay connected";
+		why = "it does not authenticate itself";
+	else if (is_clogged(peer))
+		why = "it does not read its replies";
+	else if (peer->n_bytes > 0)
+		why = "it does not complete its message";
+	else if (peer->options.access == ACCESS_ALL ||
+		 waiters_has(&peer->options.interface->waiters, peer->bus))
+		return false;
+	else if (!peer->called)
+		why = "it asks for nothing, and may not stay connected";
+	*ret_why = why;
+	return true;
 }
 
 /* A connection of a process that has too many is worth least; otherwise a few processes that

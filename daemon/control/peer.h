@@ -14,6 +14,9 @@
  *   - sends a descriptor, something that is not D-Bus, or a message of more than FRAME_SIZE_MAX;
  *   - takes longer than PEER_PATIENCE_US to authenticate itself, to complete a message or to read
  *     its replies.
+ *
+ * A client that may see only what is its own may not stay connected: its connection is closed
+ * PEER_PATIENCE_US after its last call, or as soon as that is answered, if that takes longer.
  */
 
 #include <stdbool.h>
@@ -34,7 +37,7 @@ struct peer;
 typedef struct sd_event sd_event;
 
 /* Called when the connection has ended and is to be freed. @why is the reason why the client was
- * cut off; NULL if the client ended the connection. */
+ * cut off; NULL if the client has broken no rule, but ended the connection, for instance. */
 typedef void (*peer_ended_fn)(struct peer *peer, const char *why, void *userdata);
 
 struct peer_options {
@@ -60,8 +63,10 @@ uid_t peer_uid(const struct peer *peer);
 pid_t peer_pid(const struct peer *peer);
 enum access peer_access(const struct peer *peer);
 
-/* Return: why the client is to be cut off at the time @now_us (CLOCK_MONOTONIC), or NULL. */
-const char *peer_overdue(const struct peer *peer, uint64_t now_us);
+/* Return: whether the connection is to be closed at the time @now_us (CLOCK_MONOTONIC). @ret_why is
+ *         why the client is cut off then; NULL if it has broken no rule: all its calls are
+ *         answered, and it may not stay connected. */
+_must_check_ bool peer_overdue(const struct peer *peer, uint64_t now_us, const char **ret_why);
 
 /* Return: how much is lost if the client is cut off to make room for another one. The client with
  *         the lowest value is cut off. @n_connections is the number of connections of its

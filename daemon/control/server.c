@@ -222,9 +222,9 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	(void)source;
 	(void)usec;
 	for (size_t i = c->peers.n; i-- > 0;) {
-		const char *why = peer_overdue(c->peers.items[i], now_us(c));
+		const char *why;
 
-		if (why)
+		if (peer_overdue(c->peers.items[i], now_us(c), &why))
 			on_ended(c->peers.items[i], why, c);
 		else
 			peer_refresh(c->peers.items[i]);

@@ -276,16 +276,29 @@ static void descriptors(void **state)
 	assert_cut_off(f, "it passes descriptors");
 }
 
-static void assert_overdue(const struct peer *peer, const char *why)
+static void assert_not_overdue(const struct peer *peer)
+{
+	const char *why = "nothing";
+
+	assert_false(peer_overdue(peer, clock_us + PEER_PATIENCE_US, &why));
+	assert_string_equal(why, "nothing");
+}
+
+/* @expected: why it is cut off; NULL: its connection is closed, and there is nothing to complain
+ * of */
+static void assert_overdue(const struct peer *peer, const char *expected)
 {
 	const uint64_t until = clock_us + PEER_PATIENCE_US;
+	const char *why = "nothing";
 
-	assert_null(peer_overdue(peer, clock_us));
-	assert_null(peer_overdue(peer, until - 1));
-	if (why)
-		assert_string_equal(peer_overdue(peer, until), why);
+	assert_false(peer_overdue(peer, clock_us, &why));
+	assert_false(peer_overdue(peer, until - 1, &why));
+	assert_string_equal(why, "nothing");
+	assert_true(peer_overdue(peer, until, &why));
+	if (expected)
+		assert_string_equal(why, expected);
 	else
-		assert_null(peer_overdue(peer, until));
+		assert_null(why);
 }
 
 static void patience(void **state)
@@ -303,11 +316,16 @@ static void patience(void **state)
 	assert_overdue(client->peer, "it does not authenticate itself");
 	put_text(client, DBUSRAW_BEGIN);
 	run(f);
-	assert_overdue(client->peer, NULL);
+	assert_not_overdue(client->peer);
 
 	begin(f, other);
-	assert_overdue(other->peer, "it may not stay connected");
+	assert_overdue(other->peer, "it asks for nothing, and may not stay connected");
 	assert_int_equal(peer_access(other->peer), ACCESS_OWN);
+	/* It was answered, and has broken no rule. */
+	put_ping(other, 1);
+	run(f);
+	assert_true(get(other) > 0);
+	assert_overdue(other->peer, NULL);
 
 	clock_us += 10;
 	dbusraw_ping(1, bytes);
@@ -317,7 +335,7 @@ static void patience(void **state)
 	assert_overdue(client->peer, "it does not complete its message");
 	put(client, bytes + 20, sizeof(bytes) - 20);
 	run(f);
-	assert_overdue(client->peer, NULL);
+	assert_not_overdue(client->peer);
 
 	/* It asks and asks, and does not take the answers. */
 	while (send(client->fd, bytes, sizeof(bytes), MSG_NOSIGNAL) == (ssize_t)sizeof(bytes)) {
