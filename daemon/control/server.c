@@ -54,11 +54,11 @@ struct server {
 #define SO_PASSRIGHTS 83
 #endif
 
-static uint64_t now_us(const struct server *c)
+static uint64_t now_us(const struct server *s)
 {
 	uint64_t now = 0;
 
-	(void)sd_event_now(c->event, CLOCK_MONOTONIC, &now);
+	(void)sd_event_now(s->event, CLOCK_MONOTONIC, &now);
 	return now;
 }
 
@@ -87,48 +87,48 @@ static bool has_group(int fd, const struct ucred *peer, gid_t gid)
 
 /* The group is looked up only from time to time: it takes a hundred system calls, or a reply from
  * the network, and every user who may connect can cause it. */
-static bool is_group(struct server *c, int fd, const struct ucred *peer)
+static bool is_group(struct server *s, int fd, const struct ucred *peer)
 {
-	const uint64_t now = now_us(c);
+	const uint64_t now = now_us(s);
 	const struct group *group;
 
-	if (c->group_us == 0 || now > c->group_us + GROUP_US) {
+	if (s->group_us == 0 || now > s->group_us + GROUP_US) {
 		group = getgrnam(PTD_CONTROL_GROUP);
-		c->has_group = group != NULL;
-		c->gid = group ? group->gr_gid : 0;
-		c->group_us = now;
+		s->has_group = group != NULL;
+		s->gid = group ? group->gr_gid : 0;
+		s->group_us = now;
 	}
-	return c->has_group && has_group(fd, peer, c->gid);
+	return s->has_group && has_group(fd, peer, s->gid);
 }
 
-static enum access access_of(struct server *c, int fd, const struct ucred *peer)
+static enum access access_of(struct server *s, int fd, const struct ucred *peer)
 {
-	return peer->uid == 0 || peer->uid == geteuid() || is_group(c, fd, peer) ? ACCESS_ALL
+	return peer->uid == 0 || peer->uid == geteuid() || is_group(s, fd, peer) ? ACCESS_ALL
 										 : ACCESS_OWN;
 }
 
 /* --- connections ----------------------------------------------------------------------------- */
 
 /* Every user who may connect can cause this message, so it is not logged too often. */
-static void warn_cut_off(struct server *c, const char *why, uid_t uid)
+static void warn_cut_off(struct server *s, const char *why, uid_t uid)
 {
-	const uint64_t now = now_us(c);
+	const uint64_t now = now_us(s);
 
-	c->n_cut_off++;
-	if (c->said_us > 0 && now < c->said_us + SAY_US)
+	s->n_cut_off++;
+	if (s->said_us > 0 && now < s->said_us + SAY_US)
 		return;
 	log_warning("cut off a client of user %u because %s; %u since the last such message",
-		    (unsigned)uid, why, c->n_cut_off);
-	c->said_us = now;
-	c->n_cut_off = 0;
+		    (unsigned)uid, why, s->n_cut_off);
+	s->said_us = now;
+	s->n_cut_off = 0;
 }
 
-static void drop_peer(struct server *c, struct peer *peer)
+static void drop_peer(struct server *s, struct peer *peer)
 {
-	for (size_t i = 0; i < c->peers.n; i++) {
-		if (c->peers.items[i] != peer)
+	for (size_t i = 0; i < s->peers.n; i++) {
+		if (s->peers.items[i] != peer)
 			continue;
-		c->peers.items[i] = c->peers.items[--c->peers.n];
+		s->peers.items[i] = s->peers.items[--s->peers.n];
 		break;
 	}
 	(void)peer_free(peer);
@@ -136,11 +136,11 @@ static void drop_peer(struct server *c, struct peer *peer)
 
 static void on_ended(struct peer *peer, const char *why, void *userdata)
 {
-	struct server *c = userdata;
+	struct server *s = userdata;
 
 	if (why)
-		warn_cut_off(c, why, peer_uid(peer));
-	drop_peer(c, peer);
+		warn_cut_off(s, why, peer_uid(peer));
+	drop_peer(s, peer);
 }
 
 static bool is_any(const struct peer *peer, uid_t uid)
@@ -161,88 +161,88 @@ static bool has_own_only(const struct peer *peer, uid_t uid)
 	return peer_access(peer) != ACCESS_ALL;
 }
 
-static unsigned count_connections(const struct server *c, pid_t pid)
+static unsigned count_connections(const struct server *s, pid_t pid)
 {
 	unsigned n = 0;
 
-	for (size_t i = 0; i < c->peers.n; i++)
-		n += peer_pid(c->peers.items[i]) == pid;
+	for (size_t i = 0; i < s->peers.n; i++)
+		n += peer_pid(s->peers.items[i]) == pid;
 	return n;
 }
 
 /* If there are @n connections for which @is_one is true, cut off the one that is worth least. */
-static void make_peer_room(struct server *c, unsigned n, bool (*is_one)(const struct peer *, uid_t),
+static void make_peer_room(struct server *s, unsigned n, bool (*is_one)(const struct peer *, uid_t),
 			   uid_t uid)
 {
 	struct peer *least = NULL;
 	uint64_t least_worth = UINT64_MAX;
 	unsigned count = 0;
 
-	for (size_t i = 0; i < c->peers.n; i++)
-		count += is_one(c->peers.items[i], uid);
+	for (size_t i = 0; i < s->peers.n; i++)
+		count += is_one(s->peers.items[i], uid);
 	if (count < n)
 		return;
-	for (size_t i = 0; i < c->peers.n; i++) {
-		struct peer *peer = c->peers.items[i];
+	for (size_t i = 0; i < s->peers.n; i++) {
+		struct peer *peer = s->peers.items[i];
 		uint64_t worth;
 
 		if (!is_one(peer, uid))
 			continue;
-		worth = peer_worth(peer, count_connections(c, peer_pid(peer)));
+		worth = peer_worth(peer, count_connections(s, peer_pid(peer)));
 		if (worth < least_worth) {
 			least = peer;
 			least_worth = worth;
 		}
 	}
-	warn_cut_off(c, "there are too many clients", peer_uid(least));
-	drop_peer(c, least);
+	warn_cut_off(s, "there are too many clients", peer_uid(least));
+	drop_peer(s, least);
 }
 
 /* Find the user who has more connections than his share, and the most. Return: whether there is
  * one. */
-static bool find_giver(const struct server *c, uid_t *ret_uid)
+static bool find_giver(const struct server *s, uid_t *ret_uid)
 {
 	struct share share = {};
 
-	for (size_t i = 0; i < c->peers.n; i++)
-		share_take(&share, peer_uid(c->peers.items[i]), 1);
+	for (size_t i = 0; i < s->peers.n; i++)
+		share_take(&share, peer_uid(s->peers.items[i]), 1);
 	return share_giver(&share, PEERS_MAX, ret_uid);
 }
 
-static void start_ticking(struct server *c)
+static void start_ticking(struct server *s)
 {
-	(void)sd_event_source_set_time(c->tick, now_us(c) + TICK_US);
-	(void)sd_event_source_set_enabled(c->tick, SD_EVENT_ONESHOT);
+	(void)sd_event_source_set_time(s->tick, now_us(s) + TICK_US);
+	(void)sd_event_source_set_enabled(s->tick, SD_EVENT_ONESHOT);
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	struct server *c = userdata;
+	struct server *s = userdata;
 
 	(void)source;
 	(void)usec;
-	for (size_t i = c->peers.n; i-- > 0;) {
+	for (size_t i = s->peers.n; i-- > 0;) {
 		const char *why;
 
-		if (peer_overdue(c->peers.items[i], now_us(c), &why))
-			on_ended(c->peers.items[i], why, c);
+		if (peer_overdue(s->peers.items[i], now_us(s), &why))
+			on_ended(s->peers.items[i], why, s);
 		else
-			peer_refresh(c->peers.items[i]);
+			peer_refresh(s->peers.items[i]);
 	}
-	if (c->peers.n > 0)
-		start_ticking(c);
+	if (s->peers.n > 0)
+		start_ticking(s);
 	else
 		/* Free memory that many simultaneous clients took. */
 		(void)malloc_trim(0);
-	return sd_event_source_set_enabled(c->listen, SD_EVENT_ON);
+	return sd_event_source_set_enabled(s->listen, SD_EVENT_ON);
 }
 
 /* Admit the new connection @fd, which is taken over. */
-static int admit_peer(struct server *c, int fd)
+static int admit_peer(struct server *s, int fd)
 {
-	struct peer_options options = { .interface = &c->interface,
+	struct peer_options options = { .interface = &s->interface,
 					.ended = on_ended,
-					.userdata = c };
+					.userdata = s };
 	struct ucred ucred;
 	socklen_t size = sizeof(ucred);
 	struct peer *peer;
@@ -255,70 +255,70 @@ static int admit_peer(struct server *c, int fd)
 		return r;
 	}
 	caller_init(&options.caller, ucred.uid, ucred.gid, ucred.pid);
-	options.access = access_of(c, fd, &ucred);
+	options.access = access_of(s, fd, &ucred);
 	if (options.access != ACCESS_ALL) {
-		make_peer_room(c, PEERS_OWN_USER_MAX, of_user, ucred.uid);
-		make_peer_room(c, PEERS_OWN_MAX, has_own_only, 0);
+		make_peer_room(s, PEERS_OWN_USER_MAX, of_user, ucred.uid);
+		make_peer_room(s, PEERS_OWN_MAX, has_own_only, 0);
 	}
-	make_peer_room(c, PEERS_USER_MAX, of_user, ucred.uid);
-	if (c->peers.n == PEERS_MAX && find_giver(c, &giver))
-		make_peer_room(c, 1, of_user, giver);
-	make_peer_room(c, PEERS_MAX, is_any, 0);
-	r = peer_new(c->event, fd, &options, &peer);
+	make_peer_room(s, PEERS_USER_MAX, of_user, ucred.uid);
+	if (s->peers.n == PEERS_MAX && find_giver(s, &giver))
+		make_peer_room(s, 1, of_user, giver);
+	make_peer_room(s, PEERS_MAX, is_any, 0);
+	r = peer_new(s->event, fd, &options, &peer);
 	if (r < 0)
 		return r;
-	if (c->peers.n == 0)
-		start_ticking(c);
-	c->peers.items[c->peers.n++] = peer; /* there is room */
+	if (s->peers.n == 0)
+		start_ticking(s);
+	s->peers.items[s->peers.n++] = peer; /* there is room */
 	return 0;
 }
 
 static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
-	struct server *c = userdata;
+	struct server *s = userdata;
 	int connection, r;
 
 	(void)revents;
 	connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (connection < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return 0;
-	r = connection < 0 ? -errno : admit_peer(c, connection);
+	r = connection < 0 ? -errno : admit_peer(s, connection);
 	if (r == 0)
 		return 0;
 	errno = -r;
 	log_warning("cannot talk with a new client: %m");
 	/* Accepting would fail again at once, for as long as there are no descriptors. */
-	start_ticking(c);
+	start_ticking(s);
 	return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
 int server_new(sd_event *event, const struct recorder *recorder, int listen_fd,
 	       struct server **ret_server)
 {
-	_cleanup_(server_freep) struct server *c = calloc(1, sizeof(*c));
+	_cleanup_(server_freep) struct server *s = calloc(1, sizeof(*s));
 	int r;
 
-	if (!c) {
+	if (!s) {
 		(void)fd_close(listen_fd);
 		return -ENOMEM;
 	}
-	c->interface.recorder = *recorder;
-	c->event = sd_event_ref(event);
+	s->interface.recorder = *recorder;
+	s->event = sd_event_ref(event);
 	/* Clients have no reason to pass descriptors, and to close descriptors in a closed socket
 	 * takes time. A kernel that cannot refuse them leaves it to the peer. */
 	(void)setsockopt(listen_fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
-	r = sd_event_add_io(event, &c->listen, listen_fd, EPOLLIN, on_connect, c);
+	r = sd_event_add_io(event, &s->listen, listen_fd, EPOLLIN, on_connect, s);
 	if (r < 0) {
 		(void)fd_close(listen_fd);
 		return r;
 	}
-	if ((r = sd_event_source_set_io_fd_own(c->listen, true)) < 0 ||
-	    (r = sd_event_source_set_priority(c->listen, PEER_PRIORITY)) < 0 ||
-	    (r = sd_event_add_time(event, &c->tick, CLOCK_MONOTONIC, 0, 0, on_tick, c)) < 0 ||
-	    (r = sd_event_source_set_enabled(c->tick, SD_EVENT_OFF)) < 0 ||
-	    (r = vec_reserve(&c->peers, PEERS_MAX)) < 0)
+	if ((r = sd_event_source_set_io_fd_own(s->listen, true)) < 0 ||
+	    (r = sd_event_source_set_priority(s->listen, PEER_PRIORITY)) < 0 ||
+	    (r = sd_event_add_time(event, &s->tick, CLOCK_MONOTONIC, 0, 0, on_tick, s)) < 0 ||
+	    (r = sd_event_source_set_enabled(s->tick, SD_EVENT_OFF)) < 0 ||
+	    (r = vec_reserve(&s->peers, PEERS_MAX)) < 0)
 		return r;
-	*ret_server = TAKE(c);
+	*ret_server = TAKE(s);
 	return 0;
 }
 
