@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "util/fullwrite.h"
+
 #define DIRECTORY_DEFAULT "/var/tmp"
 #define COPY_SIZE         (size_t)(1 << 16)
 
@@ -43,7 +45,7 @@ static bool use_prepared_file(struct spill *spill)
 	for (size_t i = 0; is_prepared && i < SPILL_PREPARED; i++) {
 		struct prepared *p = &prepared[i];
 
-		if (p->in_use || lseek(p->fd, (off_t)p->end, SEEK_SET) < 0)
+		if (p->in_use || p->fd < 0)
 			continue;
 		p->in_use = true;
 		*spill = (struct spill){ .spills = spill->spills,
@@ -94,7 +96,6 @@ static int fail(struct spill *spill, int r)
 
 int spill_write(struct spill *spill, const void *bytes, size_t size)
 {
-	const uint8_t *from = bytes;
 	int r;
 
 	if (spill->spills && size > spill->spills->room)
@@ -104,19 +105,12 @@ int spill_write(struct spill *spill, const void *bytes, size_t size)
 		if (r < 0)
 			return r;
 	}
-	while (size > 0) {
-		const ssize_t n = write(spill->fd, from, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return fail(spill, -errno);
-		from += n;
-		size -= (size_t)n;
-		spill->size += (uint64_t)n;
-		if (spill->spills)
-			spill->spills->room -= (uint64_t)n;
-	}
+	r = fullwrite_at(spill->fd, bytes, size, spill->start + spill->size);
+	if (r < 0)
+		return fail(spill, r);
+	spill->size += size;
+	if (spill->spills)
+		spill->spills->room -= size;
 	return 0;
 }
 

@@ -11,8 +11,10 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "util/fileparts.h"
 #include "util/table.h"
@@ -111,6 +113,33 @@ static void spills(void **state)
 	}
 }
 
+/* Bytes for which there is not enough room are not there, and what is written later is. */
+static void no_room(void **state)
+{
+	const struct rlimit small = { 3000, RLIM_INFINITY },
+			    large = { RLIM_INFINITY, RLIM_INFINITY };
+	struct spills all = { .room = 10000 };
+	struct spill spill = { .spills = &all };
+	struct spillfile file;
+	uint8_t bytes[5000] = {};
+
+	(void)state;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(spill_write(&spill, "abc", 3), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(spill_write(&spill, bytes, sizeof(bytes)), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &large), 0);
+	assert_int_equal(all.failure, -EFBIG);
+	assert_int_equal(all.room, 10000 - 3);
+	assert_int_equal(spill_write(&spill, "def", 3), 0);
+	file = spill_finish(&spill);
+	assert_int_equal(file.size, 6);
+	assert_int_equal(fileparts_read_fd(file.fd, file.offset, bytes, file.size), 0);
+	assert_memory_equal(bytes, "abcdef", 6);
+	assert_true(file.is_owned);
+	(void)close(file.fd);
+}
+
 static void prepared(void **state)
 {
 	spill_prepare();
@@ -149,8 +178,8 @@ static void limit(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_size), cmocka_unit_test(zeros),    cmocka_unit_test(limit),
-		cmocka_unit_test(spills),     cmocka_unit_test(prepared),
+		cmocka_unit_test(every_size), cmocka_unit_test(zeros),   cmocka_unit_test(limit),
+		cmocka_unit_test(spills),     cmocka_unit_test(no_room), cmocka_unit_test(prepared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
