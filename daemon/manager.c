@@ -16,6 +16,7 @@
 #include "daemon/control/listen.h"
 #include "daemon/control/server.h"
 #include "daemon/decoder/owns.h"
+#include "daemon/evidence.h"
 #include "daemon/intake.h"
 #include "daemon/keeper/link.h"
 #include "daemon/notify.h"
@@ -621,7 +622,7 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 
 	if (!m)
 		return log_error_errno(-ENOMEM, "cannot start: %m");
-	(void)pthread_mutex_init(&m->evidence.lock, NULL);
+	evidence_init(&m->evidence);
 	m->config = *options->config;
 	m->load_config = options->load_config;
 	m->userdata = options->userdata;

@@ -137,57 +137,19 @@ static bool amount_suffices(const struct diskuse_amount *free, const struct disk
 	return free->bytes >= needed->bytes && free->inodes >= needed->inodes;
 }
 
-void evidence_get_share(struct evidence *evidence, struct share *ret_share)
-{
-	(void)pthread_mutex_lock(&evidence->lock);
-	*ret_share = evidence->share;
-	(void)pthread_mutex_unlock(&evidence->lock);
-}
-
-void evidence_count(struct evidence *evidence, uid_t uid, enum share_reason reason)
-{
-	(void)pthread_mutex_lock(&evidence->lock);
-	share_count_refused(&evidence->share, uid, reason, 1);
-	(void)pthread_mutex_unlock(&evidence->lock);
-}
-
-bool evidence_holds(struct evidence *evidence, uint64_t stored)
-{
-	bool holds;
-
-	(void)pthread_mutex_lock(&evidence->lock);
-	holds = map_get(&evidence->held, stored);
-	(void)pthread_mutex_unlock(&evidence->lock);
-	return holds;
-}
-
-void evidence_deinit(struct evidence *evidence)
-{
-	map_deinit(&evidence->held);
-	(void)pthread_mutex_destroy(&evidence->lock);
-}
-
-/* Without memory, what was held before counts further. */
+/* Note what snapshots have of each user. Without memory, what they had before counts further. */
 static void note_stock(const struct retention *retention, const struct stock *stock)
 {
-	struct evidence *evidence = retention->evidence;
 	_cleanup_(map_deinit) struct map owners = {}, held = {};
 	struct share others;
 	int r;
 
+	evidence_set_taken(retention->evidence, diskuse_in_snapshots(stock->use));
 	r = objectstore_owners(retention->store, &owners);
 	if (r == 0)
 		r = diskuse_held(stock->use, &owners, &others, &held);
-	(void)pthread_mutex_lock(&evidence->lock);
-	evidence->taken = diskuse_in_snapshots(stock->use);
-	if (r == 0) {
-		const struct map before = evidence->held;
-
-		evidence->others = others;
-		evidence->held = held;
-		held = before;
-	}
-	(void)pthread_mutex_unlock(&evidence->lock);
+	if (r == 0)
+		evidence_set_held(retention->evidence, &others, &held);
 }
 
 /* What the users share. */
@@ -387,7 +349,6 @@ static int remove_for(const struct retention *retention, const struct diskuse_am
 int retention_get_use(const struct retention *retention, uint64_t *ret_max, uint64_t *ret_taken,
 		      struct share *ret_others)
 {
-	struct evidence *evidence = retention->evidence;
 	struct diskuse_amount available;
 	struct share copies;
 	uint64_t room;
@@ -397,10 +358,7 @@ int retention_get_use(const struct retention *retention, uint64_t *ret_max, uint
 	if (r < 0)
 		return r;
 	objectstore_get_share(retention->store, &copies);
-	(void)pthread_mutex_lock(&evidence->lock);
-	*ret_taken = evidence->taken;
-	*ret_others = evidence->others;
-	(void)pthread_mutex_unlock(&evidence->lock);
+	evidence_get_use(retention->evidence, ret_taken, ret_others);
 	/* The copies to which no snapshot links are there already, and go if there is no room. */
 	room = available.bytes + copies.taken + *ret_taken;
 	*ret_max = snapshots_max(retention) < room ? snapshots_max(retention) : room;

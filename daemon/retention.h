@@ -38,46 +38,19 @@
  * the only good one if the new one cannot be written.
  */
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/base.h"
-#include "daemon/share/share.h"
+#include "daemon/evidence.h"
 #include "daemon/spool/spool.h"
-#include "util/map.h"
 
 struct config;
 struct objectstore;
 
 /* MaxUse= divided by this is left for copies to which no snapshot links. */
 #define RETENTION_COPIES_PART 8u
-
-/* The account of snapshots that were removed, or not written, because their users had more than
- * their share; and what the snapshots have of each user. Any thread may use it. */
-struct evidence {
-	pthread_mutex_t lock;
-	struct share share;
-
-	/* When the snapshots were measured last: */
-	uint64_t taken;      /* bytes of all of them */
-	struct share others; /* bytes of each user's files in snapshots of somebody else */
-	struct map held; /* their keys are map_hash() of the names of these files in the store */
-};
-
-/* Free what it has of its own. */
-void evidence_deinit(struct evidence *evidence);
-
-/* Return: whether a snapshot of somebody else has the file of a user whose name in the store has
- *         that hash. */
-bool evidence_holds(struct evidence *evidence, uint64_t stored);
-
-/* Get a copy of the account. */
-void evidence_get_share(struct evidence *evidence, struct share *ret_share);
-
-/* Count that a snapshot of the user was refused, or was removed. */
-void evidence_count(struct evidence *evidence, uid_t uid, enum share_reason reason);
 
 struct retention {
 	struct spool *spool;       /* borrowed */

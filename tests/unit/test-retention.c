@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "daemon/config/config.h"
+#include "daemon/evidence.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/retention.h"
 #include "tests/lib/failing.h"
@@ -56,7 +57,7 @@ static int set_up(void **state)
 	f->retention.limits = (struct spool_limits){ .max_use = UINT64_MAX };
 	f->retention.n_removed = &f->n_removed;
 	f->retention.evidence = &f->evidence;
-	(void)pthread_mutex_init(&f->evidence.lock, NULL);
+	evidence_init(&f->evidence);
 	assert_int_equal(spool_new(f->dir, &f->retention.spool), 0);
 	assert_int_equal(objectstore_new(spool_store_fd(f->retention.spool), &f->retention.limits,
 					 "/dev/null", &f->retention.store),
