@@ -11,6 +11,7 @@
 #include "daemon/config/config.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/journal.h"
+#include "daemon/stock.h"
 #include "ptd/control.h"
 #include "util/map.h"
 #include "util/snapid.h"
@@ -56,73 +57,6 @@ int retention_set_limits(struct retention *retention, const struct config *confi
 
 /* --- what there is --------------------------------------------------------------------------- */
 
-/* The snapshots, and how much removing each would free. */
-struct stock {
-	struct spool_entry *entries;
-	size_t n; /* oldest first; the newest one is removed only because of its age */
-	bool *gone;
-	bool *latest; /* the newest one of its user */
-	struct diskuse *use;
-};
-
-static void stock_deinit(struct stock *stock)
-{
-	free(stock->entries);
-	free(stock->gone);
-	free(stock->latest);
-	(void)diskuse_free(stock->use);
-	*stock = (struct stock){};
-}
-
-static bool is_needed(const char *name, void *userdata)
-{
-	return objectstore_names_has(userdata, name);
-}
-
-static int mark_latest(struct stock *s)
-{
-	_cleanup_(map_deinit) struct map users = {};
-	int r = 0;
-
-	s->gone = calloc(s->n + 1, sizeof(*s->gone));
-	s->latest = calloc(s->n + 1, sizeof(*s->latest));
-	if (!s->gone || !s->latest)
-		return -ENOMEM;
-	for (size_t i = s->n; r == 0 && i-- > 0;) {
-		const uid_t uid = s->entries[i].uid;
-		const uint64_t key = map_hash(&uid, sizeof(uid));
-
-		s->latest[i] = !map_get(&users, key);
-		r = map_put(&users, key, 1);
-	}
-	return r;
-}
-
-static int take_stock(const struct retention *retention, struct stock *ret_stock)
-{
-	_cleanup_(map_deinit) struct map names = {};
-	_cleanup_(stock_deinit) struct stock s = {};
-	int r = -ENOENT;
-
-	for (unsigned i = 0; r == -ENOENT && i < TRIES; i++) {
-		stock_deinit(&s);
-		map_deinit(&names);
-		r = objectstore_names(retention->store, &names);
-		if (r == 0)
-			r = spool_list(retention->spool, &s.entries, &s.n);
-		if (r == 0)
-			r = spool_measure(retention->spool, s.entries, s.n, is_needed, &names,
-					  &s.use);
-	}
-	if (r == 0)
-		r = mark_latest(&s);
-	if (r < 0)
-		return r;
-	*ret_stock = s;
-	s = (struct stock){};
-	return 0;
-}
-
 static struct diskuse_amount sum_amounts(struct diskuse_amount a, struct diskuse_amount b)
 {
 	/* UINT64_MAX means that inodes are not counted. */
@@ -152,88 +86,6 @@ static void note_stock(const struct retention *retention, const struct stock *st
 		evidence_set_held(retention->evidence, &others, &held);
 }
 
-/* What the users share. */
-struct limit {
-	uint64_t max; /* bytes of snapshots that there is room for */
-	/* For whose snapshot something is to be removed; root: less is spared, as for nobody. */
-	uid_t uid;
-	uint64_t needed; /* how much room it needs if it is to be written */
-	bool only_own;   /* nothing of others goes for the user */
-};
-
-/* Choose the snapshot that goes next for one of a user, who is not root. */
-static size_t choose_for_user(const struct stock *stock, const struct limit *limit,
-			      const struct share *share, bool *ret_has_more)
-{
-	const bool exceeds = limit->only_own || share_exceeds(share, limit->max, limit->uid);
-	size_t own = stock->n, of_root = stock->n, of_most = stock->n;
-	uint64_t most = 0;
-
-	for (size_t i = 0; i + 1 < stock->n; i++) {
-		const uid_t uid = stock->entries[i].uid;
-		const uint64_t taken = share_taken(share, uid);
-
-		if (stock->gone[i] || stock->entries[i].kept)
-			continue;
-		if (uid == limit->uid) {
-			own = own < stock->n ? own : i;
-			continue;
-		}
-		if (exceeds || stock->latest[i] || !share_exceeds(share, limit->max, uid))
-			continue;
-		if (uid == 0) {
-			of_root = of_root < stock->n ? of_root : i;
-		} else if (taken > most) {
-			most = taken;
-			of_most = i;
-		}
-	}
-	*ret_has_more = (exceeds ? own : of_most) < stock->n && !limit->only_own;
-	return of_most < stock->n ? of_most : of_root < stock->n ? of_root : own;
-}
-
-/*
- * Choose the snapshot that goes next.
- *
- * @ret_has_more: its user has more than his share
- *
- * Return: its number; the number of snapshots if none may go.
- */
-static size_t choose(const struct stock *stock, const struct limit *limit, bool *ret_has_more)
-{
-	size_t oldest = stock->n, of_root = stock->n, of_most = stock->n;
-	struct share share;
-	uint64_t most = 0;
-
-	diskuse_share(stock->use, &share);
-	if (limit->needed > 0)
-		share_take(&share, limit->uid, limit->needed);
-	share.root_has_part = limit->uid != 0;
-	if (limit->uid != 0)
-		return choose_for_user(stock, limit, &share, ret_has_more);
-	for (size_t i = 0; i + 1 < stock->n; i++) {
-		const uid_t uid = stock->entries[i].uid;
-		const uint64_t taken = share_taken(&share, uid);
-
-		if (stock->gone[i] || stock->entries[i].kept)
-			continue;
-		oldest = oldest < stock->n ? oldest : i;
-		if (uid == 0 && of_root == stock->n)
-			of_root = i;
-		if (taken > most && share_exceeds(&share, limit->max, uid)) {
-			most = taken;
-			of_most = i;
-		}
-	}
-	*ret_has_more = of_most < stock->n;
-	if (*ret_has_more)
-		return of_most;
-	if (limit->needed == 0 && stock->n > 0 &&
-	    share_exceeds(&share, limit->max, stock->entries[stock->n - 1].uid))
-		return stock->n;
-	return of_root < stock->n ? of_root : oldest;
-}
-
 static void say_removed(const struct spool_entry *entry, const struct diskuse_amount *freed,
 			const char *why)
 {
@@ -249,7 +101,7 @@ static int remove_one(const struct retention *retention, struct stock *stock, si
 	const struct spool_entry *entry = &stock->entries[i];
 	int r;
 
-	stock->gone[i] = true;
+	stock_pass_over(stock, i);
 	if (entry->kept)
 		return false;
 	r = spool_remove(retention->spool, entry->id);
@@ -258,7 +110,7 @@ static int remove_one(const struct retention *retention, struct stock *stock, si
 		return false;
 	if (r < 0)
 		return r;
-	*ret_freed = diskuse_remove(stock->use, i);
+	*ret_freed = stock_remove(stock, i);
 	(*retention->n_removed)++;
 	say_removed(entry, ret_freed, why);
 	return true;
@@ -266,11 +118,12 @@ static int remove_one(const struct retention *retention, struct stock *stock, si
 
 /* Remove the snapshot that goes next. Return: as remove_one(), or -ENOENT if none may go. */
 static int remove_next(const struct retention *retention, struct stock *stock,
-		       const struct limit *limit, const char *why, struct diskuse_amount *ret_freed)
+		       const struct stock_limit *limit, const char *why,
+		       struct diskuse_amount *ret_freed)
 {
 	char text[128];
 	bool has_more;
-	const size_t i = choose(stock, limit, &has_more);
+	const size_t i = stock_choose(stock, limit, &has_more);
 	int r;
 
 	if (i == stock->n)
@@ -297,7 +150,7 @@ static uint64_t snapshots_max(const struct retention *retention)
 /* Get how much would become free if all snapshots that may be removed were removed. Return: 0; or
  * -EDQUOT, and @ret_freed, if it is the share of the user that keeps others from being removed; or
  * another negative errno. */
-static int foresee(const struct retention *retention, struct limit *limit,
+static int foresee(const struct retention *retention, struct stock_limit *limit,
 		   const struct diskuse_amount *available, struct diskuse_amount *ret_freed)
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
@@ -306,16 +159,14 @@ static int foresee(const struct retention *retention, struct limit *limit,
 	bool has_more;
 	int r;
 
-	r = take_stock(retention, &stock);
+	r = stock_take(retention->spool, retention->store, &stock);
 	if (r < 0)
 		return r;
 	limit->max = available->bytes + diskuse_in_snapshots(stock.use);
 	if (limit->max > snapshots_max(retention))
 		limit->max = snapshots_max(retention);
-	while ((i = choose(&stock, limit, &has_more)) < stock.n) {
-		stock.gone[i] = true;
-		freed = sum_amounts(freed, diskuse_remove(stock.use, i));
-	}
+	while ((i = stock_choose(&stock, limit, &has_more)) < stock.n)
+		freed = sum_amounts(freed, stock_remove(&stock, i));
 	for (i = 0; i + 1 < stock.n; i++)
 		n_left += !stock.gone[i] && !stock.entries[i].kept;
 	*ret_freed = freed;
@@ -325,13 +176,13 @@ static int foresee(const struct retention *retention, struct limit *limit,
 /* Remove snapshots until @needed is free. What remove_one() returns is free only when the store has
  * been swept. */
 static int remove_for(const struct retention *retention, const struct diskuse_amount *needed,
-		      const struct limit *limit)
+		      const struct stock_limit *limit)
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
 	struct diskuse_amount available, freed;
 	int r;
 
-	r = take_stock(retention, &stock);
+	r = stock_take(retention->spool, retention->store, &stock);
 	while (r >= 0) {
 		r = spool_free_room(retention->spool, &available);
 		if (r < 0 || amount_suffices(&available, needed))
@@ -368,7 +219,7 @@ int retention_get_use(const struct retention *retention, uint64_t *ret_max, uint
 int retention_make_room(const struct retention *retention, const struct diskuse_amount *needed,
 			uid_t uid, retention_evict_fn evict, void *userdata)
 {
-	struct limit limit = { .uid = uid, .needed = needed->bytes };
+	struct stock_limit limit = { .uid = uid, .needed = needed->bytes };
 	struct diskuse_amount available, freed = {}, all;
 	uint64_t missing;
 	int r, foreseen;
@@ -390,33 +241,9 @@ int retention_make_room(const struct retention *retention, const struct diskuse_
 	return foreseen == -EDQUOT ? foreseen : -ENOSPC;
 }
 
-/* Return: whether there is a snapshot of another user that has not gone. */
-static bool others_have_any(const struct stock *stock, uid_t uid)
-{
-	for (size_t i = 0; i < stock->n; i++)
-		if (!stock->gone[i] && stock->entries[i].uid != uid)
-			return true;
-	return false;
-}
-
-/* Count the snapshot in the directory @dir_fd as the newest one. */
-static int add_newest(struct stock *stock, int dir_fd, uid_t uid)
-{
-	struct spool_entry *entries = realloc(stock->entries, (stock->n + 1) * sizeof(*entries));
-
-	if (!entries)
-		return -ENOMEM;
-	stock->entries = entries;
-	entries[stock->n++] = (struct spool_entry){ .uid = uid };
-	free(stock->gone);
-	free(stock->latest);
-	stock->gone = stock->latest = NULL;
-	return diskuse_add_snapshot(stock->use, dir_fd, uid);
-}
-
 int retention_admit(const struct retention *retention, int dir_fd, uid_t uid)
 {
-	const struct limit limit = { .max = snapshots_max(retention), .uid = uid };
+	const struct stock_limit limit = { .max = snapshots_max(retention), .uid = uid };
 	_cleanup_(stock_deinit) struct stock stock = {};
 	bool has_more;
 	size_t i;
@@ -424,19 +251,24 @@ int retention_admit(const struct retention *retention, int dir_fd, uid_t uid)
 
 	if (uid == 0)
 		return 0;
-	r = take_stock(retention, &stock);
+	r = stock_take(retention->spool, retention->store, &stock);
 	if (r == 0)
-		r = add_newest(&stock, dir_fd, uid);
-	if (r == 0)
-		r = mark_latest(&stock);
+		r = stock_add_newest(&stock, dir_fd, uid);
 	while (r == 0 && diskuse_in_snapshots(stock.use) > limit.max &&
-	       (i = choose(&stock, &limit, &has_more)) < stock.n) {
-		stock.gone[i] = true;
-		(void)diskuse_remove(stock.use, i);
-	}
-	if (r < 0 || diskuse_in_snapshots(stock.use) <= limit.max || !others_have_any(&stock, uid))
+	       (i = stock_choose(&stock, &limit, &has_more)) < stock.n)
+		(void)stock_remove(&stock, i);
+	if (r < 0 || diskuse_in_snapshots(stock.use) <= limit.max ||
+	    !stock_has_of_others(&stock, uid))
 		return r;
 	return -EDQUOT;
+}
+
+/* For the accounts of snapshots it does not matter which copies are needed beside. */
+static bool is_needed_beside(const char *name, void *userdata)
+{
+	(void)name;
+	(void)userdata;
+	return false;
 }
 
 /* Count the snapshots that are kept, and the one that is to be, in the accounts of those for whom.
@@ -446,7 +278,6 @@ static int count_kept(const struct retention *retention, const char *id, uid_t u
 {
 	_cleanup_(freep) struct spool_entry *entries = NULL;
 	_cleanup_(diskuse_freep) struct diskuse *use = NULL;
-	_cleanup_(map_deinit) struct map names = {};
 	size_t n, n_kept = 0;
 	bool found = false;
 	int r;
@@ -466,7 +297,7 @@ static int count_kept(const struct retention *retention, const char *id, uid_t u
 	if (r == 0 && !found)
 		return -ENOENT;
 	if (r == 0)
-		r = spool_measure(retention->spool, entries, n_kept, is_needed, &names, &use);
+		r = spool_measure(retention->spool, entries, n_kept, is_needed_beside, NULL, &use);
 	if (r == 0)
 		diskuse_share(use, ret_share);
 	return r;
@@ -541,7 +372,7 @@ static int measure(const struct retention *retention, bool was_written, struct s
 
 	stock_deinit(stock);
 	*ret_lack = (struct diskuse_amount){};
-	r = take_stock(retention, stock);
+	r = stock_take(retention->spool, retention->store, stock);
 	return r == 0 && was_written ? find_lack(retention, stock, ret_lack) : r;
 }
 
@@ -560,7 +391,7 @@ int retention_set_room(const struct retention *retention)
 	_cleanup_(stock_deinit) struct stock stock = {};
 	int r;
 
-	r = take_stock(retention, &stock);
+	r = stock_take(retention->spool, retention->store, &stock);
 	if (r == 0)
 		set_room(retention, &stock);
 	return r;
@@ -602,7 +433,7 @@ static int remove_expired(const struct retention *retention)
 
 	r = retention_has_expired(retention);
 	if (r > 0)
-		r = take_stock(retention, &stock);
+		r = stock_take(retention->spool, retention->store, &stock);
 	for (size_t i = 0; r >= 0 && i < stock.n; i++) {
 		if (!is_expired(retention, &stock.entries[i]))
 			continue;
@@ -639,7 +470,7 @@ static int remove_excess(const struct retention *retention, uid_t uid, struct st
 {
 	const uint64_t in_snapshots = diskuse_in_snapshots(stock->use);
 	const uint64_t max = snapshots_max(retention);
-	struct limit limit = { .max = subtract(in_snapshots, lack.bytes), .uid = uid };
+	struct stock_limit limit = { .max = subtract(in_snapshots, lack.bytes), .uid = uid };
 	struct diskuse_amount freed;
 	bool removed = false;
 	int r = 0, swept;

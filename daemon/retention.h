@@ -12,20 +12,14 @@
  * which takes copies back, also those of programs that run, from users who have more than their
  * share. So whatever programs a user runs, no snapshot goes for that.
  *
- * Of the snapshots go, in this order:
- *   - the oldest snapshots of a user who has more of the disk than his share (daemon/share), the
- *     one with the most first, as long as he has more;
- *   - the oldest snapshots of root; and if there are none, of any user.
- * With a snapshot go the copies that no other snapshot has. The newest snapshot is never removed,
- * nor is one that a user asked to keep.
+ * Then snapshots go, in the order that daemon/stock.h states, and with each the copies that no
+ * other snapshot has. The newest snapshot is never removed, nor is one that a user asked to keep.
  *
  * What one user executes does not make a snapshot of somebody else so large that older ones go for
  * it: of his files, such snapshots have no more than his part (daemon/snapshot/userparts.h).
  *
- * For a snapshot of a user other than root, less goes. If he has more than his part with it, only
- * older ones of his own. Otherwise also what others, root included, have beyond their parts, but
- * not the newest one of each; and then older ones of his own. If that is not enough, the snapshot
- * is refused, unless all the others are his own.
+ * For a snapshot of a user other than root, less goes. If that is not enough, the snapshot is
+ * refused, unless all the others are his own.
  *
  * KeepFree= is no reason to remove more than the newest snapshot has taken, nor others' for a
  * user's: any user can fill the disk, and what others take of it is not made good by evidence.
