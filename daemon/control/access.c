@@ -7,7 +7,8 @@
 
 #include "ptd/control.h"
 
-/* What a client must have at least. A snapshot holds code of every user. */
+/* The least access that a client must have to call a method. Whoever may have a whole snapshot sees
+ * code of every user. */
 static const struct {
 	const char *method;
 	enum access access;

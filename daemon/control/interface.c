@@ -14,6 +14,7 @@
 #include "daemon/spool/spool.h"
 #include "ptd/control.h"
 
+/* The words of ptd(8), as are those of the next table. */
 static const char *const shared_names[] = {
 	[RECORDER_OBJECTS] = "objects",   [RECORDER_CODE] = "code",
 	[RECORDER_JITDUMPS] = "jitdumps", [RECORDER_REQUESTS] = "requests",
@@ -23,7 +24,6 @@ static const char *const shared_names[] = {
 
 static_assert(ARRAY_LEN(shared_names) == _RECORDER_SHARED_MAX, "each has a name");
 
-/* The words of ptd(8). */
 static const char *const reason_names[] = {
 	[SHARE_REASON_SHARE] = "share",
 	[SHARE_REASON_TAKEN_BACK] = "taken-back",
@@ -60,7 +60,7 @@ static int append_refused_user(sd_bus_message *reply, enum recorder_shared share
 	return r;
 }
 
-/* Return: whether the peer may see what concerns the user. */
+/* Return: whether the client may see what concerns the user. */
 static bool sees_user(const struct interface_peer *peer, uid_t uid)
 {
 	return peer->access == ACCESS_ALL || uid == peer->caller.uid;
@@ -259,7 +259,7 @@ static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_END,
 };
 
-/* Clients that expect a bus, such as gdbus, first request a name. Any name will do. */
+/* Clients that expect a bus, such as gdbus, first ask for a name of their own. Any name will do. */
 static int hello(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	(void)userdata;
@@ -273,7 +273,7 @@ static const sd_bus_vtable bus_vtable[] = {
 	SD_BUS_VTABLE_END,
 };
 
-/* Comes before all methods. */
+/* sd-bus calls this for each message, before the method. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;

@@ -16,16 +16,16 @@
 /* Bytes of unread replies that the kernel keeps. sd-bus would make it 8 MiB. */
 #define SEND_BUFFER_SIZE (128 << 10)
 
-/* Lines that a client may send to authenticate itself. Five suffice. */
+/* Number of lines that a client may send to authenticate itself. Five suffice. */
 #define LINES_MAX 16u
 
-/* Number of answered calls after which a client comes after those with fewer calls, until
- * peer_refresh(). */
+/* After so many calls, a client comes after those that have made fewer, until peer_refresh(). */
 #define CALLS_FRESH 8u
 
-/* Number of connections that a process may well have. */
+/* Number of connections of a process beyond which they are worth less than those of others. */
 #define DECENT_MAX 4u
 
+/* Priority in the event loop of a connection that is not fresh. */
 #define PRIORITY_OLD 10
 
 struct peer {
@@ -54,7 +54,8 @@ static uint64_t now_us(const struct peer *p)
 	return now;
 }
 
-/* Return: whether there are replies that the client does not read. */
+/* Return: whether there are replies that the client has not read yet, and that the kernel has no
+ * room for. */
 static bool is_clogged(const struct peer *p)
 {
 	const int events = p->bus ? sd_bus_get_events(p->bus) : 0;
@@ -107,7 +108,7 @@ static int start_bus(struct peer *p)
 static const char *receive(struct peer *p)
 {
 	struct iovec space = { p->bytes + p->n_bytes, sizeof(p->bytes) - p->n_bytes };
-	/* No room for descriptors: the kernel drops them, and says so. */
+	/* Without room for control data, the kernel drops descriptors, and sets MSG_CTRUNC. */
 	struct msghdr m = { .msg_iov = &space, .msg_iovlen = 1 };
 	ssize_t n;
 
@@ -123,8 +124,8 @@ static const char *receive(struct peer *p)
 	return NULL;
 }
 
-/* Pass the first line or message to sd-bus. Return: 1; 0 if it is not complete; or negative
- * errno. */
+/* Pass the first line or message that was received to sd-bus. Return: 1; 0 if it is not complete;
+ * or negative errno. */
 static int hand_on(struct peer *p)
 {
 	const bool begun = p->begun;
@@ -140,7 +141,7 @@ static int hand_on(struct peer *p)
 		if (r < 0)
 			return r;
 	}
-	/* sd-bus has taken what it got before, so there is room. */
+	/* sd-bus has read everything that was passed to it before, so there is room. */
 	if (send(p->inlet_fd, p->bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)size)
 		return -ENOBUFS;
 	p->n_bytes -= size;

@@ -30,8 +30,9 @@ struct recorder_status {
 	uint32_t n_cpus;    /* to be recorded */
 	struct source_status cpus;
 	bool recording; /* something is being written to the rings */
-	uint64_t
-	    rings_ns; /* on CLOCK_MONOTONIC: when the rings were made; an earlier ptd may have */
+	/* When the rings were made, on CLOCK_MONOTONIC: before this ptd was started, if they were
+	 * taken over. */
+	uint64_t rings_ns;
 	uint64_t sideband_bytes, sideband_max, sideband_lost;
 	size_t n_objects;
 	unsigned n_pending; /* snapshots that are being written or wait */
@@ -61,10 +62,10 @@ struct recorder_ops {
 	void (*get_share)(void *userdata, enum recorder_shared shared, struct share *ret_share);
 
 	/*
-	 * Get the descriptor of the pool that the software source has for the user, which is
-	 * borrowed, for a program that writes MTC and CYC packets if @timing. From now on task
-	 * records are drained. If @all, a snapshot of all pools may leave out what was recorded
-	 * before.
+	 * Get the descriptor, which is borrowed, of the pool that the software source has for the
+	 * user. It is for a program that writes MTC and CYC packets if @timing is true. From now on
+	 * task records are drained. If @all is true, a snapshot of all pools may leave out what was
+	 * recorded before this call.
 	 *
 	 * Return: 0; -EOPNOTSUPP if the source is not the software one; -EDQUOT if it has no pool
 	 *         for another user; or negative errno.
@@ -90,17 +91,17 @@ struct recorder_ops {
 
 	/*
 	 * Take a snapshot of what programs of @caller's user ran, and have it decoded. @ret_id is
-	 * borrowed and valid until the next call, and @ret_output, what the output is read from, is
-	 * the interface's.
+	 * borrowed and valid until the next call. @ret_output is a pipe from which the output is to
+	 * be read; the caller closes it.
 	 *
-	 * Return: 0; -EOPNOTSUPP if the source does not tell users apart; -EBUSY if the user has
-	 * one already, or too many users have; or another negative errno.
+	 * Return: 0; -EBUSY if the user has one already that is not done, or too many users have;
+	 * or another negative errno.
 	 */
 	int (*take_own)(void *userdata, const struct scope *scope, const struct decoder_wish *wish,
 			const struct caller *caller, const char **ret_id, int *ret_output);
 
-	/* Return: what became of it, valid until the next call; NULL if the user has none that is
-	 * called @id. */
+	/* Return: what became of the user's own snapshot @id, valid until the next call; NULL if he
+	 * has no such snapshot. */
 	const struct own_result *(*find_own)(void *userdata, const char *id, uid_t uid);
 
 	/* Remove the snapshot @id. Return: 0; -ENOENT; -EPERM if it is kept; or another negative

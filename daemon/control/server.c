@@ -20,9 +20,9 @@
 #include "ptd/control.h"
 #include "util/vec.h"
 
-/* Number of connections at a time: in all, of one user, and of all users who may see what is their
- * own only. If there is no room, the one that is worth least is cut off, of the user who has more
- * than his share. */
+/* Number of connections at a time: in all, of one user, and of all users who may see only what is
+ * their own. If there is no room for a new one, the user who has more than his share loses the one
+ * that is worth least (peer_worth()). */
 #define PEERS_MAX      128u
 #define PEERS_USER_MAX 96u
 #define PEERS_OWN_MAX  48u
@@ -31,28 +31,28 @@
 
 static_assert(PEERS_MAX <= UINT8_MAX, "peer_worth() counts no further");
 
+/* Of Linux 6.16; older headers lack it. */
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
 #define TICK_US    UINT64_C(1000000)
 #define SAY_US     UINT64_C(60000000) /* between two warnings about clients */
-#define GROUP_US   UINT64_C(10000000)
-#define GROUPS_MAX 65536u
+#define GROUP_US   UINT64_C(10000000) /* between two look-ups of the group */
+#define GROUPS_MAX 65536u             /* supplementary groups of a client */
 
 struct server {
 	struct interface interface;
 	sd_event *event;
 	sd_event_source *listen;
-	sd_event_source *tick; /* while there are peers, or none can be accepted */
+	sd_event_source *tick; /* on while there are peers, or none can be accepted */
 	VEC(struct peer *) peers;
 	uint64_t group_us; /* when the group was last looked up */
 	bool has_group;    /* the group exists, and its number is @gid */
 	gid_t gid;
 	unsigned n_cut_off; /* since the last warning */
-	uint64_t said_us;
+	uint64_t said_us;   /* when that was logged */
 };
-
-/* Of Linux 6.16; older headers lack it. */
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83
-#endif
 
 static uint64_t now_us(const struct server *s)
 {
@@ -150,12 +150,12 @@ static bool is_any(const struct peer *peer, uid_t uid)
 	return true;
 }
 
-static bool of_user(const struct peer *peer, uid_t uid)
+static bool is_of_user(const struct peer *peer, uid_t uid)
 {
 	return peer_uid(peer) == uid;
 }
 
-static bool has_own_only(const struct peer *peer, uid_t uid)
+static bool sees_own_only(const struct peer *peer, uid_t uid)
 {
 	(void)uid;
 	return peer_access(peer) != ACCESS_ALL;
@@ -198,8 +198,8 @@ static void make_peer_room(struct server *s, unsigned n, bool (*is_one)(const st
 	drop_peer(s, least);
 }
 
-/* Find the user who has more connections than his share, and the most. Return: whether there is
- * one. */
+/* Find the user who has the most connections of those who have more than their shares. Return:
+ * whether there is one. */
 static bool find_giver(const struct server *s, uid_t *ret_uid)
 {
 	struct share share = {};
@@ -257,12 +257,12 @@ static int admit_peer(struct server *s, int fd)
 	caller_init(&options.caller, ucred.uid, ucred.gid, ucred.pid);
 	options.access = access_of(s, fd, &ucred);
 	if (options.access != ACCESS_ALL) {
-		make_peer_room(s, PEERS_OWN_USER_MAX, of_user, ucred.uid);
-		make_peer_room(s, PEERS_OWN_MAX, has_own_only, 0);
+		make_peer_room(s, PEERS_OWN_USER_MAX, is_of_user, ucred.uid);
+		make_peer_room(s, PEERS_OWN_MAX, sees_own_only, 0);
 	}
-	make_peer_room(s, PEERS_USER_MAX, of_user, ucred.uid);
+	make_peer_room(s, PEERS_USER_MAX, is_of_user, ucred.uid);
 	if (s->peers.n == PEERS_MAX && find_giver(s, &giver))
-		make_peer_room(s, 1, of_user, giver);
+		make_peer_room(s, 1, is_of_user, giver);
 	make_peer_room(s, PEERS_MAX, is_any, 0);
 	r = peer_new(s->event, fd, &options, &peer);
 	if (r < 0)
@@ -287,7 +287,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
 		return 0;
 	errno = -r;
 	log_warning("cannot talk with a new client: %m");
-	/* Accepting would fail again at once, for as long as there are no descriptors. */
+	/* If there are no descriptors, accepting would fail again at once: wait for the tick. */
 	start_ticking(s);
 	return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
@@ -304,8 +304,8 @@ int server_new(sd_event *event, const struct recorder *recorder, int listen_fd,
 	}
 	s->interface.recorder = *recorder;
 	s->event = sd_event_ref(event);
-	/* Clients have no reason to pass descriptors, and to close descriptors in a closed socket
-	 * takes time. A kernel that cannot refuse them leaves it to the peer. */
+	/* Clients have no reason to pass descriptors, and it takes time to close those that lie in
+	 * a closed socket. If the kernel is too old to refuse them, the peer does. */
 	(void)setsockopt(listen_fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
 	r = sd_event_add_io(event, &s->listen, listen_fd, EPOLLIN, on_connect, s);
 	if (r < 0) {

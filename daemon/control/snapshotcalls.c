@@ -176,6 +176,28 @@ void snapshotcalls_done(struct interface *interface, const struct job *job)
 	waiters_answer(&interface->waiters, job->id, answer_call, &answer);
 }
 
+static int append_snapshot(sd_bus_message *reply, const struct spool_entry *e)
+{
+	int r;
+
+	if ((r = sd_bus_message_open_container(reply, 'a', "{sv}")) < 0 ||
+	    (r = call_append_string(reply, "id", e->id)) < 0 ||
+	    (r = call_append_string(reply, "created", e->created)) < 0 ||
+	    (r = call_append_u64(reply, "bytes", e->bytes)) < 0 ||
+	    (r = call_append_u32(reply, "cpus", e->n_cpus)) < 0 ||
+	    (r = call_append_string(reply, "command", e->command)) < 0 ||
+	    (r = call_append_u32(reply, "pid", e->pid)) < 0 ||
+	    (r = call_append_u32(reply, "objects_missing", e->n_missing)) < 0 ||
+	    (r = call_append_u64(reply, "records_lost", e->n_records_lost)) < 0 ||
+	    (r = call_append_u64(reply, "pt_dropped", e->bytes_dropped)) < 0 ||
+	    (r = call_append_u64(reply, "pt_overwritten", e->bytes_overwritten)) < 0 ||
+	    (r = sd_bus_message_append(reply, "{sv}", "command_complete", "b", !e->command_cut)) <
+		0 ||
+	    (r = sd_bus_message_append(reply, "{sv}", "kept", "b", e->kept)) < 0)
+		return r;
+	return sd_bus_message_close_container(reply);
+}
+
 int snapshotcalls_list(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -190,29 +212,12 @@ int snapshotcalls_list(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = sd_bus_message_new_method_return(m, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-	for (size_t i = 0; r >= 0 && i < n; i++) {
-		if ((r = sd_bus_message_open_container(reply, 'a', "{sv}")) < 0 ||
-		    (r = call_append_string(reply, "id", entries[i].id)) < 0 ||
-		    (r = call_append_string(reply, "created", entries[i].created)) < 0 ||
-		    (r = call_append_u64(reply, "bytes", entries[i].bytes)) < 0 ||
-		    (r = call_append_u32(reply, "cpus", entries[i].n_cpus)) < 0 ||
-		    (r = call_append_string(reply, "command", entries[i].command)) < 0 ||
-		    (r = call_append_u32(reply, "pid", entries[i].pid)) < 0 ||
-		    (r = call_append_u32(reply, "objects_missing", entries[i].n_missing)) < 0 ||
-		    (r = call_append_u64(reply, "records_lost", entries[i].n_records_lost)) < 0 ||
-		    (r = call_append_u64(reply, "pt_dropped", entries[i].bytes_dropped)) < 0 ||
-		    (r = call_append_u64(reply, "pt_overwritten", entries[i].bytes_overwritten)) <
-			0 ||
-		    (r = sd_bus_message_append(reply, "{sv}", "command_complete", "b",
-					       !entries[i].command_cut)) < 0 ||
-		    (r = sd_bus_message_append(reply, "{sv}", "kept", "b", entries[i].kept)) < 0)
-			return r;
-		r = sd_bus_message_close_container(reply);
-	}
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = append_snapshot(reply, &entries[i]);
 	return call_send_reply(reply, r);
 }
 
-/* Read the argument that names a snapshot, and get its id, which the log is to have. */
+/* Read the argument that names a snapshot, and find its id, which is what the log states. */
 static int read_id(sd_bus_message *m, const struct interface_peer *peer,
 		   char ret_id[static SNAPID_SIZE], sd_bus_error *error)
 {
@@ -289,8 +294,9 @@ int snapshotcalls_keep(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (r == -EDQUOT)
 		return sd_bus_error_setf(error, PTD_ERROR_NO_SHARE,
 					 "snapshot %s is not kept: with it more would be kept for "
-					 "user %u than is his share of MaxUse=, `ptctl keep "
-					 "--release` of another one, or root, helps",
+					 "user %u than is his share of MaxUse=: `ptctl keep "
+					 "--release` of another one makes room, and root may keep "
+					 "any",
 					 id, (unsigned)peer->caller.uid);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);

@@ -12,7 +12,7 @@
 #include "daemon/trigger/triggers.h"
 #include "ptd/control.h"
 
-/* Read a text that must not be cut. */
+/* Read a text that must not be cut: an argument of type "s", or an option's value, "v". */
 static int read_whole(sd_bus_message *m, const char *type, char *ret_text, size_t size,
 		      sd_bus_error *error)
 {
@@ -30,7 +30,7 @@ static int read_whole(sd_bus_message *m, const char *type, char *ret_text, size_
 	return 0;
 }
 
-/* @userdata is the struct trigger_wish. */
+/* @userdata is the struct trigger_wish of AddTrigger. */
 static int read_option(sd_bus_message *m, const char *option, void *userdata, sd_bus_error *error)
 {
 	struct trigger_wish *wish = userdata;

@@ -6,6 +6,7 @@
 
 #include "ptd/control.h"
 
+/* Of all clients together. */
 #define WAITERS_MAX 256u
 
 void waiters_deinit(struct waiters *waiters)

@@ -25,7 +25,7 @@ void waiters_deinit(struct waiters *waiters);
 _must_check_ int waiters_put_off(struct waiters *waiters, sd_bus_message *call,
 				 sd_bus_error *error);
 
-/* Call @reply for the calls that wait for the snapshot @id; they wait no more. */
+/* Call @reply for each call that waits for the snapshot @id. They wait no more. */
 void waiters_answer(struct waiters *waiters, const char *id,
 		    int (*reply)(sd_bus_message *call, const void *userdata), const void *userdata);
 

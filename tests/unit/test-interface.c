@@ -662,7 +662,8 @@ static void open_remove_keep(void **state)
 	assert_answer(f,
 		      PTD_ERROR_NO_SHARE
 		      ": snapshot A-1 is not kept: with it more would be kept for user 5 than is "
-		      "his share of MaxUse=, `ptctl keep --release` of another one, or root, helps",
+		      "his share of MaxUse=: `ptctl keep --release` of another one makes room, and "
+		      "root may keep any",
 		      "KeepSnapshot", "sb", "A-1", 1);
 	assert_string_equal(f->said, "");
 	f->result = 0;
