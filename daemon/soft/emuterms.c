@@ -6,16 +6,17 @@
 
 #define QUANTUM_US 5000u
 
-/* The ring of code is so much larger than that of task records: a JIT compiler makes megabytes a
- * second, and the records are drained together. */
+/* The ring of code is so many times as large as that of task records: both are drained at the same
+ * time, and a JIT compiler makes megabytes of code a second. */
 #define CODE_PER_TASK 4u
 
-/* The AUX ring is so much larger than that of events. A system call takes some 20 bytes of packets
- * at least, and code runs between two of them. */
+/* The AUX ring is so many times as large as that of events. A system call takes at least some 20
+ * bytes of packets, and code runs between two of them. */
 #define AUX_PER_EVENTS 4u
 #define EVENTS_MIN     UINT64_C(4096) /* bytes */
 
-/* The rings of a small pool. Both are powers of two. */
+/* The rings of a small pool are this part of the usual ones, but not smaller than the minimum. Both
+ * are powers of two, as the sizes of rings are. */
 #define SMALL_PART 16u
 #define SMALL_MIN  UINT64_C(4096) /* bytes */
 

@@ -21,5 +21,5 @@ struct poolasker *poolasker_free(struct poolasker *asker);
 DEFINE_CLEANUP(struct poolasker *, poolasker_free);
 
 /* Return: 1 if the process @pid has the memory of @pool_fd mapped; 0 if not, or it has ended; or
- * negative errno if that is not to be known now. */
+ * negative errno if that cannot be found out now. */
 _must_check_ int poolasker_ask(struct poolasker *asker, uint32_t pid, int pool_fd);

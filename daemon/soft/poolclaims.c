@@ -13,12 +13,13 @@
 
 #define ROOT 0
 
+/* The number of a pool is the low byte of a claim. */
 #define POOLS_MAX 256u
 
-#define NO_POOL (POOLS_MAX - 1)
+#define NO_POOL POOLS_MAX
 
-/* What is remembered of a number: the pool that was believed about it, and the walk that looked it
- * up last. */
+/* What is remembered of a process or thread, by its number: the pool that was believed about it,
+ * and the walk that looked it up last. */
 static uint64_t make_claim(uint32_t pool, uint64_t serial)
 {
 	return serial << 8 | pool;
@@ -67,7 +68,7 @@ struct poolclaims_walk poolclaims_begin(struct poolclaims *claims, uint32_t pool
 {
 	struct poolclaims_walk walk = { .claims = claims, .pool = pool, .uid = uid };
 
-	assert(pool < NO_POOL);
+	assert(pool < POOLS_MAX);
 	(void)pthread_mutex_lock(&claims->lock);
 	walk.serial = ++claims->last_serial;
 	(void)pthread_mutex_unlock(&claims->lock);
@@ -81,7 +82,8 @@ enum owner {
 	OWNER_NONE,  /* it has ended */
 };
 
-/* /proc may hide the processes of others, or there may be no descriptor to look there. */
+/* The kernel is asked directly: /proc may hide the processes of others, or there may be no
+ * descriptor to look there. */
 static bool has_ended(uint32_t number)
 {
 	return kill((pid_t)number, 0) < 0 && errno == ESRCH;
@@ -99,7 +101,8 @@ static enum owner find_owner(uint32_t number, uid_t uid)
 	return r == -ESRCH && has_ended(number) ? OWNER_NONE : OWNER_OTHER;
 }
 
-/* Make another map, because keys cannot be removed: with the claims that are kept. */
+/* Forget the claims of a pool: @of_all, or of those that have ended. Keys cannot be removed from a
+ * map, so another one is made with the claims that are kept. */
 static void sweep(struct poolclaims *claims, uint32_t pool, bool of_all)
 {
 	struct map kept = {};
@@ -107,9 +110,9 @@ static void sweep(struct poolclaims *claims, uint32_t pool, bool of_all)
 	memset(claims->n, 0, sizeof(claims->n));
 	for (size_t i = 0; i < claims->by_number.n_slots; i++) {
 		const struct map_slot *s = &claims->by_number.slots[i];
-		const uint32_t owner = s->used ? pool_of(s->value) : NO_POOL;
+		const uint32_t owner = pool_of(s->value);
 
-		if (owner == NO_POOL || (owner == pool && (of_all || has_ended((uint32_t)s->key))))
+		if (!s->used || (owner == pool && (of_all || has_ended((uint32_t)s->key))))
 			continue;
 		/* What cannot be remembered is believed again when it is looked up. */
 		if (map_put(&kept, s->key, s->value) < 0)
@@ -165,9 +168,8 @@ static bool settle_claim(struct poolclaims_walk *walk, uint32_t number, enum own
 
 	(void)pthread_mutex_lock(&claims->lock);
 	claim = map_get(&claims->by_number, number);
-	is_his = owner == OWNER_HE ||
-		 (owner == OWNER_NONE &&
-		  (!claim || pool_of(*claim) == walk->pool || pool_of(*claim) == NO_POOL));
+	is_his =
+	    owner == OWNER_HE || (owner == OWNER_NONE && (!claim || pool_of(*claim) == walk->pool));
 	is_his = is_his && put_claim(walk, number);
 	(void)pthread_mutex_unlock(&claims->lock);
 	return is_his;
@@ -199,7 +201,7 @@ bool poolclaims_find(struct poolclaims *claims, uint32_t number, uint32_t *ret_p
 {
 	uint64_t claim;
 
-	if (!get_claim(claims, number, &claim) || pool_of(claim) == NO_POOL)
+	if (!get_claim(claims, number, &claim))
 		return false;
 	*ret_pool = pool_of(claim);
 	return true;

@@ -16,7 +16,7 @@ static bool believe(struct poolrecords *r, uint32_t number)
 	return poolclaims_believe(&r->walk, number);
 }
 
-/* Both are of the user. */
+/* Return: whether both the process and its thread are believed to be the user's. */
 static bool believe_thread(struct poolrecords *r, uint32_t pid, uint32_t tid)
 {
 	return believe(r, pid) && (tid == pid || believe(r, tid));
@@ -216,7 +216,8 @@ static bool take_switch(struct poolrecords *r, const struct record *record)
 	default:
 		return false;
 	}
-	/* That is for ptd to note, and goes to a file as it is. */
+	/* Switch records go to a snapshot as they are, and only ptd notes whose program wrote a
+	 * record: one that says so itself is forged. */
 	return record->writer == RECORD_TRUE && believe_runner(r, t->pid, t->tid) &&
 	       believe_runner(r, who.pid, who.tid) && believe_runner(r, sw.other.pid, sw.other.tid);
 }

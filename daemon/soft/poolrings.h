@@ -5,9 +5,9 @@
  * Pool rings
  *
  * The rings of the virtual CPUs of a pool: PT, switch records and events, which programs overwrite
- * at any time. A hold notes how far each was written, a bookmark where they were when a program
- * began, and what is copied afterwards says what was overwritten meanwhile. Nothing is judged here:
- * the bytes are whatever a program wrote.
+ * at any time. A hold notes how far each has been written; a bookmark, how far each had been
+ * written when a program began. Whoever copies a ring after a hold learns what was overwritten
+ * meanwhile. Nothing is judged here: the bytes are whatever a program wrote.
  *
  * The event loop sets bookmarks; the thread of a snapshot calls all from poolrings_ask_flush() on.
  */
@@ -63,11 +63,11 @@ uint64_t poolrings_bytes_held(const struct poolrings *rings);
 /* Ask the programs that run to publish how much they have written. */
 void poolrings_ask_flush(struct poolrings *rings);
 
-/* Return: whether all that was asked for has been published. */
+/* Return: whether all programs that were asked have published it. */
 bool poolrings_is_flushed(const struct poolrings *rings);
 
-/* Read the heads of all rings, as nearly at one moment as can be. Until @ret_complete_ns, on the
- * records' clock, they have what ran. */
+/* Read the heads of all rings, as nearly at one moment as can be. The rings have everything that
+ * ran until @ret_complete_ns, on the records' clock. */
 void poolrings_hold(struct poolrings *rings, uint64_t *ret_complete_ns);
 
 /* The three rings of @cpu, which counts from 0, as they were at the hold, and from the last

@@ -9,8 +9,8 @@
 #include "daemon/soft/poolasker.h"
 #include "daemon/tasks/tasks.h"
 
-/* May @pid be a program that was given the pool? What cannot be known is believed of those that are
- * no older than who made the pool. */
+/* Return: whether the process may be one that was given the pool. If that cannot be found out, it
+ * may be one unless it is older than the process that made the pool. */
 static bool may_write(const struct poolwriters *w, uint32_t pid)
 {
 	const int r = poolasker_ask(w->asker, pid, w->pool_fd);

@@ -52,7 +52,8 @@ struct source_emu {
 	struct poolclaims *claims;
 	struct poolasker *asker;
 	struct share share; /* bytes of pools */
-	struct share lies;  /* refused: records in pools that were freed about others */
+	struct share lies;  /* refused: records about processes of others, in pools that have been
+			     * freed */
 	size_t n_places;
 	bool said_code_lost, said_exhausted;
 
@@ -112,12 +113,13 @@ static int hold(struct source *source, struct source_moment *ret_moment)
 
 	for (size_t i = 0; i < n; i++)
 		poolrings_ask_flush(userpool_rings(pools[i]));
-	/* An owner that does not answer is stopped, dead, or in one very long block: what it
-	 * published is taken. */
+	/* The owner of a CPU that does not answer is stopped, dead, or in one very long block: what
+	 * it published is taken. */
 	for (unsigned us = 0; us < FLUSH_WAIT_US && !all_flushed(pools, n); us += FLUSH_POLL_US)
 		(void)nanosleep(&(struct timespec){ .tv_nsec = FLUSH_POLL_US * 1000 }, NULL);
 
-	/* All pools as nearly at one moment as can be: no thread goes from one to another. */
+	/* The pools are not read at quite the same moment, which does no harm: no thread goes from
+	 * one pool to another. */
 	ret_moment->complete_until_ns = clock_ns(CLOCK_MONOTONIC);
 	for (size_t i = 0; i < n; i++) {
 		poolrings_hold(userpool_rings(pools[i]), &complete_ns);
@@ -141,7 +143,8 @@ static void release(struct source *source)
 	(void)pthread_mutex_unlock(&e->lock);
 }
 
-/* Memory is gotten while the rings are copied: the programs may fill a small part of them only. */
+/* Memory is allocated while the rings are copied: the programs may have filled only a small part of
+ * them. */
 static uint64_t aux_room(struct source *source, uint32_t cpu)
 {
 	(void)source;
@@ -271,7 +274,7 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 	return 0;
 }
 
-/* Records are only drained that a pool is believed about. */
+/* All records that are drained are about processes that a pool was believed about. */
 static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)
 {
 	const struct source_emu *e = emu(source);
@@ -303,8 +306,8 @@ static bool has_pool_of(struct source_emu *e, uid_t uid, uint32_t pid)
 	return has_it;
 }
 
-/* Another user may have given his pool to the process, but it is recorded in that of its own user,
- * or in root's, which may have started it. */
+/* A process that is recorded has the pool of its own user mapped, or root's if root started it.
+ * Another pool proves nothing: its user may have given it to the process. */
 static bool is_writer(void *userdata, uint32_t pid)
 {
 	_cleanup_(claimant_deinit) struct claimant process = claimant_find(NULL, pid);
@@ -351,7 +354,7 @@ static void say_lies(struct source_emu *e)
 	}
 }
 
-/* The programs count what they could not record. One line says so, however often it happens. */
+/* The programs count what they could not record. That is logged once, however often it happens. */
 static void look_after(struct source *source)
 {
 	struct source_emu *e = emu(source);
@@ -383,7 +386,8 @@ static int refuse_pause(struct source *source, bool pause)
 
 /* --- pools ------------------------------------------------------------------------------------ */
 
-/* How the pool or the kept state is laid out, and what else of the settings is in it. */
+/* Describe how a pool, or the kept state, is laid out, and the settings that what is in it depends
+ * on: only what has the same form is taken over. */
 static void write_form(const struct emu_pool_layout *l, char ret_form[static KEEPER_FORM_SIZE])
 {
 	(void)snprintf(ret_form, KEEPER_FORM_SIZE,
@@ -460,7 +464,8 @@ static void free_pool(struct source_emu *e, size_t number)
 	log_notice(
 	    "freed the rings of user %u: no program writes to them, and others need the room",
 	    (unsigned)userpool_uid(pool));
-	/* A ptd that is started later does not look for a pool that the keeper does not have. */
+	/* First of all, so that a ptd that is started later does not look for a pool that the
+	 * keeper no longer has. */
 	state_of(e)->pools[number] = (struct kept_pool){};
 	kept_publish(e->source.kept);
 	write_name(number, name);
@@ -475,7 +480,7 @@ static void free_pool(struct source_emu *e, size_t number)
 	(void)userpool_free(pool);
 }
 
-/* Free the pool that is at rest for the longest time. Return: whether there was one. */
+/* Free the pool that has been at rest for the longest time. Return: whether there was one. */
 static bool free_one_at_rest(struct source_emu *e)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -643,13 +648,13 @@ static int resume_pool(struct source_emu *e, size_t number)
 	struct kept_pool *kept = &state_of(e)->pools[number];
 	const struct emu_pool_layout layout = layout_at(e, number, kept->is_small);
 	char name[KEEPER_NAME_SIZE], form[KEEPER_FORM_SIZE];
-	struct keepable kept_fd_of;
+	struct keepable keepable;
 	struct userpool *pool;
 	int r;
 
 	write_name(number, name);
 	write_form(&layout, form);
-	if (!keeperlink_take(e->link, name, form, &kept_fd_of))
+	if (!keeperlink_take(e->link, name, form, &keepable))
 		return -EBADMSG;
 	r = userpool_resume(&(struct userpool_options){ .number = (uint32_t)number,
 							.uid = kept->uid,
@@ -657,9 +662,9 @@ static int resume_pool(struct source_emu *e, size_t number)
 							.claims = e->claims,
 							.asker = e->asker,
 							.kept = kept },
-			    kept_fd_of.fd, &pool);
+			    keepable.fd, &pool);
 	if (r < 0) {
-		(void)fd_close(kept_fd_of.fd);
+		(void)fd_close(keepable.fd);
 		return r;
 	}
 	place_pool(e, number, pool);

@@ -7,12 +7,12 @@
  * The software source: pools of virtual CPUs in shared memory, to which programs under QEMU write
  * (daemon/emu/pool.h). Each user has a pool of his own (daemon/soft/userpool.h), which is made when
  * he first records something: so what a program writes into it says nothing of other users'
- * programs. The CPUs of the pool with the number N are N times as many as a pool has and the
- * following ones.
+ * programs. Pools are numbered from 0. With n CPUs in each, the pool N has the CPUs N * n to
+ * N * n + n - 1 of the source.
  *
- * There are at most KEPT_POOLS_MAX pools. SHARE_PART of them have rings as the settings ask for;
- * further users have small ones. The pool that is at rest for the longest time is freed if another
- * user needs its place, or its room.
+ * There are at most KEPT_POOLS_MAX pools. SHARE_PART of them have rings as large as the settings
+ * say; further users have small ones. If another user needs its place, or its room, the pool is
+ * freed that has been at rest for the longest time.
  */
 
 #include <stdbool.h>
@@ -26,9 +26,9 @@ struct keeperlink;
 struct share;
 
 /*
- * Make the source, without a pool; or go on with the pools that @link, which may be NULL, has from
- * an earlier process, if their layout is what the settings ask for. The keeper gets the pools.
- * @link is borrowed as long as the source lives. The collector's socket is in @runtime_dir.
+ * Make the source, without a pool; or go on with the pools that @link has from an earlier process,
+ * if their layout is what the settings ask for. The keeper gets the pools. @link may be NULL, and
+ * is borrowed as long as the source lives. The collector's socket is in @runtime_dir.
  *
  * Return: 0; -EOPNOTSUPP if PT= turns off TSC packets, which the software source always writes; or
  *         negative errno.
@@ -50,8 +50,8 @@ _must_check_ int source_emu_new(const struct config *config, struct keeperlink *
  */
 _must_check_ int source_emu_share(struct source *source, uid_t uid, bool timing);
 
-/* Set a bookmark in all pools, for who is going to take a snapshot of all of them. A pool remembers
- * some bookmarks only, so not everybody may have that done. */
+/* Set a bookmark in all pools, for a client that is going to take a snapshot of all of them. A pool
+ * remembers only some bookmarks, so not every client may have that done. */
 void source_emu_mark_all(struct source *source);
 
 /* What is counted for each user. */

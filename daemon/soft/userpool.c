@@ -23,11 +23,11 @@
 
 #define SIGNAL_MAX 64u
 
-/* A pool of which so long nothing was heard is at rest. */
+/* A pool without a living writer is at rest when nothing was written to it for so long. */
 #define REST_NS UINT64_C(60000000000)
 
-/* Processes and threads that are looked up while the task ring is drained, and while a ring of a
- * CPU is copied. */
+/* How many processes and threads are looked up at most, while the ring of tasks or of code is
+ * drained, and while a ring of a CPU is copied. */
 #define LOOKUPS_DRAIN 4096u
 #define LOOKUPS_COPY  65536u
 
@@ -203,14 +203,15 @@ void userpool_share(struct userpool *pool, bool timing)
 	atomic_store(&pool->timing, pool->kept->timing);
 }
 
-/* Processes that were killed did not count themselves out. */
+/* The count of programs alone does not suffice: one that was killed is still counted. */
 bool userpool_is_active(struct userpool *p)
 {
 	return atomic_load_explicit(&pool(p)->n_attached, memory_order_relaxed) > 0 &&
 	       poolwriters_alive(&p->writers);
 }
 
-/* A program that is just executing another one has not mapped the pool; but it lives. */
+/* It matters whether a process lives, and not whether it has the pool mapped: a program that is
+ * just executing another one has not. */
 bool userpool_is_at_rest(struct userpool *p, uint64_t now)
 {
 	return !poolwriters_alive(&p->writers) && now > p->kept->used_ns &&
@@ -235,11 +236,11 @@ uint64_t userpool_n_refused(const struct userpool *p)
 /* --- streams ---------------------------------------------------------------------------------- */
 
 /*
- * Copy what lies between @tail and @head in the ring of a stream behind @to, whose size stays. It
- * is copied first and judged then, so that what was judged cannot change.
+ * Copy what lies between @tail and @head in the ring of a stream to the end of @to. It is not
+ * counted in @to->size yet: the caller judges the copy, which programs cannot change any more.
  *
  * @more: bytes of room that are needed behind it
- * @ret_sane: false if @head was scribbled: then nothing is copied
+ * @ret_sane: false if @head makes no sense: then nothing is copied
  *
  * Return: 0, or -ENOMEM.
  */

@@ -67,12 +67,12 @@ void userpool_share(struct userpool *pool, bool timing);
 /* Return: whether something may be writing to the pool. */
 bool userpool_is_active(struct userpool *pool);
 
-/* Return: whether no program is known to have the pool, and nothing was heard of one for a
- * while. */
+/* Return: whether no living process is known to write to the pool, and nothing was written to it
+ * for a while. */
 bool userpool_is_at_rest(struct userpool *pool, uint64_t now_ns);
 
-/* Return: whether code found no room in the ring of code, and whether threads ran without a CPU, as
- * the programs say. */
+/* Return: whether the programs say that code found no room in the ring of code, or that threads ran
+ * unrecorded since no CPU was free. */
 bool userpool_lost_code(const struct userpool *pool);
 bool userpool_was_exhausted(const struct userpool *pool);
 
@@ -95,7 +95,8 @@ struct userpool_bytes {
 _must_check_ int userpool_drain(struct userpool *pool, enum source_stream stream,
 				struct userpool_bytes *bytes, uint64_t *ret_n_lost);
 
-/* What was drained is published in the kept state: programs may use its room again. */
+/* Let programs use the room again of what was drained. To be called when the kept state, which says
+ * what was drained, has been published. */
 void userpool_give_room(struct userpool *pool);
 
 /* --- rings --- */
@@ -103,8 +104,8 @@ void userpool_give_room(struct userpool *pool);
 /* Return: whether a program was asked to write MTC and CYC packets. */
 bool userpool_has_timing(const struct userpool *pool);
 
-/* Switch records and events as of struct source_ops, without what is not believed, for a CPU of the
- * pool, which counts from 0. */
+/* Copy switch records or events, as the operations of struct source_ops do, without what is not
+ * believed. CPUs of the pool count from 0. */
 _must_check_ int userpool_copy_switches(struct userpool *pool, uint32_t cpu, uint64_t since_ns,
 					uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut);
 _must_check_ int userpool_copy_events(struct userpool *pool, uint32_t cpu, uint64_t since_ns,
