@@ -5,8 +5,8 @@
  * Evidence
  *
  * The account of what snapshots have of each user: whose snapshots were removed, or not written,
- * because their users had more than their share; and how much of each user's files the snapshots of
- * somebody else hold.
+ * because their users had more than their share; and how much of each user's files and code the
+ * snapshots of somebody else have.
  *
  * The event loop and the thread that writes a snapshot use it at the same time.
  */
@@ -26,7 +26,7 @@ struct evidence {
 
 	/* When the snapshots were measured last: */
 	uint64_t taken;      /* bytes of all of them */
-	struct share others; /* bytes of each user's files in snapshots of somebody else */
+	struct share others; /* bytes of each user's files and code in snapshots of somebody else */
 	struct map held; /* their keys are map_hash() of the names of these files in the store */
 };
 
@@ -44,8 +44,8 @@ void evidence_count(struct evidence *evidence, uid_t uid, enum share_reason reas
 /* The snapshots were measured: they take @taken bytes. */
 void evidence_set_taken(struct evidence *evidence, uint64_t taken);
 
-/* What they have of each user's files in snapshots of somebody else: @others, and in @held, which
- * is taken over, the keys of struct evidence. */
+/* What they have of each user's files and code in snapshots of somebody else: @others, and in
+ * @held, which is taken over, the keys of struct evidence. */
 void evidence_set_held(struct evidence *evidence, const struct share *others, struct map *held);
 
 /* Get what was set last. */

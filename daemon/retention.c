@@ -82,8 +82,12 @@ static void note_stock(const struct retention *retention, const struct stock *st
 	r = objectstore_owners(retention->store, &owners);
 	if (r == 0)
 		r = diskuse_held(stock->use, &owners, &others, &held);
-	if (r == 0)
-		evidence_set_held(retention->evidence, &others, &held);
+	if (r < 0)
+		return;
+	/* One that was removed has no manifest any more. */
+	for (size_t i = 0; i < stock->n; i++)
+		spool_count_code(retention->spool, stock->entries[i].id, &others);
+	evidence_set_held(retention->evidence, &others, &held);
 }
 
 static void say_removed(const struct spool_entry *entry, const struct diskuse_amount *freed,

@@ -86,8 +86,8 @@ _must_check_ int retention_has_room(const struct retention *retention,
 /*
  * Get how many bytes all snapshots may take together, but no more than there is room for on the
  * disk. Also get, as of the time when the limits were enforced last or a snapshot was removed, how
- * many bytes the snapshots took, and how many bytes of each user's files the snapshots of somebody
- * else had.
+ * many bytes the snapshots took, and how many bytes of each user's files and code the snapshots of
+ * somebody else had.
  *
  * Return: 0, or negative errno.
  */

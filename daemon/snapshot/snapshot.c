@@ -554,6 +554,22 @@ static int finish_data(struct writer *w)
 	return perffile_finish(w->file, about);
 }
 
+/* Say how much of this code the snapshot has of each user whose part of it is limited. Snapshots
+ * share the files that were executed, but not this. Nothing else of these users has been taken so
+ * far. */
+static void note_code_bytes(const struct writer *w)
+{
+	const struct share *taken = &w->parts.taken;
+
+	for (size_t i = 0; i < taken->n_users; i++) {
+		const struct share_user *user = &taken->users[i];
+
+		if (user->taken > 0 && !userparts_has_all(&w->parts, user->uid))
+			fprintf(w->notes_stream, PTD_MANIFEST_CODE_BYTES ".%u=%" PRIu64 "\n",
+				(unsigned)user->uid, user->taken);
+	}
+}
+
 static int add_livecode(struct writer *w)
 {
 	_cleanup_(livecode_deinit) struct livecode code = {
@@ -573,6 +589,7 @@ static int add_livecode(struct writer *w)
 		w->step = PTD_SNAPSHOT_JIT;
 		r = livecode_add_files(&code);
 	}
+	note_code_bytes(w);
 	w->result.bytes += code.bytes;
 	return r;
 }

@@ -15,8 +15,8 @@
  * last is worth more than what he ran a week ago. What another one of these snapshots has already
  * takes no more room. Root and the user who asked for the snapshot may have everything.
  *
- * Code that is in no file, and the files of JIT compilers, count in the snapshot that takes them
- * only: of those that are there, nothing says whose they are.
+ * Code that is in no file, and the files of JIT compilers, are no other snapshot's, and count in
+ * each that has them: its manifest says how much of whose it has.
  *
  * Only the thread of a snapshot uses this.
  */
@@ -37,8 +37,8 @@ struct userparts {
 	uid_t asker;                /* who asked for the snapshot */
 	uint64_t max;               /* bytes that all snapshots may take together */
 	uint64_t before;            /* bytes that the other snapshots take */
-	const struct share *others; /* bytes of each user's files that snapshots of somebody else
-				     * have; borrowed */
+	const struct share *others; /* bytes of each user's files and code that snapshots of
+				     * somebody else have; borrowed */
 
 	/* Return: whether @others counts the file whose name in the store has that hash. */
 	bool (*is_held)(void *userdata, uint64_t stored);

@@ -13,9 +13,11 @@
 #include <sys/statvfs.h>
 
 #include "base/printable.h"
+#include "daemon/share/share.h"
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
 #include "util/mapfile.h"
+#include "util/number.h"
 #include "util/vec.h"
 
 #define HIDDEN_PREFIX ".new-"
@@ -218,25 +220,37 @@ int spool_open(const struct spool *spool, const char *name, int *ret_dir_fd)
 	return 0;
 }
 
+/* Find the first line at or behind @at that begins with @prefix. What follows the prefix is copied,
+ * as far as there is room. Return: whether there is one; @at is behind it then. */
+static bool manifest_next(const struct mapfile *manifest, const char *prefix, size_t *at,
+			  char *ret_value, size_t size)
+{
+	const size_t n = strlen(prefix);
+
+	while (*at < manifest->size) {
+		const char *line = (const char *)manifest->bytes + *at;
+		const char *newline = memchr(line, '\n', manifest->size - *at);
+		const size_t length = newline ? (size_t)(newline - line) : manifest->size - *at;
+
+		*at += length + 1;
+		if (length < n || memcmp(line, prefix, n) != 0)
+			continue;
+		(void)snprintf(ret_value, size, "%.*s", (int)(length - n), line + n);
+		return true;
+	}
+	return false;
+}
+
 /* Copy the value of @key from the manifest; "" if it has none. */
 static void manifest_get(const struct mapfile *manifest, const char *key, char *ret_value,
 			 size_t size)
 {
-	const char *at = (const char *)manifest->bytes, *end = at + manifest->size;
-	const size_t n = strlen(key);
+	char prefix[64];
+	size_t at = 0;
 
-	ret_value[0] = 0;
-	while (at < end) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		const char *stop = newline ? newline : end;
-		const size_t length = (size_t)(stop - at);
-
-		if (length > n && at[n] == '=' && memcmp(at, key, n) == 0) {
-			(void)snprintf(ret_value, size, "%.*s", (int)(length - n - 1), at + n + 1);
-			return;
-		}
-		at = newline ? newline + 1 : end;
-	}
+	(void)snprintf(prefix, sizeof(prefix), "%s=", key);
+	if (!manifest_next(manifest, prefix, &at, ret_value, size))
+		ret_value[0] = 0;
 }
 
 static uint64_t manifest_number(const struct mapfile *manifest, const char *key)
@@ -245,6 +259,34 @@ static uint64_t manifest_number(const struct mapfile *manifest, const char *key)
 
 	manifest_get(manifest, key, number, sizeof(number));
 	return strtoull(number, NULL, 10);
+}
+
+/* Count the code of a user: "UID=BYTES". */
+static void count_code(char *text, struct share *share)
+{
+	char *bytes = strchr(text, '=');
+	uint64_t uid, n;
+
+	if (!bytes)
+		return;
+	*bytes++ = 0;
+	if (number_parse(text, UINT32_MAX, &uid) == 0 && number_parse(bytes, INT64_MAX, &n) == 0)
+		share_take(share, (uid_t)uid, n);
+}
+
+void spool_count_code(const struct spool *spool, const char *id, struct share *share)
+{
+	char path[SNAPID_SIZE + 16], text[64];
+	struct mapfile manifest;
+	size_t at = 0;
+
+	(void)snprintf(path, sizeof(path), "%.*s/" PTD_SNAPSHOT_MANIFEST, SNAPID_SIZE - 1, id);
+	if (mapfile_read(&manifest, spool->dir_fd, path) < 0)
+		return;
+	while (manifest.size <= MANIFEST_MAX &&
+	       manifest_next(&manifest, PTD_MANIFEST_CODE_BYTES ".", &at, text, sizeof(text)))
+		count_code(text, share);
+	mapfile_deinit(&manifest);
 }
 
 static bool is_kept(const struct spool *s, const char *id)

@@ -18,6 +18,7 @@
 #include "daemon/spool/diskuse.h"
 #include "util/snapid.h"
 
+struct share;
 struct spool;
 
 struct spool_entry {
@@ -85,6 +86,10 @@ _must_check_ int spool_resolve(const struct spool *spool, const char *name,
 /* Open the directory of a snapshot for reading. Here and below @name is an id or SNAPID_LATEST.
  * Return: 0, -ENOENT, or another negative errno. */
 _must_check_ int spool_open(const struct spool *spool, const char *name, int *ret_dir_fd);
+
+/* Count in @share how many bytes the snapshot @id, which somebody else took, has of each user's
+ * code that is in no file, and of the files of his JIT compilers. Its manifest says so. */
+void spool_count_code(const struct spool *spool, const char *id, struct share *share);
 
 /* Return: how many snapshots there are. This is faster than to list them. */
 size_t spool_count(const struct spool *spool);

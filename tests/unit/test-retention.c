@@ -299,6 +299,22 @@ static void what_snapshots_may_take(void **state)
 	assert_int_equal(retention_get_use(&f->retention, &max, &taken, &others), 0);
 	assert_int_equal(max / MIB, 16);
 	assert_int_equal(taken / MIB, 6);
+	assert_int_equal(others.taken, 0);
+	remove_all(f);
+
+	/* Code that is in no file is in each snapshot's own files, and its manifest says whose. */
+	put_snapshots(f);
+	tempdir_put_text(f->dir, "snapshots/A-1/manifest", "code_bytes.1001=70\n");
+	tempdir_put_text(f->dir, "snapshots/C-3/manifest",
+			 "x=y\ncode_bytes.1001=5\ncode_bytes.1002=300\n");
+	assert_int_equal(retention_set_room(&f->retention), 0);
+	assert_int_equal(retention_get_use(&f->retention, &max, &taken, &others), 0);
+	assert_int_equal(share_taken(&others, 1001), 75);
+	assert_int_equal(share_taken(&others, 1002), 300);
+	assert_int_equal(spool_remove(f->retention.spool, "A-1"), 0);
+	assert_int_equal(retention_set_room(&f->retention), 0);
+	assert_int_equal(retention_get_use(&f->retention, &max, &taken, &others), 0);
+	assert_int_equal(share_taken(&others, 1001), 5);
 	remove_all(f);
 }
 

@@ -1026,9 +1026,10 @@ static void forged_memory(void **state)
  * out: a record without bytes says that it is not known, and the manifest says why. */
 static void expect_code_refused(struct fixture *f, uid_t uid, const char *why)
 {
+	static const char key[] = "\ncode_bytes.";
 	_cleanup_(codestore_freep) struct codestore *store = NULL;
 	const uint32_t self = (uint32_t)getpid();
-	_cleanup_(freep) char *text = NULL;
+	_cleanup_(freep) char *text = NULL, *said = NULL;
 	char line[96];
 
 	assert_int_equal(codestore_new(1 << 20, &store), 0);
@@ -1041,6 +1042,13 @@ static void expect_code_refused(struct fixture *f, uid_t uid, const char *why)
 	text = output_of(NULL, "cd %s/snap && stat -c %%s mem/* && grep ^mem manifest", f->dir);
 	(void)snprintf(line, sizeof(line), "48\nmem.%u=refused: %s\n", self, why);
 	assert_string_equal(text, line);
+	/* Root's is not counted. */
+	said = manifest(f);
+	(void)snprintf(line, sizeof(line), "%s%u=48\n", key, (unsigned)uid);
+	if (uid == 0)
+		assert_has_not(said, key);
+	else
+		assert_has(said, line);
 }
 
 static void code_for_which_there_is_no_room(void **state)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "daemon/share/share.h"
 #include "daemon/spool/spool.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
@@ -92,6 +93,25 @@ static void begin_and_commit(void **state)
 	spool_abort(f->spool, "A");
 	assert_false(exists(f, "snapshots/.new-A"));
 	assert_true(exists(f, "snapshots/A"));
+}
+
+/* What is no number of a user, or of bytes, does not count. */
+static void code_of_users(void **state)
+{
+	struct fixture *f = *state;
+	struct share share = {};
+
+	make_snapshot(f, "A-1",
+		      "code_bytes.7=100\nx=code_bytes.7=1\ncode_bytes.8=30\ncode_bytes.7=5\n"
+		      "code_bytes=1\ncode_bytes.=1\ncode_bytes.7\ncode_bytes.7=\ncode_bytes.7=-1\n"
+		      "code_bytes.7x=1\ncode_bytes.7=1x\ncode_bytes.4294967296=1\n"
+		      "code_bytes.7=18446744073709551616\ncode_bytes.9=2");
+	spool_count_code(f->spool, "A-1", &share);
+	spool_count_code(f->spool, "B-2", &share);
+	assert_int_equal(share.n_users, 3);
+	assert_int_equal(share_taken(&share, 7), 105);
+	assert_int_equal(share_taken(&share, 8), 30);
+	assert_int_equal(share_taken(&share, 9), 2);
 }
 
 static void killed_while_writing(void **state)
@@ -341,6 +361,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(begin_and_commit, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(code_of_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(killed_while_writing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(listing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(measuring, set_up, tear_down),
