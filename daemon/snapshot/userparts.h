@@ -13,7 +13,9 @@
  * all snapshots may take together. They may have more as long as all snapshots take no more than
  * half of that. And however much they have, each may have an eighth of his part: what a user ran
  * last is worth more than what he ran a week ago. What another one of these snapshots has already
- * takes no more room. Root and the user who asked for the snapshot may have everything.
+ * takes no more room; whose a file is in an older snapshot is not known after a restart, until a
+ * program has executed the file again. Root and the user who asked for the snapshot may have
+ * everything.
  *
  * Code that is in no file, and the files of JIT compilers, are no other snapshot's, and count in
  * each that has them: its manifest says how much of whose it has.
