@@ -254,7 +254,7 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct readin
 
 	r = read_files(dir_fd, dir, reading, ret_trace, reterr_message);
 	if (r < 0)
-		return r;
+		return manifest.is_own ? manifest_hide(r, dir, reterr_message) : r;
 	(*ret_trace)->facts.realtime_offset_ns = manifest.realtime_offset_ns;
 	(*ret_trace)->facts.switches_apart = manifest.is_there;
 	(*ret_trace)->facts.kcore_is_last = manifest.is_there;

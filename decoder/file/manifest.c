@@ -189,6 +189,28 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file, s
 	return 0;
 }
 
+/* Return: whether the manifest, which is not known to be whole yet, is of a user's own snapshot. */
+static bool states_own(const struct mapfile *manifest)
+{
+	static const char key[] = PTD_MANIFEST_OWN "=";
+	struct cursor lines = textline_first(manifest);
+	char line[TEXTLINE_SIZE_MAX];
+
+	while (textline_next(&lines, line) == 0)
+		if (strncmp(line, key, strlen(key)) == 0)
+			return true;
+	return false;
+}
+
+int manifest_hide(int r, const char *dir, char **reterr_message)
+{
+	free(*reterr_message);
+	if (r == -EKEYREJECTED)
+		return message_set(reterr_message, r, "%s: it is not the snapshot that was written",
+				   dir);
+	return message_set(reterr_message, r, "%s: cannot be read: %s", dir, strerror(-r));
+}
+
 /* Map one of the two files. Return: 1 if it is there, 0 if not, or negative errno. */
 static int map_if_there(const struct checker *c, const char *name, struct mapfile *ret_file)
 {
@@ -225,7 +247,7 @@ int manifest_read(int dir_fd, const char *dir, bool force, struct reading *readi
 	if (!force && has_sums) {
 		r = sums_check(dir_fd, dir, &sums, reading, reterr_message);
 		if (r < 0)
-			return r;
+			return states_own(&manifest) ? manifest_hide(r, dir, reterr_message) : r;
 	}
 	if (!has_manifest) {
 		*ret_manifest = (struct manifest){};

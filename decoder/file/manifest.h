@@ -53,6 +53,14 @@ void manifest_deinit(struct manifest *manifest);
 uint64_t manifest_since(const struct manifest *manifest, uint32_t cpu);
 
 /*
+ * Replace the message about an error @r of a user's own snapshot, the directory that messages call
+ * @dir: offsets, sizes and hashes would show how much others ran.
+ *
+ * Return: @r.
+ */
+int manifest_hide(int r, const char *dir, char **reterr_message);
+
+/*
  * Read the manifest of the directory open at @dir_fd, which messages call @dir, and compare its
  * files with SHA256SUMS, unless @force. A directory with neither of the two is no snapshot of ours,
  * and fine: its manifest is empty. @reading: see sums_check().
