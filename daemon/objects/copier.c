@@ -2,10 +2,12 @@
 
 #include "daemon/objects/copier.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -360,6 +362,17 @@ static void stop_workers(struct copier *c)
 
 /* --- who has it copy -------------------------------------------------------------------------- */
 
+/* Find file systems whose speed is not up to a user: those of the system and of the store. */
+static void find_disks(const struct copier *c, uint64_t disks[static COPYQUEUE_DISKS])
+{
+	struct stat st;
+
+	static_assert(COPYQUEUE_DISKS == 3, "all are set");
+	disks[0] = stat("/", &st) == 0 ? st.st_dev : 0;
+	disks[1] = stat("/usr", &st) == 0 ? st.st_dev : 0;
+	disks[2] = fstat(c->store_fd, &st) == 0 ? st.st_dev : 0;
+}
+
 int copier_new(int store_fd, const struct spool_limits *limits, const char *runtime_dir,
 	       struct copier **ret_copier)
 {
@@ -375,6 +388,7 @@ int copier_new(int store_fd, const struct spool_limits *limits, const char *runt
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.change = PTHREAD_COND_INITIALIZER,
 	};
+	find_disks(c, c->queue.disks);
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
 		c->workers[i] = (struct worker){ .copier = c, .slot = i, .lane = COPYLANE_NONE };
 		c->queue.lanes[i] = &c->workers[i].lane;

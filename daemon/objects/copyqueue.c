@@ -23,10 +23,10 @@
 
 /* Longest time that a snapshot of somebody else waits for all files of one user: he decides how
  * many there are, how large, and how slowly his file server has them. He may also have processes
- * end so soon that nobody knows whose they were: for all files of such processes together, by
- * whichever server they are had, it waits for another while. */
+ * end so soon that nobody knows whose they were: for all files of such processes together that a
+ * server of his may have, it waits for another while. */
 #define USER_NS    UINT64_C(300000000)
-#define UNKNOWN_NS UINT64_C(100000000)
+#define STRANGE_NS UINT64_C(100000000)
 
 /* Lanes work at a time: for root or for those whose users are not known, half of them; for each
  * user, one. */
@@ -77,20 +77,36 @@ static bool has_hung(const struct copyqueue *q, uint64_t asker)
 	return asker != ASKER_ROOT && at > 0 && clock_ns(CLOCK_MONOTONIC) - at < HUNG_NS;
 }
 
+/* Return: whether it is not known who asks for the object, and a user may serve its file. What a
+ * record says of the file system of a file that was not found, a user may have written. */
+static bool is_strange(const struct copyqueue *q, const struct object *object)
+{
+	if (!asker_is_unknown(object->asker))
+		return false;
+	for (size_t i = 0; i < COPYQUEUE_DISKS && object->original.found; i++)
+		if (object->original.dev == q->disks[i])
+			return false;
+	return true;
+}
+
 /* Return: whether another lane may work for the one who asks for the object. */
 static bool may_take(const struct copyqueue *q, const struct object *object)
 {
-	const bool is_unknown = asker_is_unknown(object->asker);
-	unsigned n_same = 0, n_unknown = 0;
+	unsigned n_same = 0, n_unknown = 0, n_strange = 0;
 
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
 		const struct object *taking = q->taken[i];
 
 		n_same += taking && taking->asker == object->asker;
 		n_unknown += taking && asker_is_unknown(taking->asker);
+		n_strange += taking && is_strange(q, taking);
 	}
-	return n_same < (object->asker == ASKER_ROOT ? LANES_HALF : 1) &&
-	       (!is_unknown || n_unknown < LANES_HALF);
+	if (n_same >= (object->asker == ASKER_ROOT ? LANES_HALF : 1))
+		return false;
+	/* One lane is left for files that no user can keep it busy with. */
+	if (is_strange(q, object) && n_strange >= LANES_HALF - 1)
+		return false;
+	return !asker_is_unknown(object->asker) || n_unknown < LANES_HALF;
 }
 
 struct object *copyqueue_take(struct copyqueue *q, unsigned lane)
@@ -126,7 +142,7 @@ void copyqueue_measure(struct copyqueue *q, uid_t uid)
 
 	q->for_user = uid;
 	memset(q->waited, 0, sizeof(q->waited));
-	q->waited_unknown = 0;
+	q->waited_strange = 0;
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		if (q->taken[i])
 			ahead[q->taken[i]->original.uid % COPYQUEUE_OWNERS] +=
@@ -185,8 +201,8 @@ bool copyqueue_is_stalled(const struct copyqueue *q, const struct object *object
 
 void copyqueue_note_wait(struct copyqueue *q, const struct object *object, uint64_t ns)
 {
-	if (asker_is_unknown(object->asker))
-		q->waited_unknown += ns;
+	if (is_strange(q, object))
+		q->waited_strange += ns;
 	else
 		q->waited[asker_index(object->asker)] += ns;
 }
@@ -194,7 +210,7 @@ void copyqueue_note_wait(struct copyqueue *q, const struct object *object, uint6
 bool copyqueue_is_overdue(const struct copyqueue *q, const struct object *object)
 {
 	if (asker_is_unknown(object->asker))
-		return q->waited_unknown >= UNKNOWN_NS;
+		return is_strange(q, object) && q->waited_strange >= STRANGE_NS;
 	return object->asker != ASKER_ROOT && object->asker != q->for_user &&
 	       q->waited[asker_index(object->asker)] >= USER_NS;
 }

@@ -25,6 +25,8 @@ struct object;
 /* Number of owners of files that are distinguished. If there are more, some count as one. */
 #define COPYQUEUE_OWNERS 64u
 
+#define COPYQUEUE_DISKS 3u
+
 /* Objects in their order, with a reference to each. */
 struct copylist {
 	struct object *first, *last;
@@ -42,8 +44,9 @@ struct copyqueue {
 	uint64_t served[COPYQUEUE_OWNERS]; /* bytes copied since the queue was last empty */
 	uint64_t hung[COPYQUEUE_OWNERS];   /* when a file of these askers was not read on, or 0 */
 	uint64_t waited[COPYQUEUE_OWNERS]; /* ns that the present snapshot waited for them */
-	uint64_t waited_unknown;           /* and for those that are not known */
-	uid_t for_user;                    /* who asked for that snapshot */
+	uint64_t waited_strange; /* and for files of which neither asker nor server is known */
+	uint64_t disks[COPYQUEUE_DISKS]; /* file systems that no user serves */
+	uid_t for_user;                  /* who asked for that snapshot */
 };
 
 /* Have a lane take the object that is next of those that it may take. Return: the object, with the
@@ -73,7 +76,7 @@ void copyqueue_note_wait(struct copyqueue *queue, const struct object *object, u
 
 /* Return: whether the present snapshot has waited long enough for files that the same user asked
  *         for, who is not root, and has not asked for the snapshot himself; or, if it is not known
- *         who asked for the object, for files of which it is not known. */
+ *         who asked for the object, and a user may serve its file, for all such files. */
 bool copyqueue_is_overdue(const struct copyqueue *queue, const struct object *object);
 
 /* A snapshot has given up the object: if something stands still that the same one asked for, note

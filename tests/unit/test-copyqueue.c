@@ -17,6 +17,16 @@
 /* Askers of whom only the folder, or the file system, is known. */
 #define SERVER (UINT64_C(1) << 63 | 0x27)
 #define FOLDER (UINT64_C(3) << 62 | 0x28)
+#define DISK   (UINT64_C(1) << 63 | 0x29)
+
+/* An object for which this one asks; of FOLDER, what a record says, and nothing was found. */
+static struct object object_of(uint64_t asker)
+{
+	return (struct object){
+		.asker = asker,
+		.original = { .found = asker != FOLDER, .dev = asker == SERVER ? 0x27 : 0x29 },
+	};
+}
 
 static void overdue(void **state)
 {
@@ -38,14 +48,17 @@ static void overdue(void **state)
 		{ "long, for nobody known on another server", FOLDER, SERVER, 100, 0, true },
 		{ "long, for a user, and then nobody known", FOLDER, 1000, 5000, 0, false },
 		{ "long, for nobody known, and then a user", 1000, SERVER, 5000, 0, false },
+		{ "long, for nobody known, on a disk", DISK, DISK, 5000, 0, false },
+		{ "long, for a server, and then a disk", DISK, SERVER, 5000, 0, false },
+		{ "long, for a disk, and then a server", SERVER, DISK, 5000, 0, false },
 	};
 
 	(void)state;
 	assert_true(asker_is_unknown(FOLDER) && asker_is_unknown(SERVER));
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		static struct copyqueue queue;
-		const struct object object = { .asker = rows[i].asker };
-		const struct object other = { .asker = rows[i].waited_for };
+		static struct copyqueue queue = { .disks = { 0x29 } };
+		const struct object object = object_of(rows[i].asker);
+		const struct object other = object_of(rows[i].waited_for);
 
 		print_message("  %s\n", rows[i].name);
 		copyqueue_measure(&queue, rows[i].uid);
@@ -58,10 +71,31 @@ static void overdue(void **state)
 	}
 }
 
+/* However many servers there are, a lane is left for what is on a disk. */
+static void lanes_of_servers(void **state)
+{
+	static struct copyqueue queue = { .disks = { 0x29 } };
+	struct object servers[COPYQUEUE_LANES], disk = object_of(DISK);
+
+	(void)state;
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
+		servers[i] = object_of(SERVER);
+		servers[i].asker += i << 8;
+		copylist_push(&queue.waiting, &servers[i]);
+	}
+	copylist_push(&queue.waiting, &disk);
+	assert_ptr_equal(copyqueue_take(&queue, 0), &servers[0]);
+	assert_ptr_equal(copyqueue_take(&queue, 1), &disk);
+	assert_null(copyqueue_take(&queue, 2));
+	queue.taken[0] = NULL;
+	assert_ptr_equal(copyqueue_take(&queue, 0), &servers[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(overdue),
+		cmocka_unit_test(lanes_of_servers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
