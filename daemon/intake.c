@@ -625,17 +625,25 @@ struct jitfiles *intake_jitfiles(const struct intake *intake)
 	return intake->jitfiles;
 }
 
-int intake_list_owned(struct intake *intake, uid_t uid, gid_t gid, struct owned_life **ret_lives,
-		      size_t *ret_n)
+int intake_ask_owned(struct intake *intake, uid_t uid, void (*done)(void *userdata), void *userdata)
+{
+	return intake->ownership ? ownership_ask_of(intake->ownership, uid, done, userdata)
+				 : INTAKE_KNOWN;
+}
+
+void intake_stop_asking(struct intake *intake)
+{
+	if (intake->ownership)
+		ownership_stop_asking(intake->ownership);
+}
+
+int intake_list_owned(const struct intake *intake, uid_t uid, gid_t gid,
+		      struct owned_life **ret_lives, size_t *ret_n)
 {
 	*ret_lives = NULL;
 	*ret_n = 0;
-	if (!intake->ownership)
-		return 0;
-	ownership_ask_of(intake->ownership, uid);
-	/* What was answered counts once all records from before it are known. */
-	intake_drain(intake);
-	return ownership_list(intake->ownership, uid, gid, ret_lives, ret_n);
+	return intake->ownership ? ownership_list(intake->ownership, uid, gid, ret_lives, ret_n)
+				 : 0;
 }
 
 struct codestore *intake_code(const struct intake *intake)

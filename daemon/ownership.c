@@ -26,13 +26,15 @@ static_assert(BATCH_MAX <= COLLECTOR_PROCESSES_MAX, "one question is enough for 
  * more than this part of the time is spent on that. */
 #define LOOK_PART 20u
 
-/* After so long no more is asked about for a user who waits: everybody else waits, too. */
+/* For so long a user who asks for what is his waits. So do those who ask after him, since own
+ * snapshots are taken one after another. */
 #define PATIENCE_NS UINT64_C(1000000000)
 
 #define HUNG_NS UINT64_C(5000000000) /* for which a user who let the collector wait is left */
 
 #define LOOK_US   (OWNED_AGAIN_NS / 4 / 1000) /* between two looks for whom it is time */
 #define ANSWER_US UINT64_C(5000)              /* or whether the answer has come */
+#define SOON_US   UINT64_C(1000)              /* the same if a user waits for it */
 
 /* A link to the collector, and those it was asked about who have not been answered. */
 struct asker {
@@ -50,6 +52,16 @@ struct batch {
 	size_t n;
 };
 
+/* A user waits until his processes were asked about. */
+struct waiting {
+	bool on;
+	struct owned_wish wish;
+	unsigned n_passes; /* over all processes */
+	uint64_t until;    /* CLOCK_MONOTONIC */
+	void (*done)(void *userdata);
+	void *userdata; /* borrowed */
+};
+
 struct ownership {
 	struct source *source; /* borrowed */
 	struct owned *owned;
@@ -57,6 +69,8 @@ struct ownership {
 	struct batch batch;   /* who is asked about when the collector has answered */
 	struct asker asker;   /* for which nobody waits */
 	struct asker patient; /* for a user who waits for what is his */
+	struct waiting waiting;
+	sd_event_source *soon; /* goes on with that */
 	struct hungusers hung;
 	uint64_t hung_until;  /* CLOCK_MONOTONIC */
 	uint64_t rests_until; /* CLOCK_MONOTONIC: nobody is looked for before */
@@ -159,15 +173,15 @@ static int begin_asking(struct ownership *o, struct asker *asker, struct batch *
 	return 0;
 }
 
-/* Take the answer if it has come, or wait for it. Return: 0, whatever it is; or -EAGAIN. */
-static int finish_asking(struct ownership *o, struct asker *asker, bool wait)
+/* Take the answer if it has come. Return: 0, whatever it is; or -EAGAIN. */
+static int finish_asking(struct ownership *o, struct asker *asker)
 {
 	struct collector_process processes[BATCH_MAX];
 	const size_t size = asker->n * sizeof(*processes);
 	struct collector_answer answer;
 	int none = -1, r;
 
-	r = collectorlink_finish(asker->link, wait ? UINT64_MAX : 0, &answer, &none);
+	r = collectorlink_finish(asker->link, 0, &answer, &none);
 	(void)fd_close(none);
 	if (r == -EAGAIN)
 		return r;
@@ -190,14 +204,14 @@ static int finish_asking(struct ownership *o, struct asker *asker, bool wait)
 }
 
 /* Find processes for which it is time. Return: whether there may be more. */
-static bool find_batch(struct ownership *o, const uid_t *of, struct batch *batch)
+static bool find_batch(struct ownership *o, const struct owned_wish *wish, struct batch *batch)
 {
 	uint32_t pids[BATCH_MAX];
 	const uint64_t now = ownership_now(o);
 	size_t n;
 
 	batch->n = 0;
-	n = owned_ask(o->owned, now, of, pids, BATCH_MAX);
+	n = owned_ask(o->owned, now, wish, pids, BATCH_MAX);
 	for (size_t i = 0; i < n; i++) {
 		uid_t user;
 
@@ -208,7 +222,7 @@ static bool find_batch(struct ownership *o, const uid_t *of, struct batch *batch
 			continue;
 		}
 		/* Others' can wait, and he need not. */
-		if (of && user != *of)
+		if (wish && user != wish->uid)
 			continue;
 		batch->pids[batch->n] = pids[i];
 		batch->users[batch->n++] = user;
@@ -232,7 +246,7 @@ void ownership_ask(struct ownership *ownership)
 	struct ownership *o = ownership;
 	struct batch *batch = &o->batch;
 
-	if (o->asker.fd >= 0 && finish_asking(o, &o->asker, false) < 0)
+	if (o->asker.fd >= 0 && finish_asking(o, &o->asker) < 0)
 		return;
 	if (batch->n == 0)
 		look(o);
@@ -253,28 +267,65 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 	return r < 0 ? r : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
-/* Return: whether there may be more. */
-static bool ask_some_of(struct ownership *o, uid_t uid)
+/* Ask about more of his processes. Return: whether an answer is to come. */
+static bool ask_some_of(struct ownership *o)
 {
-	struct batch batch;
-	const bool more = find_batch(o, &uid, &batch);
-
-	while (batch.n > 0)
-		if (begin_asking(o, &o->patient, &batch) < 0)
-			batch.n = 0;
-		else if (o->patient.fd >= 0)
-			(void)finish_asking(o, &o->patient, true);
-	return more;
-}
-
-void ownership_ask_of(struct ownership *ownership, uid_t uid)
-{
-	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+	struct waiting *w = &o->waiting;
+	struct batch batch = {};
 
 	/* The first pass may begin in the middle; what it has asked about is not asked again. */
-	for (unsigned pass = 0; pass < 2; pass++)
-		while (ask_some_of(ownership, uid) && clock_ns(CLOCK_MONOTONIC) < until)
-			;
+	while (w->n_passes < 2 && batch.n == 0)
+		w->n_passes += !find_batch(o, &w->wish, &batch);
+	return batch.n > 0 && begin_asking(o, &o->patient, &batch) == 0 && o->patient.fd >= 0;
+}
+
+/* Go on asking for the user who waits, or let him go on. */
+static int on_soon(sd_event_source *timer, uint64_t usec, void *userdata)
+{
+	struct ownership *o = userdata;
+	const struct waiting waiting = o->waiting;
+	int r;
+
+	(void)usec;
+	if (!waiting.on)
+		return 0;
+	if (clock_ns(CLOCK_MONOTONIC) < waiting.until &&
+	    ((o->patient.fd >= 0 && finish_asking(o, &o->patient) < 0) || ask_some_of(o))) {
+		r = sd_event_source_set_time_relative(timer, SOON_US);
+		return r < 0 ? r : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+	}
+	o->waiting = (struct waiting){};
+	if (waiting.done)
+		waiting.done(waiting.userdata);
+	return 0;
+}
+
+int ownership_ask_of(struct ownership *ownership, uid_t uid, void (*done)(void *userdata),
+		     void *userdata)
+{
+	int r;
+
+	r = sd_event_source_set_time_relative(ownership->soon, 0);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(ownership->soon, SD_EVENT_ONESHOT);
+	if (r < 0)
+		return r;
+	/* He does not wait for another user's answer, which is given up with the next question. */
+	if (ownership->patient.user != uid)
+		ownership->patient.fd = fd_close(ownership->patient.fd);
+	ownership->waiting = (struct waiting){
+		.on = true,
+		.wish = { .uid = uid, .since = ownership_now(ownership) },
+		.until = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS,
+		.done = done,
+		.userdata = userdata,
+	};
+	return 0;
+}
+
+void ownership_stop_asking(struct ownership *ownership)
+{
+	ownership->waiting = (struct waiting){};
 }
 
 int ownership_new(sd_event *event, struct source *source, const char *runtime_dir,
@@ -295,6 +346,9 @@ int ownership_new(sd_event *event, struct source *source, const char *runtime_di
 	if (r == 0)
 		r = sd_event_add_time_relative(event, &o->timer, CLOCK_MONOTONIC, LOOK_US,
 					       LOOK_US / 10, on_timer, o);
+	if (r >= 0)
+		r = sd_event_add_time_relative(event, &o->soon, CLOCK_MONOTONIC, 0, SOON_US / 10,
+					       on_soon, o);
 	if (r < 0)
 		return r;
 	*ret_ownership = TAKE(o);
@@ -312,6 +366,7 @@ struct ownership *ownership_free(struct ownership *ownership)
 	if (!ownership)
 		return NULL;
 	sd_event_source_disable_unref(ownership->timer);
+	sd_event_source_disable_unref(ownership->soon);
 	(void)owned_free(ownership->owned);
 	asker_deinit(&ownership->asker);
 	asker_deinit(&ownership->patient);

@@ -7,8 +7,9 @@
  * Keeps what each user may see of what hardware recorded (daemon/tasks/owned.h): asks the collector
  * whose the processes are. A user can make the collector wait for one of his processes, so it is
  * asked about the processes of one user at a time, and after it took too long it is not asked about
- * those of this user for a while. All of it happens in the event loop, which waits for the answer
- * only when a user asks for what is his.
+ * those of this user for a while. All of it happens in the event loop, which never waits for an
+ * answer. A user who asks for what is his waits, until all his processes were asked about or he has
+ * waited long enough.
  */
 
 #include <stddef.h>
@@ -43,9 +44,21 @@ void ownership_add_found(struct ownership *ownership, const void *bytes, size_t 
  * happens now and then, too. */
 void ownership_ask(struct ownership *ownership);
 
-/* Ask about all that may be the user's, or about as many as is possible in a second or two. The
- * answers count after the next ownership_add(). */
-void ownership_ask_of(struct ownership *ownership, uid_t uid);
+/*
+ * Ask about all that may be the user's, or about as many as is possible in a second. An earlier
+ * call for which that has not been done is forgotten.
+ *
+ * @done: is called in the event loop, not by this function; then the answers count after the next
+ *        ownership_add(). May be NULL
+ * @userdata: borrowed until @done() is called
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int ownership_ask_of(struct ownership *ownership, uid_t uid,
+				  void (*done)(void *userdata), void *userdata);
+
+/* Forget the last call of ownership_ask_of(), if @done() has not been called. */
+void ownership_stop_asking(struct ownership *ownership);
 
 /* As owned_list(). */
 _must_check_ int ownership_list(const struct ownership *ownership, uid_t uid, gid_t gid,

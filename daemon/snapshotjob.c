@@ -60,25 +60,16 @@ static void forget_known(struct snapshotjob *self)
 	self->jitfiles = NULL;
 }
 
-int snapshotjob_gather(struct job *job)
+/* What is a user's is left out: the estimate does without. */
+static int gather_known(struct snapshotjob *self)
 {
-	struct snapshotjob *self = job->userdata;
 	struct sideband *sideband = intake_sideband(self->intake);
 	struct source *source = self->request.source;
 	int r;
 
 	forget_known(self);
-	if (self->to_evict > 0) {
-		self->n_evicted = intake_evict(self->intake, self->to_evict, self->evict_least);
-		self->to_evict = 0;
-		return 0;
-	}
 	intake_drain(self->intake);
-	r = job->scope.is_own ? intake_list_owned(self->intake, job->scope.uid, job->scope.gid,
-						  &self->lives, &self->known.n_lives)
-			      : 0;
-	if (r == 0)
-		r = sideband_view_init(sideband, &self->view);
+	r = sideband_view_init(sideband, &self->view);
 	if (r == 0)
 		r = objectstore_list(self->retention.store, &self->objects, &self->known.n_objects);
 	if (r == 0)
@@ -86,7 +77,6 @@ int snapshotjob_gather(struct job *job)
 				  &self->known.n_jitfiles);
 	if (r < 0)
 		return r;
-	self->known.lives = self->lives;
 	self->known.tasks = &self->view;
 	self->known.objects = self->objects;
 	self->known.jitfiles = self->jitfiles;
@@ -99,6 +89,44 @@ int snapshotjob_gather(struct job *job)
 		self->known.code_lost_bytes = kept_draft(source->kept)->code_lost_bytes;
 	}
 	return 0;
+}
+
+/* What is said of the user's processes by now counts once the records from before are known. */
+static int gather_owned(struct job *job)
+{
+	struct snapshotjob *self = job->userdata;
+	int r;
+
+	r = gather_known(self);
+	if (r == 0)
+		r = intake_list_owned(self->intake, job->scope.uid, job->scope.gid, &self->lives,
+				      &self->known.n_lives);
+	self->known.lives = self->lives;
+	return r;
+}
+
+static void on_asked(void *userdata)
+{
+	struct job *job = userdata;
+
+	jobs_answer(job->jobs, gather_owned(job));
+}
+
+int snapshotjob_gather(struct job *job)
+{
+	struct snapshotjob *self = job->userdata;
+	int r;
+
+	if (self->to_evict > 0) {
+		forget_known(self);
+		self->n_evicted = intake_evict(self->intake, self->to_evict, self->evict_least);
+		self->to_evict = 0;
+		return 0;
+	}
+	if (!job->scope.is_own)
+		return gather_known(self);
+	r = intake_ask_owned(self->intake, job->scope.uid, on_asked, job);
+	return r == INTAKE_KNOWN ? gather_owned(job) : r < 0 ? r : JOBS_LATER;
 }
 
 /* Called in the thread when the rings have been copied. */
@@ -125,6 +153,7 @@ static bool is_held(void *userdata, uint64_t stored)
 int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 {
 	struct snapshotjob *self = malloc(sizeof(*self));
+	int r;
 
 	if (!self)
 		return -ENOMEM;
@@ -150,7 +179,11 @@ int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 	};
 	job->userdata = self;
 	/* This is for the estimate, and leaves less to do later, when time matters. */
-	return snapshotjob_gather(job);
+	r = gather_known(self);
+	/* Of processes that end while the rings are copied it is known only then. */
+	if (r == 0 && job->scope.is_own)
+		r = intake_ask_owned(self->intake, job->scope.uid, NULL, NULL);
+	return r < 0 ? r : 0;
 }
 
 void snapshotjob_free(struct job *job)
@@ -158,6 +191,8 @@ void snapshotjob_free(struct job *job)
 	struct snapshotjob *self = job->userdata;
 
 	if (self) {
+		if (job->scope.is_own)
+			intake_stop_asking(self->intake);
 		forget_known(self);
 		(void)fd_close(self->own_dir_fd);
 	}

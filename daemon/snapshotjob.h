@@ -39,11 +39,12 @@ _must_check_ int snapshotjob_new(struct job *job, const struct snapshotjob_conte
 void snapshotjob_free(struct job *job);
 
 /*
- * Replace what was gathered by what is known now. This is done when the snapshot job is made, to
- * estimate how much room the snapshot needs; and again when the rings have been copied, so that
- * the records explain all PT in the rings.
+ * Replace what was gathered by what is known now, or do what else the job's thread asks for. This
+ * is done when the rings have been copied, so that the records explain all PT in the rings. For a
+ * user's own snapshot the event loop goes on while it finds out whose the processes are:
+ * jobs_answer() follows.
  *
- * Return: 0, or -ENOMEM.
+ * Return: 0, JOBS_LATER, or negative errno.
  */
 _must_check_ int snapshotjob_gather(struct job *job);
 

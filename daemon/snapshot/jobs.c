@@ -17,6 +17,7 @@
 enum asking {
 	ASKING_NOTHING,
 	ASKING,
+	ASKING_LATER, /* gather() has begun, and jobs_answer() is to come */
 	ASKING_ANSWERED,
 	ASKING_IN_VAIN, /* the event loop is waiting for the thread to end */
 };
@@ -29,10 +30,11 @@ struct jobs {
 	int wake_fd;
 	bool running; /* the first job in the list that is not done has a thread */
 	pthread_t thread;
-	pthread_mutex_t lock; /* of the next three */
+	pthread_mutex_t lock; /* of the next four */
 	pthread_cond_t answered;
 	enum asking asking;
 	int answer;
+	bool ended; /* the thread has run its job */
 	VEC(struct job *)
 	list;               /* finished ones first, then the running one, then in the order they
 				 * came */
@@ -126,6 +128,9 @@ static void *run_job(void *userdata)
 
 	start->job->error = j->ops->run(start->job);
 	free(start);
+	(void)pthread_mutex_lock(&j->lock);
+	j->ended = true;
+	(void)pthread_mutex_unlock(&j->lock);
 	(void)eventfd_write(j->wake_fd, 1);
 	return NULL;
 }
@@ -138,6 +143,7 @@ static int start_thread(struct jobs *j, struct job *job)
 	if (!start)
 		return -ENOMEM;
 	*start = (struct start){ .jobs = j, .job = job };
+	j->ended = false;
 	r = quietthread_start(&j->thread, NULL, run_job, start);
 	if (r < 0)
 		free(start);
@@ -175,10 +181,11 @@ int jobs_gather(struct job *job)
 	int r = -ECANCELED;
 
 	(void)pthread_mutex_lock(&j->lock);
-	if (j->asking == ASKING_NOTHING) {
+	/* Whoever cancels it looks afterwards whether it asks. */
+	if (j->asking == ASKING_NOTHING && !atomic_load(&job->cancel)) {
 		j->asking = ASKING;
 		(void)eventfd_write(j->wake_fd, 1);
-		while (j->asking == ASKING)
+		while (j->asking == ASKING || j->asking == ASKING_LATER)
 			(void)pthread_cond_wait(&j->answered, &j->lock);
 	}
 	if (j->asking == ASKING_ANSWERED) {
@@ -189,21 +196,35 @@ int jobs_gather(struct job *job)
 	return r;
 }
 
-static void answer_thread(struct jobs *j, enum asking asking, int error)
+/* Let the thread go on if it waits, with that answer. @in_vain: and never again */
+static void answer_thread(struct jobs *j, int error, bool in_vain)
 {
 	(void)pthread_mutex_lock(&j->lock);
-	j->asking = asking;
+	if (in_vain)
+		j->asking = ASKING_IN_VAIN;
+	else if (j->asking == ASKING || j->asking == ASKING_LATER)
+		j->asking = ASKING_ANSWERED;
 	j->answer = error;
 	(void)pthread_cond_signal(&j->answered);
 	(void)pthread_mutex_unlock(&j->lock);
 }
 
-static bool is_asking(struct jobs *j)
+void jobs_answer(struct jobs *jobs, int error)
+{
+	if (jobs->running)
+		answer_thread(jobs, error, false);
+}
+
+/* Return: whether the thread asks for something that has not begun; if so, it has now. */
+static bool begin_answer(struct jobs *j, bool *ret_ended)
 {
 	bool asking;
 
 	(void)pthread_mutex_lock(&j->lock);
 	asking = j->asking == ASKING;
+	if (asking)
+		j->asking = ASKING_LATER;
+	*ret_ended = j->ended;
 	(void)pthread_mutex_unlock(&j->lock);
 	return asking;
 }
@@ -211,15 +232,21 @@ static bool is_asking(struct jobs *j)
 static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct jobs *j = userdata;
+	bool ended;
 	eventfd_t n;
+	int r;
 
 	(void)source;
 	(void)revents;
 	(void)eventfd_read(fd, &n);
-	if (is_asking(j)) {
-		answer_thread(j, ASKING_ANSWERED, j->ops->gather(first_pending(j), j->userdata));
+	if (begin_answer(j, &ended)) {
+		r = j->ops->gather(first_pending(j), j->userdata);
+		if (r != JOBS_LATER)
+			answer_thread(j, r, false);
 		return 0;
 	}
+	if (!j->running || !ended)
+		return 0;
 	(void)pthread_join(j->thread, NULL);
 	j->running = false;
 	finish_job(j, first_pending(j));
@@ -264,7 +291,7 @@ struct jobs *jobs_free(struct jobs *jobs)
 	if (jobs->running) {
 		job = first_pending(jobs);
 		atomic_store(&job->cancel, true);
-		answer_thread(jobs, ASKING_IN_VAIN, 0);
+		answer_thread(jobs, -ECANCELED, true);
 		(void)pthread_join(jobs->thread, NULL);
 		jobs->running = false;
 		finish_job(jobs, job);
@@ -345,8 +372,10 @@ static void cancel_own(struct jobs *j)
 {
 	struct job *job = j->running ? first_pending(j) : NULL;
 
-	if (job && job->scope.is_own)
-		atomic_store(&job->cancel, true);
+	if (!job || !job->scope.is_own)
+		return;
+	atomic_store(&job->cancel, true);
+	answer_thread(j, -ECANCELED, false);
 }
 
 int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,

@@ -27,6 +27,7 @@
 
 #define JOBS_WAITING_MAX  8u
 #define JOBS_FINISHED_MAX 32u /* whose results are remembered */
+#define JOBS_LATER        1   /* returned by gather() */
 
 struct jobs;
 struct share;
@@ -50,7 +51,9 @@ struct jobs_ops {
 	/* Make ready what run() needs. Return: 0; or negative errno, and the job has failed. */
 	int (*prepare)(struct job *job, void *userdata);
 
-	/* Do what run() asks for by jobs_gather(). Return: 0, or negative errno; run() gets it. */
+	/* Do what run() asks for by jobs_gather(). Return: 0, or negative errno; run() gets it. Or
+	 * JOBS_LATER: jobs_answer() is going to say what run() gets, unless the job is cancelled
+	 * first. */
 	int (*gather)(struct job *job, void *userdata);
 
 	/* Return: 0 with @job->result, or negative errno with @job->message. */
@@ -85,6 +88,10 @@ _must_check_ int jobs_add(struct jobs *jobs, const char *id, const struct scope 
  * Return: what gather() returned; or -ECANCELED if the job was cancelled.
  */
 _must_check_ int jobs_gather(struct job *job);
+
+/* Have the job that runs, and for which gather() returned JOBS_LATER, go on. A job that was
+ * cancelled has gone on already. */
+void jobs_answer(struct jobs *jobs, int error);
 
 /* Return: the job, which is the queue's, as long as it is remembered; NULL if there is none. */
 const struct job *jobs_find(const struct jobs *jobs, const char *id);

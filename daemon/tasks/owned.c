@@ -331,35 +331,37 @@ void owned_settle(struct owned *owned, uint64_t time)
 	owned->answered.n = n;
 }
 
-static bool is_due(const struct life *l, uint64_t now, const uid_t *of)
+static bool is_due(const struct life *l, uint64_t now, const struct owned_wish *wish)
 {
 	if (l->has_answer || l->state == REFUSED)
 		return false;
-	if (of)
-		return l->shown.uid == *of || l->shown.uid == NO_USER;
+	if (wish)
+		return l->asked_at < wish->since &&
+		       (l->shown.uid == wish->uid || l->shown.uid == NO_USER);
 	return l->asked_at == 0 || now - l->asked_at >= OWNED_AGAIN_NS;
 }
 
-static size_t ask(struct life *l, uint64_t now, const uid_t *of, uint32_t *ret_pid)
+static size_t ask(struct life *l, uint64_t now, const struct owned_wish *wish, uint32_t *ret_pid)
 {
-	if (!l || !is_due(l, now, of))
+	if (!l || !is_due(l, now, wish))
 		return 0;
 	l->asked_at = now;
 	*ret_pid = l->shown.pid;
 	return 1;
 }
 
-size_t owned_ask(struct owned *owned, uint64_t now, const uid_t *of, uint32_t *ret_pids,
-		 size_t n_max)
+size_t owned_ask(struct owned *owned, uint64_t now, const struct owned_wish *wish,
+		 uint32_t *ret_pids, size_t n_max)
 {
 	size_t n = 0;
 
 	while (owned->new.n > 0 && n < n_max)
-		n += ask(find_life(owned, owned->new.items[--owned->new.n]), now, of, ret_pids + n);
-	if (!of && now - owned->looked_at < OWNED_AGAIN_NS / 4)
+		n += ask(find_life(owned, owned->new.items[--owned->new.n]), now, wish,
+			 ret_pids + n);
+	if (!wish && now - owned->looked_at < OWNED_AGAIN_NS / 4)
 		return n;
 	for (; owned->next < owned->lives.n && n < n_max; owned->next++)
-		n += ask(&owned->lives.items[owned->next], now, of, ret_pids + n);
+		n += ask(&owned->lives.items[owned->next], now, wish, ret_pids + n);
 	if (n < n_max) {
 		owned->looked_at = now;
 		owned->next = 0;

@@ -50,6 +50,12 @@ struct owned_answer {
 	uint64_t answered_ns; /* and this one */
 };
 
+/* A user wants to know what is his. */
+struct owned_wish {
+	uid_t uid;
+	uint64_t since; /* what was asked about since then need not be asked about again */
+};
+
 /* Return: 0, or -ENOMEM. */
 _must_check_ int owned_new(struct owned **ret_owned);
 struct owned *owned_free(struct owned *owned);
@@ -67,12 +73,12 @@ void owned_settle(struct owned *owned, uint64_t time);
  * Find processes that are to be asked about: those of which nothing is known yet, and others for
  * which it is time.
  *
- * @of: it is time for all that may be this user's; NULL: for nobody's in particular
+ * @wish: it is time for all that may be this user's; NULL: for nobody's in particular
  *
  * Return: how many there are at @ret_pids, at most @n_max; if there are so many, there may be more.
  */
-size_t owned_ask(struct owned *owned, uint64_t now, const uid_t *of, uint32_t *ret_pids,
-		 size_t n_max);
+size_t owned_ask(struct owned *owned, uint64_t now, const struct owned_wish *wish,
+		 uint32_t *ret_pids, size_t n_max);
 
 /* Note an answer. Nothing need be answered. */
 void owned_answer(struct owned *owned, const struct owned_answer *answer);

@@ -135,6 +135,45 @@ static void answers(void **state)
 	assert_int_equal(f->n_finished, ARRAY_LEN(rows));
 }
 
+/* The event loop goes on while the thread waits for its answer. */
+static void an_answer_that_comes_later(void **state)
+{
+	struct fixture *f = *state;
+
+	f->n_asked = 2;
+	f->answer = JOBS_LATER;
+	jobs_answer(f->jobs, -EIO);
+	assert_int_equal(jobs_add(f->jobs, "a", NULL, &caller), 0);
+	for (unsigned i = 1; i <= f->n_asked; i++) {
+		while (f->n_gathered < i)
+			assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+		assert_int_equal(sd_event_run(f->event, 1000), 0);
+		assert_int_equal(f->n_gathered, i);
+		jobs_answer(f->jobs, -(int)i);
+	}
+	run_until_done(f);
+	jobs_answer(f->jobs, -EIO);
+	assert_int_equal(f->heard, -2);
+}
+
+/* A user's own one that waits for its answer is cancelled at once, and asks no more. */
+static void an_answer_that_is_not_waited_for(void **state)
+{
+	const struct scope own = { .is_own = true };
+	struct fixture *f = *state;
+
+	f->n_asked = 2;
+	f->answer = JOBS_LATER;
+	assert_int_equal(jobs_add(f->jobs, "o", &own, &caller), 0);
+	while (f->n_gathered < 1)
+		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+	assert_int_equal(jobs_add(f->jobs, "a", NULL, &caller), 0);
+	f->answer = 0;
+	run_until_done(f);
+	assert_string_equal(f->order, "o a ");
+	assert_int_equal(f->n_gathered, 3);
+}
+
 /* One that asks while the queue is given up is not waited for, nor are those behind it. */
 static void given_up(void **state)
 {
@@ -358,6 +397,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_answer_that_comes_later, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_answer_that_is_not_waited_for, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_users, set_up, tear_down),

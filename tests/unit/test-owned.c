@@ -292,7 +292,7 @@ static void lost(void **state)
 
 static void questions(void **state)
 {
-	const uid_t u = U, v = V;
+	const struct owned_wish u = { U, UINT64_MAX }, v = { V, UINT64_MAX };
 	const uint64_t later = 100 + OWNED_AGAIN_NS;
 	struct fixture *f = *state;
 	uint32_t pids[PIDS];
