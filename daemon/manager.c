@@ -42,6 +42,9 @@
 /* How often to look for snapshots that have become too old. */
 #define EXPIRE_US (600 * TICK_US)
 
+/* Where all users share the CPUs, each own snapshot stops and starts PT on all of them. */
+#define OWN_PAUSE_US TICK_US
+
 struct manager {
 	sd_event *event;
 	sd_event_source *tick_timer;
@@ -147,7 +150,7 @@ static void on_drained(void *userdata)
 {
 	struct manager *m = userdata;
 
-	if (jobs_pending(m->jobs) == 0) {
+	if (jobs_are_idle(m->jobs)) {
 		intake_forget(m->intake);
 		intake_share_out(m->intake);
 	}
@@ -204,7 +207,7 @@ static void say_not_removed(int r)
  * it may link to a copy that would be removed. */
 static void enforce_limits(struct manager *m)
 {
-	m->trim_later = jobs_pending(m->jobs) > 0;
+	m->trim_later = !jobs_are_idle(m->jobs);
 	if (m->trim_later)
 		return;
 	say_not_removed(retention_enforce(&m->retention, NULL, evict_copies, m));
@@ -216,7 +219,7 @@ static int on_expire(sd_event_source *timer, uint64_t usec, void *userdata)
 
 	(void)usec;
 	/* A job does it when it is done. On an error, retention_expire() says what it is. */
-	if (jobs_pending(m->jobs) == 0 && retention_has_expired(&m->retention) != 0)
+	if (jobs_are_idle(m->jobs) && retention_has_expired(&m->retention) != 0)
 		say_not_removed(retention_expire(&m->retention));
 	(void)sd_event_source_set_time_relative(timer, EXPIRE_US);
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
@@ -396,9 +399,9 @@ static int remove_snapshot(void *userdata, const char *id)
 	r = spool_remove(m->spool, id);
 	/* Remove copies that only this snapshot had. If a job runs, it does that when it is
 	 * done. */
-	if (r == 0 && jobs_pending(m->jobs) == 0)
+	if (r == 0 && jobs_are_idle(m->jobs))
 		r = objectstore_sweep(m->store);
-	if (r == 0 && jobs_pending(m->jobs) == 0)
+	if (r == 0 && jobs_are_idle(m->jobs))
 		r = retention_set_room(&m->retention);
 	return r;
 }
@@ -568,6 +571,8 @@ static int set_up_event(struct manager *m)
 	    (r = sd_event_add_signal(m->event, NULL, SIGINT, NULL, NULL)) < 0 ||
 	    (r = jobs_new(m->event, &jobs_ops, m, &m->jobs)) < 0)
 		return r;
+	if (!m->source->ops->is_of)
+		jobs_set_own_pause(m->jobs, OWN_PAUSE_US);
 	return 0;
 }
 

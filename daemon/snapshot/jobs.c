@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <systemd/sd-event.h>
 
+#include "base/clock.h"
 #include "daemon/share/share.h"
 #include "util/quietthread.h"
 #include "util/vec.h"
@@ -22,10 +23,22 @@ enum asking {
 	ASKING_IN_VAIN, /* the event loop is waiting for the thread to end */
 };
 
+/* So many users' last own snapshots are remembered: more of them hardly begin within a pause. */
+#define PAUSES_MAX 32u
+
+#define REST_US UINT64_C(10000) /* by which a pause may be longer */
+
+/* A user's last own snapshot. */
+struct pause {
+	uid_t uid;
+	uint64_t until; /* CLOCK_MONOTONIC, in us: he has no other before; 0: there was none */
+};
+
 struct jobs {
 	const struct jobs_ops *ops;
 	void *userdata;        /* borrowed */
 	sd_event_source *kick; /* starts what waits */
+	sd_event_source *rest; /* does that when a pause is over */
 	sd_event_source *wake; /* the thread is done, or asks */
 	int wake_fd;
 	bool running; /* the first job in the list that is not done has a thread */
@@ -36,9 +49,11 @@ struct jobs {
 	int answer;
 	bool ended; /* the thread has run its job */
 	VEC(struct job *)
-	list;               /* finished ones first, then the running one, then in the order they
+	list;              /* finished ones first, then the running one, then in the order they
 				 * came */
-	uid_t turn;         /* whose job was begun last */
+	uid_t turn;        /* whose job was begun last */
+	uint64_t pause_us; /* between a user's own ones */
+	struct pause pauses[PAUSES_MAX];
 	struct share share; /* of places to wait; up to date when what is taken was counted */
 };
 
@@ -57,6 +72,14 @@ unsigned jobs_pending(const struct jobs *jobs)
 	for (size_t i = 0; i < jobs->list.n; i++)
 		n += !jobs->list.items[i]->done;
 	return n;
+}
+
+bool jobs_are_idle(const struct jobs *jobs)
+{
+	for (size_t i = 0; i < jobs->list.n; i++)
+		if (!jobs->list.items[i]->done && !jobs->list.items[i]->scope.is_own)
+			return false;
+	return !jobs->running;
 }
 
 static void forget_job(struct jobs *j, const struct job *job)
@@ -82,20 +105,56 @@ static void finish_job(struct jobs *j, struct job *job)
 		forget_job(j, j->list.items[0]);
 }
 
+/* --- turns ------------------------------------------------------------------------------------ */
+
+static uint64_t now_us(void)
+{
+	return clock_ns(CLOCK_MONOTONIC) / 1000;
+}
+
+/* Return: when the pause of the user is over; 0: he has none. */
+static uint64_t pause_of(const struct jobs *j, uid_t uid)
+{
+	for (size_t i = 0; i < PAUSES_MAX; i++)
+		if (j->pauses[i].until > 0 && j->pauses[i].uid == uid)
+			return j->pauses[i].until;
+	return 0;
+}
+
+/* If there are too many, the one is forgotten that is over first. */
+static void begin_pause(struct jobs *j, uid_t uid)
+{
+	struct pause *pause = &j->pauses[0];
+
+	for (size_t i = 0; i < PAUSES_MAX; i++) {
+		if (j->pauses[i].until > 0 && j->pauses[i].uid == uid) {
+			pause = &j->pauses[i];
+			break;
+		}
+		if (j->pauses[i].until < pause->until)
+			pause = &j->pauses[i];
+	}
+	*pause = (struct pause){ uid, now_us() + j->pause_us };
+}
+
 /* Find the first job from @i on that is, or is not, a user's own, and that is another user's than
- * the last one. Return: its index, or the number of jobs. */
+ * the last one. A user's own ones wait until his pause is over. Return: its index, or the number of
+ * jobs. */
 static size_t find_turn(const struct jobs *j, size_t i, bool is_own, bool of_another)
 {
 	struct job *const *items = j->list.items;
+	const uint64_t now = is_own ? now_us() : 0;
 
 	while (i < j->list.n && (items[i]->scope.is_own != is_own ||
-				 (of_another && items[i]->caller.uid == j->turn)))
+				 (of_another && items[i]->caller.uid == j->turn) ||
+				 (is_own && pause_of(j, items[i]->caller.uid) > now)))
 		i++;
 	return i;
 }
 
-/* Let the first job of another user than the last one be the next. Users' own ones come last. */
-static void take_turns(struct jobs *j)
+/* Let the first job of another user than the last one be the next. Users' own ones come last.
+ * Return: whether one may begin now. */
+static bool take_turns(struct jobs *j)
 {
 	struct job **items = j->list.items, *next;
 	size_t first = 0, i;
@@ -107,14 +166,38 @@ static void take_turns(struct jobs *j)
 		i = find_turn(j, first, false, false);
 	if (i == j->list.n)
 		i = find_turn(j, first, true, true);
-	if (i < j->list.n) {
-		next = items[i];
-		memmove(items + first + 1, items + first, (i - first) * sizeof(struct job *));
-		items[first] = next;
-	}
-	if (first < j->list.n)
-		j->turn = items[first]->caller.uid;
+	if (i == j->list.n)
+		i = find_turn(j, first, true, false);
+	if (i == j->list.n)
+		return false;
+	next = items[i];
+	memmove(items + first + 1, items + first, (i - first) * sizeof(struct job *));
+	items[first] = next;
+	j->turn = next->caller.uid;
+	if (next->scope.is_own && j->pause_us > 0)
+		begin_pause(j, next->caller.uid);
+	return true;
 }
+
+/* All that wait do so for the end of a pause. Return: 0, or negative errno. */
+static int await_pause(struct jobs *j)
+{
+	uint64_t until = UINT64_MAX;
+	int r;
+
+	for (size_t i = 0; i < j->list.n; i++) {
+		const struct job *job = j->list.items[i];
+
+		if (!job->done && pause_of(j, job->caller.uid) < until)
+			until = pause_of(j, job->caller.uid);
+	}
+	if (until == UINT64_MAX)
+		return 0;
+	r = sd_event_source_set_time(j->rest, until);
+	return r < 0 ? r : sd_event_source_set_enabled(j->rest, SD_EVENT_ONESHOT);
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
 
 struct start {
 	struct jobs *jobs;
@@ -152,15 +235,15 @@ static int start_thread(struct jobs *j, struct job *job)
 	return r;
 }
 
-static int on_kick(sd_event_source *source, void *userdata)
+/* Begin the next job, unless one runs. */
+static int begin_next(struct jobs *j)
 {
-	struct jobs *j = userdata;
 	struct job *job;
 	int r;
 
-	(void)source;
-	while (!j->running && jobs_pending(j) > 0) {
-		take_turns(j);
+	while (!j->running) {
+		if (!take_turns(j))
+			return await_pause(j);
 		job = first_pending(j);
 		r = j->ops->prepare(job, j->userdata);
 		if (r == 0)
@@ -173,6 +256,19 @@ static int on_kick(sd_event_source *source, void *userdata)
 		}
 	}
 	return 0;
+}
+
+static int on_kick(sd_event_source *source, void *userdata)
+{
+	(void)source;
+	return begin_next(userdata);
+}
+
+static int on_rest(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	(void)source;
+	(void)usec;
+	return begin_next(userdata);
 }
 
 int jobs_gather(struct job *job)
@@ -275,6 +371,10 @@ int jobs_new(sd_event *event, const struct jobs_ops *ops, void *userdata, struct
 		r = sd_event_add_defer(event, &j->kick, on_kick, j);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(j->kick, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time(event, &j->rest, CLOCK_MONOTONIC, 0, REST_US, on_rest, j);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(j->rest, SD_EVENT_OFF);
 	if (r < 0)
 		return r;
 	*ret_jobs = TAKE(j);
@@ -305,22 +405,28 @@ struct jobs *jobs_free(struct jobs *jobs)
 		free(jobs->list.items[i]);
 	vec_deinit(&jobs->list);
 	sd_event_source_disable_unref(jobs->kick);
+	sd_event_source_disable_unref(jobs->rest);
 	sd_event_source_disable_unref(jobs->wake);
 	jobs->wake_fd = fd_close(jobs->wake_fd);
 	free(jobs);
 	return NULL;
 }
 
-/* All but the first one wait. */
+/* All wait but the one that runs, or is to begin at once. */
 static void count_waiting(struct jobs *j)
 {
-	const struct job *first = first_pending(j);
+	bool has_one = j->running && first_pending(j)->scope.is_own;
 
 	share_restart(&j->share);
-	for (size_t i = 0; i < j->list.n; i++)
-		if (!j->list.items[i]->done && j->list.items[i] != first &&
-		    !j->list.items[i]->scope.is_own)
-			share_take(&j->share, j->list.items[i]->caller.uid, 1);
+	for (size_t i = 0; i < j->list.n; i++) {
+		const struct job *job = j->list.items[i];
+
+		if (job->done || job->scope.is_own)
+			continue;
+		if (has_one)
+			share_take(&j->share, job->caller.uid, 1);
+		has_one = true;
+	}
 }
 
 /* Have the newest job of the user fail that waits. */
@@ -352,7 +458,7 @@ static bool make_place(struct jobs *j, uid_t uid)
 	uid_t giver;
 
 	count_waiting(j);
-	if (jobs_pending(j) == 0 || share_allows(&j->share, JOBS_WAITING_MAX, uid, 1))
+	if (share_allows(&j->share, JOBS_WAITING_MAX, uid, 1))
 		return true;
 	share_refuse(&j->share, JOBS_WAITING_MAX, uid, 1);
 	if (!share_is_in_part(&j->share, JOBS_WAITING_MAX, uid, 1) ||
@@ -376,6 +482,11 @@ static void cancel_own(struct jobs *j)
 		return;
 	atomic_store(&job->cancel, true);
 	answer_thread(j, -ECANCELED, false);
+}
+
+void jobs_set_own_pause(struct jobs *jobs, uint64_t us)
+{
+	jobs->pause_us = us;
 }
 
 int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,

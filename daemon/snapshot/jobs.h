@@ -12,7 +12,8 @@
  *
  * A user's own snapshots (scope.is_own), which anybody may ask for, come after all others. They
  * take no places: who adds them limits their number. One that runs is cancelled when another
- * snapshot is asked for. Their results are not remembered.
+ * snapshot is asked for. There may be a pause between two of the same user, as long as which the
+ * later one waits. Their results are not remembered.
  *
  * The event loop calls all functions but jobs_gather().
  */
@@ -72,6 +73,9 @@ struct jobs *jobs_free(struct jobs *jobs);
 
 DEFINE_CLEANUP(struct jobs *, jobs_free);
 
+/* Let that much time be between the beginnings of a user's own snapshots. */
+void jobs_set_own_pause(struct jobs *jobs, uint64_t us);
+
 /*
  * Append a job called @id. All is copied.
  *
@@ -101,3 +105,7 @@ void jobs_get_share(const struct jobs *jobs, struct share *ret_share);
 
 /* Return: how many jobs are not done. */
 unsigned jobs_pending(const struct jobs *jobs);
+
+/* Return: whether no job runs, and none waits but users' own ones, of which some may wait for the
+ * end of a pause all the time. */
+bool jobs_are_idle(const struct jobs *jobs);

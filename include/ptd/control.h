@@ -39,7 +39,8 @@
  *						decoded as `ptdecode -f FORMAT` would, and read the
  *						output from the pipe; of PTD_CONTROL_ARCHIVED a
  *						tar(5) archive of the directory that it makes.
- *						PTD_ERROR_BUSY if the caller
+ *						Of hardware, a user's snapshots begin a second apart
+ *						at least. PTD_ERROR_BUSY if the caller
  *						has one already, or too many users have. Options:
  *						"since" t, as above; "pid" u, "tid" u, "last" t,
  *						"time" s, as of ptdecode

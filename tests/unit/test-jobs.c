@@ -2,6 +2,7 @@
 
 /* What the thread of a job and the event loop say to each other. */
 
+#include "base/clock.h"
 #include "daemon/share/share.h"
 #include "daemon/snapshot/jobs.h"
 #include "tests/lib/failing.h"
@@ -260,6 +261,39 @@ static void own_ones(void **state)
 	assert_non_null(jobs_find(f->jobs, "a0"));
 }
 
+/* Between two of the same user's own ones is a pause, in which others are taken. */
+static void own_ones_pause(void **state)
+{
+	enum { PAUSE_MS = 200 };
+	const struct caller a = { .uid = 1000, .comm = "a" }, b = { .uid = 1001, .comm = "b" };
+	const struct scope own = { .is_own = true };
+	struct fixture *f = *state;
+	uint64_t begun, took_ms;
+
+	f->heard = 0;
+	jobs_set_own_pause(f->jobs, PAUSE_MS * 1000);
+	begun = clock_ns(CLOCK_MONOTONIC);
+	assert_int_equal(jobs_add(f->jobs, "o0", &own, &a), 0);
+	assert_int_equal(jobs_add(f->jobs, "o1", &own, &a), 0);
+	assert_int_equal(jobs_add(f->jobs, "p0", &own, &b), 0);
+	while (f->n_finished < 2)
+		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+	assert_true(sd_event_run(f->event, 0) >= 0);
+	assert_true(jobs_are_idle(f->jobs));
+	assert_int_equal(jobs_add(f->jobs, "b0", NULL, &b), 0);
+	assert_false(jobs_are_idle(f->jobs));
+	run_until_done(f);
+	took_ms = (clock_ns(CLOCK_MONOTONIC) - begun) / 1000000;
+	assert_string_equal(f->order, "o0 p0 b0 o1 ");
+	assert_in_range(took_ms, PAUSE_MS, 5 * PAUSE_MS);
+	/* One that waits for the end of its pause fails when the queue is given up. */
+	assert_int_equal(jobs_add(f->jobs, "o2", &own, &a), 0);
+	assert_true(sd_event_run(f->event, 0) >= 0);
+	f->jobs = jobs_free(f->jobs);
+	assert_string_equal(f->order, "o0 p0 b0 o1 o2 ");
+	assert_int_equal(f->last_error, -ECANCELED);
+}
+
 static int wait_for_cancel(struct job *job)
 {
 	while (!atomic_load(&job->cancel))
@@ -404,6 +438,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(own_ones, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(own_ones_pause, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(own_one_that_runs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(results_that_are_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_that_cannot_begin, set_up, tear_down),
