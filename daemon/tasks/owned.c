@@ -373,7 +373,8 @@ void owned_answer(struct owned *owned, const struct owned_answer *answer)
 {
 	struct life *l = find_life(owned, answer->pid);
 
-	if (!l)
+	/* It may be about the program before. */
+	if (!l || answer->asked_ns < l->shown.begun)
 		return;
 	if (!l->has_answer && vec_push(&owned->answered, answer->pid) < 0)
 		return;

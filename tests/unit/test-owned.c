@@ -224,6 +224,12 @@ static void late_records(void **state)
 	put_exec(f, 5, 92);
 	owned_settle(f->owned, 100);
 	expect(f, U, 5, "10:0-0 30:0-0 71:0-0 92:0-0 ");
+	/* Or it comes after such a record, and it was asked for before. */
+	answer(f, 5, 0, -EPERM, 91);
+	owned_settle(f->owned, 110);
+	is_his(f, 5, 120);
+	is_his(f, 5, 130);
+	expect(f, U, 5, "10:0-0 30:0-0 71:0-0 92:121-130 ");
 }
 
 static void numbers(void **state)
