@@ -5,9 +5,9 @@
  * Ownership
  *
  * Keeps what each user may see of what hardware recorded (daemon/tasks/owned.h): asks the collector
- * whose the processes are. A user can make the collector wait for one of his processes, so it is
- * asked about the processes of one user at a time, and after it took too long it is not asked about
- * those of this user for a while. All of it happens in the event loop, which never waits for an
+ * whose the processes are. A user can make the collector wait for his processes, so it is asked
+ * about the processes of one user at a time, and when that took long, those of this user are left
+ * alone for ten times as long. All of it happens in the event loop, which never waits for an
  * answer. A user who asks for what is his waits, until all his processes were asked about or he has
  * waited long enough.
  */

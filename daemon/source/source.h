@@ -185,7 +185,10 @@ struct source_ops {
 	 * Find the user whose account the records of a process count in: who started it, or whose
 	 * pool it is recorded in. NULL: they count as root's.
 	 *
-	 * Return: 0; or negative errno: the source does not know, or was asked too often.
+	 * A source whose programs do not write the records looks into /proc, which takes some 20
+	 * us. Programs can make it necessary at any rate, so callers limit how often they ask.
+	 *
+	 * Return: 0; or negative errno: the source does not know.
 	 */
 	int (*owner)(struct source *source, uint32_t pid, uid_t *ret_uid);
 

@@ -16,6 +16,11 @@
  * the life, if the process cannot have lost rights since: because it had none when it executed the
  * program, or is the child of one that had none.
  *
+ * Each life counts for a user, at first for him for whom its parent does, then for the real user of
+ * the process. Users take turns in being asked about (daemon/tasks/turns.h). If there are too many
+ * lives, one goes of the user who has the most: its process is nobody's until it executes another
+ * program.
+ *
  * All times are in ns on the records' clock. The event loop calls all functions.
  */
 
@@ -26,7 +31,10 @@
 
 #include "base/base.h"
 
-#define OWNED_AGAIN_NS UINT64_C(1000000000) /* between two questions about one life */
+#define OWNED_AGAIN_NS  UINT64_C(1000000000) /* between two questions about one life */
+#define OWNED_LIVES_MAX 32768u               /* that go on */
+#define OWNED_ASK_MAX   64u                  /* processes of one question */
+#define OWNED_STRANGER  ((uid_t)-1)
 
 struct owned;
 
@@ -50,10 +58,11 @@ struct owned_answer {
 	uint64_t answered_ns; /* and this one */
 };
 
-/* A user wants to know what is his. */
-struct owned_wish {
-	uid_t uid;
-	uint64_t since; /* what was asked about since then need not be asked about again */
+/* Processes that are to be asked about. */
+struct owned_question {
+	uint32_t pids[OWNED_ASK_MAX];
+	size_t n;
+	uid_t user; /* whose they are; OWNED_STRANGER: owned_note_user() is to say that first */
 };
 
 /* Return: 0, or -ENOMEM. */
@@ -70,15 +79,25 @@ void owned_add(struct owned *owned, const uint8_t *bytes, size_t size);
 void owned_settle(struct owned *owned, uint64_t time);
 
 /*
- * Find processes that are to be asked about: those of which nothing is known yet, and others for
- * which it is time.
+ * Find processes of one user, whose turn it is, that are to be asked about: those of which nothing
+ * is known yet, and others for which it is time.
  *
- * @wish: it is time for all that may be this user's; NULL: for nobody's in particular
+ * @look: they may be OWNED_STRANGER's
  *
- * Return: how many there are at @ret_pids, at most @n_max; if there are so many, there may be more.
+ * Return: whether there are any.
  */
-size_t owned_ask(struct owned *owned, uint64_t now, const struct owned_wish *wish,
-		 uint32_t *ret_pids, size_t n_max);
+bool owned_ask(struct owned *owned, uint64_t now, bool look, struct owned_question *ret_question);
+
+/* The same for this user, who wants to know what is his: of all that may be his and were not asked
+ * about since @since. Strangers may be others'. */
+bool owned_ask_of(struct owned *owned, uint64_t now, uid_t uid, uint64_t since,
+		  struct owned_question *ret_question);
+
+/* Note the real user of a process. It is asked about soon, unless it is root's. */
+void owned_note_user(struct owned *owned, uint32_t pid, uid_t user, uint64_t now);
+
+/* Do not ask about the user's processes until then, unless he wants to know it himself. */
+void owned_leave(struct owned *owned, uid_t uid, uint64_t until);
 
 /* Note an answer. Nothing need be answered. */
 void owned_answer(struct owned *owned, const struct owned_answer *answer);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/tasks.h"
 #include "record/codec.h"
@@ -19,6 +20,10 @@
 /* The least that one stream takes: two epochs of two chunks, one for what was known, one for what
  * is new. */
 #define STREAM_MIN (UINT64_C(4) * STREAM_CHUNK_SIZE)
+
+/* How often a source may be asked whose a process is, if it has to look for that. */
+#define ASK_A_SECOND 5000u
+#define SECOND_NS    UINT64_C(1000000000)
 
 void userstreams_init(struct userstreams *u, struct source *source)
 {
@@ -97,6 +102,22 @@ static struct stream *holding_stream(struct userstreams *u, uint32_t pid)
 	return NULL;
 }
 
+/* Return: whether the source may be asked once more. Users need no parts of that: while one of them
+ * has many programs executed, those of others count for who executed them, hardly ever another user.
+ */
+static bool may_ask(struct userstreams *u)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (u->source->claims.is_writer)
+		return true;
+	if (now - u->asked_since > SECOND_NS) {
+		u->asked_since = now;
+		u->n_asked = 0;
+	}
+	return u->n_asked++ < ASK_A_SECOND;
+}
+
 /* Ask the source whose the process is. Return: the user's stream; NULL: it does not know. */
 static struct stream *find_stream(struct userstreams *u, uint32_t pid)
 {
@@ -104,7 +125,9 @@ static struct stream *find_stream(struct userstreams *u, uint32_t pid)
 
 	if (!u->source->ops->owner || streams_max(u) == 1)
 		return &u->all[ROOT];
-	return u->source->ops->owner(u->source, pid, &uid) == 0 ? userstreams_of(u, uid) : NULL;
+	return may_ask(u) && u->source->ops->owner(u->source, pid, &uid) == 0
+		   ? userstreams_of(u, uid)
+		   : NULL;
 }
 
 bool userstreams_is_task(uint32_t pid)

@@ -34,6 +34,8 @@ struct userstreams {
 	struct stream all[KEPT_STREAMS_MAX];
 	struct share share;    /* bytes of chunks */
 	struct source *source; /* borrowed: knows whose a process is */
+	unsigned n_asked;      /* how often it was asked that */
+	uint64_t asked_since;  /* since when, in ns on CLOCK_MONOTONIC */
 	bool has_dropped;
 	struct sideband_dropped dropped;
 };
@@ -59,8 +61,8 @@ struct stream *userstreams_of(struct userstreams *streams, uid_t uid);
 
 /*
  * Choose the stream that a record belongs to. A process has the user of its parent until it
- * executes a program. So the source is asked seldom, and a process that ends before it can be asked
- * counts for who made it.
+ * executes a program. So the source is asked seldom, and a process that ends before it can be asked,
+ * or when it has been asked too often, counts for who made it.
  *
  * @ret_pid: whose record it is; 0: it is of no process
  */

@@ -9,14 +9,14 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/tasks/owned.h"
 #include "tests/unit/records.h"
 
-#define U    1000
-#define V    1001
-#define G    100
-#define PIDS 8
+#define U 1000
+#define V 1001
+#define G 100
 
 struct fixture {
 	struct owned *owned;
@@ -296,42 +296,143 @@ static void lost(void **state)
 	expect(f, U, 5, "60:71-80 ");
 }
 
-static void questions(void **state)
+/* Those who are to be asked about next, as "pid pid " of a user, or of strangers: "? ". */
+static const char *say_question(bool found, const struct owned_question *q)
 {
-	const struct owned_wish u = { U, UINT64_MAX }, v = { V, UINT64_MAX };
-	const uint64_t later = 100 + OWNED_AGAIN_NS;
-	struct fixture *f = *state;
-	uint32_t pids[PIDS];
+	static char text[1024];
+	size_t at;
 
-	assert_int_equal(owned_ask(f->owned, 100, NULL, pids, PIDS), 0);
-	put_found(f, 5, 10);
-	put_found(f, 6, 10);
-	assert_int_equal(owned_ask(f->owned, 100, NULL, pids, 1), 1);
-	assert_int_equal(owned_ask(f->owned, 100, NULL, pids, PIDS), 1);
-	assert_int_equal(owned_ask(f->owned, 101, NULL, pids, PIDS), 0);
-	is_his(f, 5, 102);
-	is_not(f, 6, 102);
-	/* Later again, but not what was refused; and now if a user wants to know. */
-	assert_int_equal(owned_ask(f->owned, 110, &v, pids, PIDS), 0);
-	assert_int_equal(owned_ask(f->owned, 110, &u, pids, PIDS), 1);
-	assert_int_equal(pids[0], 5);
-	assert_int_equal(owned_ask(f->owned, later + 10, NULL, pids, PIDS), 1);
-	assert_int_equal(pids[0], 5);
-	/* What is likely to be somebody else's is not asked about for this user. */
-	put_fork(f, 7, 5, later + 20);
-	assert_int_equal(owned_ask(f->owned, later + 20, NULL, pids, PIDS), 1);
-	assert_int_equal(owned_ask(f->owned, later + 30, &v, pids, PIDS), 0);
-	assert_int_equal(owned_ask(f->owned, later + 30, &u, pids, PIDS), 2);
-	put_exit(f, 7, 7, later + 40);
-	/* Not while an answer does not count yet. */
-	answer(f, 5, U, 0, later);
-	assert_int_equal(owned_ask(f->owned, later, &u, pids, PIDS), 0);
-	put_exec(f, 6, later);
-	assert_int_equal(owned_ask(f->owned, later, NULL, pids, PIDS), 1);
-	assert_int_equal(pids[0], 6);
+	assert_int_equal(found, q->n > 0);
+	at = (size_t)snprintf(text, sizeof(text), "%s",
+			      !found                      ? "-"
+			      : q->user == OWNED_STRANGER ? "? "
+			      : q->user == U              ? "U "
+			      : q->user == V              ? "V "
+							  : "root ");
+	for (size_t i = 0; i < q->n && at < sizeof(text); i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%u ", q->pids[i]);
+	return text;
 }
 
-/* One user has very many processes: those of another stay. */
+static const char *ask(struct fixture *f, uint64_t now)
+{
+	struct owned_question q;
+	const bool found = owned_ask(f->owned, now, true, &q);
+
+	return say_question(found, &q);
+}
+
+static const char *ask_of(struct fixture *f, uid_t uid, uint64_t now, uint64_t since)
+{
+	struct owned_question q;
+	const bool found = owned_ask_of(f->owned, now, uid, since, &q);
+
+	return say_question(found, &q);
+}
+
+static void questions(void **state)
+{
+	const uint64_t later = 120 + OWNED_AGAIN_NS;
+	struct fixture *f = *state;
+
+	assert_string_equal(ask(f, 100), "-");
+	put_found(f, 5, 10);
+	put_found(f, 6, 10);
+	assert_string_equal(ask(f, 100), "? 5 6 ");
+	assert_string_equal(ask(f, 101), "-");
+	owned_note_user(f->owned, 5, U, 102);
+	owned_note_user(f->owned, 6, V, 102);
+	assert_string_equal(ask(f, 102), "U 5 ");
+	assert_string_equal(ask(f, 102), "V 6 ");
+	assert_string_equal(ask(f, 102), "-");
+	is_his(f, 5, 103);
+	is_not(f, 6, 103);
+	/* Later again, but not what was refused; and now if a user wants to know, once. */
+	assert_string_equal(ask_of(f, V, 110, 110), "-");
+	assert_string_equal(ask_of(f, U, 110, 110), "U 5 ");
+	assert_string_equal(ask_of(f, U, 111, 110), "-");
+	assert_string_equal(ask(f, later - 11), "-");
+	assert_string_equal(ask(f, later), "U 5 ");
+	/* The child of one that is his is known to be his; that of another is not. */
+	put_fork(f, 7, 5, later + 1);
+	put_fork(f, 8, 6, later + 1);
+	assert_string_equal(ask_of(f, V, later + 2, later), "? 8 ");
+	owned_note_user(f->owned, 8, V, later + 2);
+	assert_string_equal(ask_of(f, V, later + 3, later), "V 8 ");
+	assert_string_equal(ask_of(f, V, later + 3, later), "-");
+	assert_string_equal(ask_of(f, U, later + 3, later), "U 7 ");
+	put_exit(f, 7, 7, later + 4);
+	put_exec(f, 6, later + 5);
+	assert_string_equal(ask(f, later + 6), "? 6 ");
+	/* Nobody asks about root's. */
+	owned_note_user(f->owned, 6, 0, later + 6);
+	owned_settle(f->owned, later + 7);
+	assert_string_equal(ask(f, later + OWNED_AGAIN_NS), "U 5 ");
+	assert_string_equal(ask(f, later + OWNED_AGAIN_NS + 3), "V 8 ");
+	assert_string_equal(ask(f, later + OWNED_AGAIN_NS + 6), "-");
+}
+
+/* Two answers that come before either counts. */
+static void two_answers(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t pid = 5; pid < 9; pid++) {
+		put_found(f, pid, 10);
+		is_his(f, pid, 20);
+		answer(f, pid, U, 0, 30);
+	}
+	answer(f, 5, U, 0, 40);
+	answer(f, 6, U, -EPERM, 40);
+	answer(f, 7, V, 0, 40);
+	answer(f, 8, U, 0, 40);
+	put_exec(f, 8, 35);
+	owned_settle(f->owned, 50);
+	for (uint32_t pid = 5; pid < 9; pid++)
+		is_his(f, pid, 60);
+	expect(f, U, 5, "10:21-60 ");
+	expect(f, U, 6, "10:0-0 ");
+	expect(f, U, 7, "10:0-0 ");
+	expect(f, U, 8, "10:0-0 35:35-60 ");
+	/* One that said no is not taken back. */
+	put_found(f, 9, 10);
+	answer(f, 9, U, -EPERM, 20);
+	answer(f, 9, U, 0, 30);
+	owned_settle(f->owned, 50);
+	is_his(f, 9, 60);
+	expect(f, U, 9, "");
+}
+
+/* One user has very many new processes: those of another are asked about in turn. */
+static void turns(void **state)
+{
+	struct fixture *f = *state;
+	unsigned n_before = 0;
+
+	put_found(f, 5, 10);
+	put_found(f, 6, 10);
+	is_his(f, 5, 20);
+	answer(f, 6, V, 0, 20);
+	owned_settle(f->owned, 30);
+	for (uint32_t i = 0; i < 10000; i++)
+		put_fork(f, 100 + i, 6, 100 + i);
+	put_fork(f, 7, 5, 20000);
+	for (uint32_t i = 0; i < 10000; i++)
+		put_fork(f, 20000 + i, 6, 20001 + i);
+	while (strcmp(ask(f, 40000), "U 7 ") != 0)
+		assert_true(n_before++ < 4);
+	/* Nor do they keep him waiting by answers that take long. */
+	owned_leave(f->owned, V, 50000);
+	put_fork(f, 8, 5, 40001);
+	assert_string_equal(ask(f, 45000), "U 8 ");
+	assert_string_equal(ask(f, 45000), "-");
+	assert_memory_equal(ask(f, 50000), "V ", 2);
+	/* His own question is answered whatever others have. */
+	put_fork(f, 9, 5, 50001);
+	assert_string_equal(ask_of(f, U, 50002, 50002), "U 9 ");
+}
+
+/* One user has very many processes: those of another stay, and have room. */
 static void storm(void **state)
 {
 	struct fixture *f = *state;
@@ -343,14 +444,23 @@ static void storm(void **state)
 	put_found(f, 6, 50);
 	answer(f, 6, V, 0, 60);
 	owned_settle(f->owned, 70);
+	put_found(f, 5, 80);
+	is_his(f, 5, 90);
+	is_his(f, 5, 95);
 	for (uint32_t i = 0; i < 100000; i++) {
 		put_fork(f, 7, 6, 100 + 2 * i);
 		put_exit(f, 7, 7, 101 + 2 * i);
 	}
-	expect(f, U, 5, "10:21-30 ");
+	expect(f, U, 5, "10:21-30 80:91-95 ");
 	for (uint32_t i = 0; i < 100000; i++)
 		put_fork(f, 100 + i, 6, 300000 + i);
-	expect(f, U, 5, "10:21-30 ");
+	expect(f, U, 5, "10:21-30 80:91-95 ");
+	is_his(f, 5, 400100);
+	expect(f, U, 5, "10:21-30 80:91-400100 ");
+	put_fork(f, 8, 5, 400200);
+	is_his(f, 8, 400210);
+	is_his(f, 8, 400220);
+	expect(f, U, 8, "400200:400200-400220 ");
 }
 
 int main(void)
@@ -364,6 +474,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_group, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(questions, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(two_answers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(storm, set_up, tear_down),
 	};
 

@@ -39,9 +39,9 @@ struct fixture {
 	struct ownership *ownership;
 	int listen_fd, links[LINKS];
 	size_t n_links;
-	uid_t mute;          /* about whose processes the collector does not answer */
-	unsigned n_requests; /* and processes in them */
-	unsigned n_processes;
+	uid_t mute;           /* about whose processes the collector does not answer */
+	unsigned n_mute;      /* requests about them */
+	unsigned n_processes; /* in all requests */
 	unsigned n_done;
 	uint64_t longest_ns; /* that one turn of the event loop took */
 };
@@ -86,10 +86,11 @@ static void answer(struct fixture *f, int link, const struct collector_request *
 
 	assert_int_equal(request->verb, COLLECTOR_TRACEABLE);
 	assert_int_equal(pread(fd, processes, size, 0), size);
-	f->n_requests++;
 	f->n_processes += (unsigned)request->size_max;
-	if (request->uid == f->mute)
+	if (request->uid == f->mute) {
+		f->n_mute++;
 		return;
+	}
 	for (size_t i = 0; i < request->size_max; i++) {
 		assert_int_equal(USER_OF(processes[i].pid), request->uid);
 		processes[i].uid = request->uid;
@@ -206,7 +207,7 @@ static void a_user_waits(void **state)
 	assert_int_equal(f->n_done, 1);
 	assert_int_equal(count(f, 1), 200);
 	/* All are asked about again for the next one, and none twice for him. */
-	f->n_requests = f->n_processes = 0;
+	f->n_processes = 0;
 	assert_int_equal(ownership_ask_of(f->ownership, 1, NULL, NULL), 0);
 	assert_int_equal(ownership_ask_of(f->ownership, 1, on_done, f), 0);
 	turn(f, 5000);
@@ -243,6 +244,30 @@ static void no_answer(void **state)
 	assert_int_equal(count(f, 2), 10);
 }
 
+/* One user's processes are asked about beside those of another who has very many, and does not have
+ * the collector answer. */
+static void nobody_waits(void **state)
+{
+	struct fixture *f = *state;
+	struct records r = {};
+
+	put_found(f, 1000, 500);
+	put_found(f, 2000, 10);
+	f->mute = 1;
+	turn(f, 2500);
+	assert_int_equal(count(f, 2), 10);
+	assert_int_equal(count(f, 1), 0);
+	assert_true(f->longest_ns < 200 * MS);
+	/* Then he is left alone. */
+	records_comm(&r, 2500, "found", 1);
+	ownership_add(f->ownership, r.bytes, r.size, 0);
+	records_deinit(&r);
+	f->n_mute = 0;
+	turn(f, 1000);
+	assert_int_equal(count(f, 2), 11);
+	assert_int_equal(f->n_mute, 0);
+}
+
 static void no_collector(void **state)
 {
 	struct fixture *f = *state;
@@ -264,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_user_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_answer, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nobody_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_collector, set_up, tear_down),
 	};
 
