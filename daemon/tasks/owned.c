@@ -29,7 +29,8 @@ struct life {
 	struct owned_life shown; /* until an answer settled, whose it is is a guess by the parent */
 	bool goes_on;            /* else the place is free */
 	enum state state;
-	uid_t user; /* the real one, if it is known */
+	bool is_started; /* by a process that was his who is shown, and not by another one since */
+	uid_t user;      /* the real one, if it is known */
 	uint64_t birth;
 
 	/* The process has no right that it could lose: it had none when it was asked about, and has
@@ -260,12 +261,16 @@ static struct life make_life(const struct owned *o, uint32_t pid, uint64_t time,
 	*ret_uid = NO_USER;
 	if (!by)
 		return new;
+	*ret_uid = turns_user(&o->turns, index_of(o, by));
+	/* What a program that gives rights starts is no business of who started that program. */
+	if (by->state == REFUSED)
+		return new;
 	new.shown.uid = by->shown.uid;
 	new.shown.gid = by->shown.gid;
 	/* Who has no other rights cannot become another user's. */
 	if (by->state == HIS)
 		new.user = by->user;
-	*ret_uid = turns_user(&o->turns, index_of(o, by));
+	new.is_started = by->state == HIS || (by->is_started && by->shown.pid == pid);
 	return new;
 }
 
@@ -368,6 +373,8 @@ static void settle_answer(struct owned *o, struct life *l)
 
 	l->has_answer = false;
 	if (a->error != 0 || (l->state == HIS && !is_same(l, a)) || l->state == REFUSED) {
+		if (l->state == WAITING && !l->is_started)
+			l->shown.uid = NO_USER;
 		l->state = REFUSED;
 		l->is_plain = false;
 		turns_move(&o->turns, i, turns_user(&o->turns, i), TURNS_SETTLED);

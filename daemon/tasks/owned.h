@@ -105,7 +105,7 @@ void owned_answer(struct owned *owned, const struct owned_answer *answer);
 /*
  * List the lives of which the user, with this group, has something; and those that ended, or were
  * refused, before anything of them was his, though their parents were his: of these @from and
- * @until are 0.
+ * @until are 0. What was started by a process that was refused is not among them.
  *
  * Return: 0 and an array of the caller's; or -ENOMEM.
  */

@@ -372,6 +372,41 @@ static void questions(void **state)
 	assert_string_equal(ask(f, later + OWNED_AGAIN_NS + 6), "-");
 }
 
+/* Of processes that are not his he gets to know those that he started, and none that these started. */
+static void left_out(void **state)
+{
+	struct fixture *f = *state;
+
+	put_found(f, 5, 10);
+	is_his(f, 5, 20);
+	is_his(f, 5, 30);
+	/* A program that gives rights. */
+	put_fork(f, 6, 5, 40);
+	put_exec(f, 6, 41);
+	expect(f, U, 6, "40:0-0 41:0-0 ");
+	put_fork(f, 7, 6, 42);
+	expect(f, U, 7, "42:0-0 ");
+	is_not(f, 6, 50);
+	is_not(f, 7, 50);
+	expect(f, U, 6, "40:0-0 41:0-0 ");
+	expect(f, U, 7, "");
+	put_fork(f, 8, 6, 60);
+	put_exec(f, 8, 61);
+	put_exit(f, 8, 8, 62);
+	expect(f, U, 8, "");
+	put_exec(f, 6, 70);
+	expect(f, U, 6, "40:0-0 41:0-0 ");
+	/* One that gives its rights up by executing a program is his from then on. */
+	is_his(f, 6, 80);
+	is_his(f, 6, 90);
+	expect(f, U, 6, "40:0-0 41:0-0 70:81-90 ");
+	/* One that ended soon. */
+	put_fork(f, 9, 5, 100);
+	put_exec(f, 9, 101);
+	put_exit(f, 9, 9, 102);
+	expect(f, U, 9, "100:0-0 101:0-0 ");
+}
+
 /* Two answers that come before either counts. */
 static void two_answers(void **state)
 {
@@ -474,6 +509,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_group, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(questions, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_answers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(storm, set_up, tear_down),
