@@ -540,16 +540,14 @@ static int resume_intake(struct intake *intake)
 		r = sideband_view_init(intake->sideband, &view);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < view.n_spans; i++) {
+	for (size_t i = 0; i < view.n_spans; i++)
 		store_mapped(intake, view.spans[i].pos, cursor_left(&view.spans[i]));
-		if (intake->ownership)
-			ownership_add(intake->ownership, view.spans[i].pos,
-				      cursor_left(&view.spans[i]), 0);
-	}
+	if (intake->ownership)
+		r = ownership_resume(intake->ownership, view.spans, view.n_spans);
 	sideband_view_deinit(&view);
 	if (intake->code)
 		codestore_lose(intake->code);
-	return intake_expect(intake);
+	return r < 0 ? r : intake_expect(intake);
 }
 
 /* Scan the existing tasks as soon as the event loop runs. */

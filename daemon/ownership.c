@@ -14,7 +14,9 @@
 #include "daemon/collector/link.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/owned.h"
+#include "record/record.h"
 #include "record/tsc.h"
+#include "util/vec.h"
 
 #define TIMEOUT_MS 700u
 
@@ -84,6 +86,54 @@ void ownership_add(struct ownership *ownership, const uint8_t *bytes, size_t siz
 void ownership_add_found(struct ownership *ownership, const void *bytes, size_t size)
 {
 	owned_add(ownership->owned, bytes, size);
+}
+
+/* --- what was recorded before ----------------------------------------------------------------- */
+
+struct slot {
+	const uint8_t *record;
+	size_t size;
+	uint64_t time;
+	size_t place; /* of those of the same time, the first one in its stream comes first */
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct slot *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static bool is_of_life(uint32_t type)
+{
+	return type == PERF_RECORD_FORK || type == PERF_RECORD_COMM || type == PERF_RECORD_EXIT ||
+	       type == PERF_RECORD_LOST;
+}
+
+/* A process may have records in several streams: if a later one came before an earlier one, what it
+ * was before would be taken for what it is. */
+int ownership_resume(struct ownership *ownership, const struct cursor *spans, size_t n_spans)
+{
+	VEC(struct slot) slots = {};
+	int r = 0;
+
+	for (size_t i = 0; i < n_spans; i++) {
+		struct cursor c = spans[i];
+		struct record record;
+
+		while (r == 0 && record_next(&c, &record) == 0)
+			if (is_of_life(record.header.type))
+				r = vec_push(&slots, { record.bytes, record.header.size,
+						       record.trailer.time, slots.n });
+	}
+	if (r == 0 && slots.n > 0)
+		qsort(slots.items, slots.n, sizeof(*slots.items), by_time);
+	for (size_t i = 0; r == 0 && i < slots.n; i++)
+		owned_add(ownership->owned, slots.items[i].record, slots.items[i].size);
+	vec_deinit(&slots);
+	return r;
 }
 
 static int wake_in(sd_event_source *timer, uint64_t us)

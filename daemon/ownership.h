@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "base/cursor.h"
 
 struct owned_life;
 struct ownership;
@@ -36,6 +37,11 @@ uint64_t ownership_now(const struct ownership *ownership);
 
 /* Take note of task records, whole ones: all from before @upto that were not added. */
 void ownership_add(struct ownership *ownership, const uint8_t *bytes, size_t size, uint64_t upto);
+
+/* Take note of the task records that are left of the time before the daemon was started, which lie
+ * in @n_spans streams. Return: 0; or -ENOMEM: nothing is known of them. */
+_must_check_ int ownership_resume(struct ownership *ownership, const struct cursor *spans,
+				  size_t n_spans);
 
 /* Take note of the record of a task that the source found when it looked. */
 void ownership_add_found(struct ownership *ownership, const void *bytes, size_t size);

@@ -22,6 +22,8 @@
 #include "daemon/ownership.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/owned.h"
+#include "record/codec.h"
+#include "record/record.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 
@@ -284,6 +286,43 @@ static void no_collector(void **state)
 	assert_int_equal(count(f, 1), 0);
 }
 
+static void put_exec(struct records *r, uint32_t pid, uint64_t time)
+{
+	const struct record_comm comm = { .exec = true, .pid = pid, .tid = pid, .comm = "x" };
+	const struct trailer trailer = record_trailer(pid, pid, time);
+	uint8_t bytes[RECORD_OWN_MAX];
+
+	records_add(r, bytes, record_write_comm(&comm, &trailer, bytes, sizeof(bytes)));
+}
+
+/* What was recorded before lies in a stream of each user, and is taken in the order of time. */
+static void streams(void **state)
+{
+	struct fixture *f = *state;
+	struct records r[3] = {};
+	struct cursor spans[3];
+	struct owned_life *lives;
+	size_t n;
+
+	/* It was root's before, is user 1's, and the daemon found it in between. */
+	put_exec(&r[0], 1000, 40);
+	put_exec(&r[1], 1000, 20);
+	records_comm(&r[1], 1000, "found", 30);
+	records_fork(&r[2], 1000, 1, 10);
+	for (size_t i = 0; i < ARRAY_LEN(r); i++)
+		spans[i] = cursor_from(r[i].bytes, r[i].size);
+	assert_int_equal(ownership_resume(f->ownership, spans, ARRAY_LEN(r)), 0);
+	assert_int_equal(ownership_ask_of(f->ownership, 1, on_done, f), 0);
+	turn(f, 5000);
+	assert_int_equal(count(f, 1), 1);
+	assert_int_equal(ownership_list(f->ownership, 1, G, &lives, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(lives[0].begun, 40);
+	free(lives);
+	for (size_t i = 0; i < ARRAY_LEN(r); i++)
+		records_deinit(&r[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +330,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_answer, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nobody_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_collector, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(streams, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
