@@ -266,10 +266,17 @@ static void finish_job(struct job *job, void *userdata)
 		server_job_done(m->server, job);
 }
 
+static void put_job_back(struct job *job, void *userdata)
+{
+	(void)userdata;
+	snapshotjob_free(job);
+}
+
 static const struct jobs_ops jobs_ops = {
 	.prepare = prepare_job,
 	.gather = gather_job,
 	.run = snapshotjob_run,
+	.put_back = put_job_back,
 	.finish = finish_job,
 };
 
@@ -572,7 +579,7 @@ static int set_up_event(struct manager *m)
 	    (r = jobs_new(m->event, &jobs_ops, m, &m->jobs)) < 0)
 		return r;
 	if (!m->source->ops->is_of)
-		jobs_set_own_pause(m->jobs, OWN_PAUSE_US);
+		jobs_set_own_times(m->jobs, OWN_PAUSE_US, JOBS_OWN_WAIT_US);
 	return 0;
 }
 

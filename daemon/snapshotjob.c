@@ -321,8 +321,7 @@ static int run_own(struct job *job, const struct diskuse_amount *needed)
 		(void)snprintf(job->message, sizeof(job->message),
 			       "the disk of the recorder has too little room");
 	else if (r == -ECANCELED)
-		(void)snprintf(job->message, sizeof(job->message),
-			       "a snapshot of the machine was taken instead: try again");
+		(void)snprintf(job->message, sizeof(job->message), "ptd is stopping");
 	else if (r < 0)
 		(void)snprintf(job->message, sizeof(job->message), "cannot write the %s: %s", what,
 			       strerror(-r));

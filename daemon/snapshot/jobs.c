@@ -49,10 +49,11 @@ struct jobs {
 	int answer;
 	bool ended; /* the thread has run its job */
 	VEC(struct job *)
-	list;              /* finished ones first, then the running one, then in the order they
+	list;       /* finished ones first, then the running one, then in the order they
 				 * came */
-	uid_t turn;        /* whose job was begun last */
-	uint64_t pause_us; /* between a user's own ones */
+	uid_t turn; /* whose job was begun last */
+	uint64_t pause_us, wait_us; /* of users' own ones, see jobs_set_own_times() */
+	uint64_t overdue_at;        /* CLOCK_MONOTONIC, in us: none of them is overdue before */
 	struct pause pauses[PAUSES_MAX];
 	struct share share; /* of places to wait; up to date when what is taken was counted */
 };
@@ -137,6 +138,14 @@ static void begin_pause(struct jobs *j, uid_t uid)
 	*pause = (struct pause){ uid, now_us() + j->pause_us };
 }
 
+/* The user's last one did not come to its end. */
+static void end_pause(struct jobs *j, uid_t uid)
+{
+	for (size_t i = 0; i < PAUSES_MAX; i++)
+		if (j->pauses[i].uid == uid)
+			j->pauses[i].until = 0;
+}
+
 /* Find the first job from @i on that is, or is not, a user's own, and that is another user's than
  * the last one. A user's own ones wait until his pause is over. Return: its index, or the number of
  * jobs. */
@@ -152,6 +161,19 @@ static size_t find_turn(const struct jobs *j, size_t i, bool is_own, bool of_ano
 	return i;
 }
 
+/* Find a user's own that has waited for long. Return: its index, or the number of jobs. */
+static size_t find_overdue(const struct jobs *j, size_t i)
+{
+	const uint64_t now = now_us();
+
+	if (now < j->overdue_at)
+		return j->list.n;
+	while (i < j->list.n &&
+	       (!j->list.items[i]->scope.is_own || now - j->list.items[i]->added_us < j->wait_us))
+		i++;
+	return i;
+}
+
 /* Let the first job of another user than the last one be the next. Users' own ones come last.
  * Return: whether one may begin now. */
 static bool take_turns(struct jobs *j)
@@ -161,7 +183,13 @@ static bool take_turns(struct jobs *j)
 
 	while (first < j->list.n && items[first]->done)
 		first++;
-	i = find_turn(j, first, false, true);
+	i = find_overdue(j, first);
+	if (i < j->list.n) {
+		items[i]->is_overdue = true;
+		j->overdue_at = now_us() + j->wait_us;
+	}
+	if (i == j->list.n)
+		i = find_turn(j, first, false, true);
 	if (i == j->list.n)
 		i = find_turn(j, first, false, false);
 	if (i == j->list.n)
@@ -233,6 +261,16 @@ static int start_thread(struct jobs *j, struct job *job)
 	else
 		j->running = true;
 	return r;
+}
+
+/* The job was cancelled, and waits again. */
+static void put_back(struct jobs *j, struct job *job)
+{
+	j->ops->put_back(job, j->userdata);
+	atomic_store(&job->cancel, false);
+	job->error = 0;
+	job->message[0] = '\0';
+	end_pause(j, job->caller.uid);
 }
 
 /* Begin the next job, unless one runs. */
@@ -328,6 +366,7 @@ static bool begin_answer(struct jobs *j, bool *ret_ended)
 static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct jobs *j = userdata;
+	struct job *job;
 	bool ended;
 	eventfd_t n;
 	int r;
@@ -345,7 +384,11 @@ static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *user
 		return 0;
 	(void)pthread_join(j->thread, NULL);
 	j->running = false;
-	finish_job(j, first_pending(j));
+	job = first_pending(j);
+	if (job->scope.is_own && job->error == -ECANCELED)
+		put_back(j, job);
+	else
+		finish_job(j, job);
 	return sd_event_source_set_enabled(j->kick, SD_EVENT_ONESHOT);
 }
 
@@ -360,6 +403,7 @@ int jobs_new(sd_event *event, const struct jobs_ops *ops, void *userdata, struct
 		.ops = ops,
 		.userdata = userdata,
 		.wake_fd = -1,
+		.wait_us = JOBS_OWN_WAIT_US,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.answered = PTHREAD_COND_INITIALIZER,
 	};
@@ -478,15 +522,16 @@ static void cancel_own(struct jobs *j)
 {
 	struct job *job = j->running ? first_pending(j) : NULL;
 
-	if (!job || !job->scope.is_own)
+	if (!job || !job->scope.is_own || job->is_overdue)
 		return;
 	atomic_store(&job->cancel, true);
 	answer_thread(j, -ECANCELED, false);
 }
 
-void jobs_set_own_pause(struct jobs *jobs, uint64_t us)
+void jobs_set_own_times(struct jobs *jobs, uint64_t pause_us, uint64_t wait_us)
 {
-	jobs->pause_us = us;
+	jobs->pause_us = pause_us;
+	jobs->wait_us = wait_us;
 }
 
 int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
@@ -503,6 +548,7 @@ int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
 		return -ENOMEM;
 	job->jobs = jobs;
 	job->caller = *caller;
+	job->added_us = now_us();
 	if (scope)
 		job->scope = *scope;
 	(void)snprintf(job->id, sizeof(job->id), "%s", id);

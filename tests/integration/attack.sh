@@ -122,19 +122,6 @@ honest_programs() {
 	done
 }
 
-# give_way FILE CMD...: a user's own snapshot gives way to one of the machine, and its client is told to try
-# again. What the command says goes to the file.
-give_way() {
-	local i status
-	for i in {1..40}; do
-		"${@:2}" >"$1" 2>&1
-		status=$?
-		grep -q "a snapshot of the machine was taken instead: try again" "$1" || return $status
-		sleep 0.1
-	done
-	return $status
-}
-
 honest_begin() {
 	rm -rf "$T"/honest "$T"/bin/honest-*
 	install -d -o $OTHER -g $OTHER "$T/honest" "$T/honest/log"
@@ -142,8 +129,8 @@ honest_begin() {
 	if [[ $source == pt ]]; then
 		honest_programs &
 	else
-		PTD_EMU_LOG=$T/honest/log give_way "$T/honest/out" as_other "$T/bin/ptctl" record -f summary -o "$T/honest/summary" -- \
-			sh -c 'for i in 1 2 3 4; do ls /usr | sort | tail -n 1; sleep 0.2; done' &
+		PTD_EMU_LOG=$T/honest/log as_other "$T/bin/ptctl" record -f summary -o "$T/honest/summary" -- \
+			sh -c 'for i in 1 2 3 4; do ls /usr | sort | tail -n 1; sleep 0.2; done' >"$T/honest/out" 2>&1 &
 	fi
 	honest=$!
 	set +m
@@ -174,7 +161,7 @@ honest_ask() {
 	honest=
 	grep -q "^Gaps: 0" "$T/honest/summary" || fail "the honest user has gaps: $(head -n 20 "$T/honest/summary")"
 	"$O/ptctl" snapshot -o "$T/honest/all" >/dev/null 2>"$T/err" || fail "no snapshot of the honest user: $(cat "$T/err")"
-	give_way "$T/err" as_other "$T/bin/ptctl" snapshot --own -f addresses -o "$T/honest/own" ||
+	as_other "$T/bin/ptctl" snapshot --own -f addresses -o "$T/honest/own" >"$T/err" 2>&1 ||
 		fail "the honest user has no snapshot of his own: $(cat "$T/err")"
 }
 

@@ -30,7 +30,7 @@ struct fixture {
 	unsigned n_asked; /* how often run() asks */
 	int heard;        /* what it was answered last */
 	int unprepared;   /* what prepare() returns */
-	unsigned n_prepared, n_gathered, n_finished;
+	unsigned n_prepared, n_gathered, n_put_back, n_finished;
 	char order[128]; /* the ids of the jobs that ran, or failed */
 	int last_error;  /* of the job that finished last */
 	char last_message[512];
@@ -64,6 +64,15 @@ static int run(struct job *job)
 	return f->heard;
 }
 
+static void put_back(struct job *job, void *userdata)
+{
+	struct fixture *f = userdata;
+
+	assert_ptr_equal(job->userdata, f);
+	job->userdata = NULL;
+	f->n_put_back++;
+}
+
 static void finish(struct job *job, void *userdata)
 {
 	struct fixture *f = userdata;
@@ -79,6 +88,7 @@ static const struct jobs_ops ops = {
 	.prepare = prepare,
 	.gather = gather,
 	.run = run,
+	.put_back = put_back,
 	.finish = finish,
 };
 
@@ -171,8 +181,9 @@ static void an_answer_that_is_not_waited_for(void **state)
 	assert_int_equal(jobs_add(f->jobs, "a", NULL, &caller), 0);
 	f->answer = 0;
 	run_until_done(f);
-	assert_string_equal(f->order, "o a ");
-	assert_int_equal(f->n_gathered, 3);
+	assert_string_equal(f->order, "a o ");
+	assert_int_equal(f->n_put_back, 1);
+	assert_int_equal(f->n_gathered, 5);
 }
 
 /* One that asks while the queue is given up is not waited for, nor are those behind it. */
@@ -271,7 +282,7 @@ static void own_ones_pause(void **state)
 	uint64_t begun, took_ms;
 
 	f->heard = 0;
-	jobs_set_own_pause(f->jobs, PAUSE_MS * 1000);
+	jobs_set_own_times(f->jobs, PAUSE_MS * 1000, UINT64_MAX);
 	begun = clock_ns(CLOCK_MONOTONIC);
 	assert_int_equal(jobs_add(f->jobs, "o0", &own, &a), 0);
 	assert_int_equal(jobs_add(f->jobs, "o1", &own, &a), 0);
@@ -294,33 +305,89 @@ static void own_ones_pause(void **state)
 	assert_int_equal(f->last_error, -ECANCELED);
 }
 
+/* A user's own one that is not cancelled ends when the test says so. */
+static atomic_bool may_end;
+
 static int wait_for_cancel(struct job *job)
 {
-	while (!atomic_load(&job->cancel))
+	while (!atomic_load(&job->cancel) && job->scope.is_own && !atomic_load(&may_end))
 		(void)sched_yield();
-	return -ECANCELED;
+	return atomic_load(&job->cancel) ? -ECANCELED : 0;
 }
 
-/* One that runs makes way for another that is not. */
+static const struct jobs_ops waiting_ops = { .prepare = prepare,
+					     .gather = gather,
+					     .run = wait_for_cancel,
+					     .put_back = put_back,
+					     .finish = finish };
+
+/* One that runs makes way for others that are not, and begins again. */
 static void own_one_that_runs(void **state)
 {
-	static const struct jobs_ops waiting = {
-		.prepare = prepare, .gather = gather, .run = wait_for_cancel, .finish = finish
-	};
 	const struct scope own = { .is_own = true };
 	struct fixture *f = *state;
 
 	(void)jobs_free(f->jobs);
-	assert_int_equal(jobs_new(f->event, &waiting, f, &f->jobs), 0);
+	assert_int_equal(jobs_new(f->event, &waiting_ops, f, &f->jobs), 0);
+	/* Its pause does not count: it was not taken. */
+	jobs_set_own_times(f->jobs, 3600000000, UINT64_MAX);
+	atomic_store(&may_end, false);
 	assert_int_equal(jobs_add(f->jobs, "o", &own, &caller), 0);
-	while (f->n_prepared == 0)
-		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
-	assert_int_equal(jobs_add(f->jobs, "p", &own, &caller), 0);
-	assert_int_equal(jobs_add(f->jobs, "a", NULL, &caller), 0);
-	while (f->n_finished == 0)
-		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
-	assert_string_equal(f->order, "o ");
-	assert_int_equal(f->last_error, -ECANCELED);
+	for (unsigned i = 1; i < 4; i++) {
+		while (f->n_prepared < 2 * i - 1)
+			assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+		assert_int_equal(jobs_add(f->jobs, "a", NULL, &caller), 0);
+		while (f->n_finished < i)
+			assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+		assert_int_equal(f->n_put_back, i);
+	}
+	atomic_store(&may_end, true);
+	run_until_done(f);
+	assert_string_equal(f->order, "a a a o ");
+	assert_int_equal(f->last_error, 0);
+}
+
+/* Others are asked for all the time. Return: when the job is done that is called so, in ms. */
+static uint64_t ask_until_done(struct fixture *f, const char *id)
+{
+	while (!strstr(f->order, id)) {
+		const struct job *job = jobs_find(f->jobs, id);
+
+		while (jobs_pending(f->jobs) < 6)
+			assert_int_equal(jobs_add(f->jobs, "x", NULL, &caller), 0);
+		assert_true(sd_event_run(f->event, 10000) >= 0);
+		if (!strstr(f->order, id))
+			f->order[0] = '\0';
+		if (!job || !job->is_overdue)
+			continue;
+		(void)!jobs_add(f->jobs, "x", NULL, &caller);
+		assert_false(atomic_load(&job->cancel));
+		atomic_store(&may_end, true);
+	}
+	return clock_ns(CLOCK_MONOTONIC) / 1000000;
+}
+
+/* One that has waited for long has its turn, whoever else asks, but not one after the other. */
+static void own_one_that_waits(void **state)
+{
+	enum { WAIT_MS = 200 };
+	const struct caller a = { .uid = 1000, .comm = "a" }, b = { .uid = 1001, .comm = "b" };
+	const uint64_t begun = clock_ns(CLOCK_MONOTONIC) / 1000000;
+	const struct scope own = { .is_own = true };
+	struct fixture *f = *state;
+	uint64_t first;
+
+	(void)jobs_free(f->jobs);
+	assert_int_equal(jobs_new(f->event, &waiting_ops, f, &f->jobs), 0);
+	jobs_set_own_times(f->jobs, 0, WAIT_MS * 1000);
+	atomic_store(&may_end, false);
+	assert_int_equal(jobs_add(f->jobs, "o", &own, &a), 0);
+	assert_int_equal(jobs_add(f->jobs, "p", &own, &b), 0);
+	first = ask_until_done(f, "o");
+	assert_in_range(first - begun, WAIT_MS, 10 * WAIT_MS);
+	assert_in_range(ask_until_done(f, "p") - first, WAIT_MS / 2, 10 * WAIT_MS);
+	assert_int_equal(f->n_put_back, 0);
+	run_until_done(f);
 }
 
 static void results_that_are_forgotten(void **state)
@@ -440,6 +507,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(own_ones, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(own_ones_pause, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(own_one_that_runs, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(own_one_that_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(results_that_are_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_that_cannot_begin, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(given_up_before_it_began, set_up, tear_down),
