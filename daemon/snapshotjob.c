@@ -109,7 +109,9 @@ static void on_asked(void *userdata)
 {
 	struct job *job = userdata;
 
-	jobs_answer(job->jobs, gather_owned(job));
+	/* A thread that was cancelled has gone on. */
+	if (!atomic_load(&job->cancel))
+		jobs_answer(job->jobs, gather_owned(job));
 }
 
 int snapshotjob_gather(struct job *job)

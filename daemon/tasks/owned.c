@@ -225,6 +225,21 @@ static uint32_t find_place(struct owned *o, uid_t uid, uint64_t time)
 	return (uint32_t)o->lives.n - 1;
 }
 
+static int add_life(struct owned *o, uint32_t i, uint32_t pid, uid_t uid, enum turns_line line)
+{
+	int r;
+
+	r = tidy_map(o);
+	if (r == 0)
+		r = turns_add(&o->turns, i, uid, line);
+	if (r < 0)
+		return r;
+	r = map_put(&o->by_pid, pid, i + 1);
+	if (r < 0)
+		turns_remove(&o->turns, i);
+	return r;
+}
+
 /* If there are too many, or there is no memory, the process is nobody's. @uid: for whom the life
  * counts */
 static void begin_life(struct owned *o, const struct life *new, uid_t uid)
@@ -240,8 +255,7 @@ static void begin_life(struct owned *o, const struct life *new, uid_t uid)
 		i = find_place(o, uid, new->shown.begun);
 		if (i == TURNS_NONE)
 			return;
-		if (tidy_map(o) < 0 || map_put(&o->by_pid, new->shown.pid, i + 1) < 0 ||
-		    turns_add(&o->turns, i, uid, line) < 0) {
+		if (add_life(o, i, new->shown.pid, uid, line) < 0) {
 			o->free.items[o->free.n++] = i;
 			return;
 		}

@@ -9,10 +9,13 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/tasks/owned.h"
-#include "tests/unit/records.h"
+#include "record/codec.h"
+#include "record/record.h"
+#include "tests/lib/failing.h"
 
 #define U 1000
 #define V 1001
@@ -39,35 +42,32 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void add(struct fixture *f, struct records *r)
+static void put_comm(struct fixture *f, uint32_t pid, bool exec, uint64_t time)
 {
-	owned_add(f->owned, r->bytes, r->size);
-	records_deinit(r);
-}
-
-static void put_found(struct fixture *f, uint32_t pid, uint64_t time)
-{
-	struct records r = {};
-
-	records_comm(&r, pid, "found", time);
-	add(f, &r);
-}
-
-static void put_fork(struct fixture *f, uint32_t pid, uint32_t ppid, uint64_t time)
-{
-	struct records r = {};
-
-	records_fork(&r, pid, ppid, time);
-	add(f, &r);
-}
-
-static void put_exec(struct fixture *f, uint32_t pid, uint64_t time)
-{
-	const struct record_comm comm = { .exec = true, .pid = pid, .tid = pid, .comm = "x" };
+	const struct record_comm comm = { .exec = exec, .pid = pid, .tid = pid, .comm = "x" };
 	const struct trailer trailer = record_trailer(pid, pid, time);
 	uint8_t bytes[RECORD_OWN_MAX];
 
 	owned_add(f->owned, bytes, record_write_comm(&comm, &trailer, bytes, sizeof(bytes)));
+}
+
+static void put_found(struct fixture *f, uint32_t pid, uint64_t time)
+{
+	put_comm(f, pid, false, time);
+}
+
+static void put_exec(struct fixture *f, uint32_t pid, uint64_t time)
+{
+	put_comm(f, pid, true, time);
+}
+
+static void put_fork(struct fixture *f, uint32_t pid, uint32_t ppid, uint64_t time)
+{
+	const struct record_task task = { .pid = pid, .ppid = ppid, .tid = pid, .ptid = ppid };
+	const struct trailer trailer = record_trailer(pid, pid, time);
+	uint8_t bytes[RECORD_OWN_MAX];
+
+	owned_add(f->owned, bytes, record_write_fork(&task, &trailer, bytes, sizeof(bytes)));
 }
 
 static void put_exit(struct fixture *f, uint32_t pid, uint32_t tid, uint64_t time)
@@ -110,6 +110,14 @@ static void is_not(struct fixture *f, uint32_t pid, uint64_t time)
 {
 	answer(f, pid, 0, -EPERM, time);
 	owned_settle(f->owned, time + 2);
+}
+
+/* A process that is his from 21 to 30, as far as it is known. */
+static void begin_his(struct fixture *f, uint32_t pid)
+{
+	put_found(f, pid, 10);
+	is_his(f, pid, 20);
+	is_his(f, pid, 30);
 }
 
 /* The lives are those of @expected, of process @pid, as "begun:from-until ". */
@@ -236,9 +244,7 @@ static void numbers(void **state)
 {
 	struct fixture *f = *state;
 
-	put_found(f, 5, 10);
-	is_his(f, 5, 20);
-	is_his(f, 5, 30);
+	begin_his(f, 5);
 	put_exit(f, 5, 6, 32); /* a thread */
 	is_his(f, 5, 34);
 	expect(f, U, 5, "10:21-34 ");
@@ -266,9 +272,7 @@ static void another_group(void **state)
 	struct fixture *f = *state;
 	size_t n;
 
-	put_found(f, 5, 10);
-	is_his(f, 5, 20);
-	is_his(f, 5, 30);
+	begin_his(f, 5);
 	assert_int_equal(owned_list(f->owned, U, G + 1, &lives, &n), 0);
 	free(lives);
 	assert_int_equal(n, 0);
@@ -283,9 +287,7 @@ static void lost(void **state)
 {
 	struct fixture *f = *state;
 
-	put_found(f, 5, 10);
-	is_his(f, 5, 20);
-	is_his(f, 5, 30);
+	begin_his(f, 5);
 	put_lost(f, 40);
 	expect(f, U, 5, "");
 	is_his(f, 5, 50);
@@ -377,9 +379,7 @@ static void left_out(void **state)
 {
 	struct fixture *f = *state;
 
-	put_found(f, 5, 10);
-	is_his(f, 5, 20);
-	is_his(f, 5, 30);
+	begin_his(f, 5);
 	/* A program that gives rights. */
 	put_fork(f, 6, 5, 40);
 	put_exec(f, 6, 41);
@@ -472,9 +472,7 @@ static void storm(void **state)
 {
 	struct fixture *f = *state;
 
-	put_found(f, 5, 10);
-	is_his(f, 5, 20);
-	is_his(f, 5, 30);
+	begin_his(f, 5);
 	put_exit(f, 5, 5, 40);
 	put_found(f, 6, 50);
 	answer(f, 6, V, 0, 60);
@@ -498,6 +496,45 @@ static void storm(void **state)
 	expect(f, U, 8, "400200:400200-400220 ");
 }
 
+static int add_some(void *userdata)
+{
+	struct fixture *f = userdata;
+
+	f->owned = owned_free(f->owned);
+	if (owned_new(&f->owned) < 0)
+		return -ENOMEM;
+	begin_his(f, 5);
+	for (unsigned i = 0; i < 3; i++) {
+		put_fork(f, 6, 5, 40 + 10 * i);
+		put_exec(f, 6, 41 + 10 * i);
+		is_his(f, 6, 42 + 10 * i);
+		put_exit(f, 6, 6, 48 + 10 * i);
+		put_found(f, 7, 49 + 10 * i);
+	}
+	(void)ask(f, 90);
+	if (!failing_name())
+		return 0;
+	f->owned = owned_free(f->owned);
+	return -ENOMEM;
+}
+
+static void has_some(void *userdata)
+{
+	struct fixture *f = userdata;
+
+	expect(f, U, 5, "10:21-30 ");
+	expect(f, U, 6, "40:0-0 41:41-42 50:0-0 51:51-52 60:0-0 61:61-62 ");
+	f->owned = owned_free(f->owned);
+}
+
+/* Without memory something is not known, and nothing else. */
+static void no_memory(void **state)
+{
+	struct fixture *f = *state;
+
+	failing_each(add_some, has_some, f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -513,6 +550,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(two_answers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(storm, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_memory, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
