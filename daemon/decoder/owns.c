@@ -8,9 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "daemon/decoder/link.h"
 #include "daemon/helper/helper.h"
 #include "daemon/spool/spool.h"
+
+#define SURE_NS (OWNS_SURE_S * UINT64_C(1000000000))
 
 struct own {
 	struct owns *owns;    /* borrowed */
@@ -20,6 +23,7 @@ struct own {
 	int output_fd;     /* the end that is written to */
 	bool has_snapshot; /* there is a directory to remove */
 	struct decoding *decoding;
+	uint64_t decoded_since; /* CLOCK_MONOTONIC, in ns; 0: it is not decoded yet */
 	struct own_result result;
 };
 
@@ -104,22 +108,6 @@ static bool are_too_many(const struct owns *o)
 	return n >= OWNS_RUN_MAX;
 }
 
-int owns_begin(struct owns *owns, const char *id, uid_t uid, const struct decoder_wish *wish,
-	       int *ret_output)
-{
-	struct own *own = are_too_many(owns) ? NULL : find_place(owns, uid);
-	int fds[2];
-
-	if (!own)
-		return -EBUSY;
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	*own = (struct own){ .owns = owns, .uid = uid, .wish = *wish, .output_fd = fds[1] };
-	(void)snprintf(own->id, sizeof(own->id), "%s", id);
-	*ret_output = fds[0];
-	return 0;
-}
-
 static struct own *find_own(struct owns *o, const char *id)
 {
 	for (size_t i = 0; i < OWNS_MAX; i++)
@@ -142,6 +130,43 @@ void owns_fail(struct owns *owns, const char *id, int error, const char *text)
 
 	if (own)
 		fail_own(own, error, text);
+}
+
+/* Give up the one that has been decoded for longest, if that is long enough. Return: whether there
+ * is one. Whoever reads slowly would keep others waiting otherwise. */
+static bool make_way(struct owns *o)
+{
+	struct own *longest = NULL;
+
+	for (size_t i = 0; i < OWNS_MAX; i++) {
+		struct own *own = &o->items[i];
+
+		if (is_running(own) && own->decoded_since > 0 &&
+		    (!longest || own->decoded_since < longest->decoded_since))
+			longest = own;
+	}
+	if (!longest || clock_ns(CLOCK_MONOTONIC) - longest->decoded_since < SURE_NS)
+		return false;
+	fail_own(longest, -ETIMEDOUT,
+		 "decoding, or reading the output, takes too long, and others wait: ask for less "
+		 "of it");
+	return true;
+}
+
+int owns_begin(struct owns *owns, const char *id, uid_t uid, const struct decoder_wish *wish,
+	       int *ret_output)
+{
+	struct own *own = find_place(owns, uid);
+	int fds[2];
+
+	if (!own || (are_too_many(owns) && !make_way(owns)))
+		return -EBUSY;
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	*own = (struct own){ .owns = owns, .uid = uid, .wish = *wish, .output_fd = fds[1] };
+	(void)snprintf(own->id, sizeof(own->id), "%s", id);
+	*ret_output = fds[0];
+	return 0;
 }
 
 static const char *why_failed(int error)
@@ -197,6 +222,7 @@ void owns_decode(struct owns *owns, const char *id, int dir_fd, uint32_t n_missi
 		fail_own(own, r, why_failed(r));
 		return;
 	}
+	own->decoded_since = clock_ns(CLOCK_MONOTONIC);
 	/* The end of the output is that of the decoder's. */
 	own->output_fd = fd_close(own->output_fd);
 }

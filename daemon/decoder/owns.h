@@ -9,7 +9,8 @@
  * decoded it (daemon/decoder). The user reads the output from a pipe while it is written, so that
  * it takes no room; who reads slowly is waited for up to a limit.
  *
- * Each user has one at a time, and there is a limit to all. What became of a user's last one is
+ * Each user has one at a time, and there is a limit to all. Where it is reached, the one makes way
+ * for another user's that has been decoded for longest, if that is for some time. What became of a user's last one is
  * remembered until he asks for the next.
  */
 
@@ -23,6 +24,7 @@
 #define OWNS_MAX       32u /* users of whom one is remembered */
 #define OWNS_RUN_MAX   12u /* that are not done, at a time */
 #define OWNS_DECODE_S  300u
+#define OWNS_SURE_S    30u /* of that, whatever others ask for */
 #define OWNS_TEXT_SIZE DECODER_MESSAGE_SIZE
 
 struct owns;
@@ -58,7 +60,7 @@ DEFINE_CLEANUP(struct owns *, owns_free);
  * Begin one for the user, whose snapshot is going to be called @id.
  *
  * Return: 0, and what the user reads the output from, which is the caller's; -EBUSY if he has one
- *         that is not done, or there are too many; or another negative errno.
+ *         that is not done, or there are too many, and none makes way; or another negative errno.
  */
 _must_check_ int owns_begin(struct owns *owns, const char *id, uid_t uid,
 			    const struct decoder_wish *wish, int *ret_output);

@@ -16,8 +16,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/decoder/decoder.h"
@@ -26,6 +28,16 @@
 #include "daemon/helper/serve.h"
 #include "daemon/spool/spool.h"
 #include "tests/lib/tempdir.h"
+
+static uint64_t ahead_ns; /* by which the clocks go before those of the machine */
+
+int clock_gettime(clockid_t id, struct timespec *ret_time)
+{
+	const int r = (int)syscall(SYS_clock_gettime, id, ret_time);
+
+	ret_time->tv_sec += (time_t)(ahead_ns / 1000000000);
+	return r;
+}
 
 /* --- messages --------------------------------------------------------------------------------- */
 
@@ -345,6 +357,33 @@ static void how_many(void **state)
 		(void)close(outputs[i]);
 }
 
+/* Those who read slowly do not keep another user waiting for ever: the first of them makes way. */
+static void who_makes_way(void **state)
+{
+	struct fixture *f = *state;
+	int outputs[OWNS_RUN_MAX + 1];
+	char id[16];
+
+	start_decoder(f, "#!/bin/sh\nexec cat /dev/zero\n");
+	for (unsigned i = 0; i < OWNS_RUN_MAX; i++) {
+		(void)snprintf(id, sizeof(id), "A-%u", i + 1);
+		assert_int_equal(begin(f, id, 1000 + i, &outputs[i]), 0);
+		/* The second one is decoded first, and the first one not at all yet. */
+		if (i > 0)
+			decode(f, id);
+	}
+	assert_int_equal(begin(f, "B-1", 2000, &outputs[OWNS_RUN_MAX]), -EBUSY);
+	ahead_ns = (OWNS_SURE_S + 1) * UINT64_C(1000000000);
+	assert_int_equal(begin(f, "B-1", 1003, &outputs[OWNS_RUN_MAX]), -EBUSY);
+	assert_int_equal(begin(f, "B-1", 2000, &outputs[OWNS_RUN_MAX]), 0);
+	ahead_ns = 0;
+	assert_string_equal(f->done, "A-2");
+	assert_int_equal(f->result.error, -ETIMEDOUT);
+	assert_non_null(strstr(f->result.text, "others wait"));
+	for (unsigned i = 0; i <= OWNS_RUN_MAX; i++)
+		(void)close(outputs[i]);
+}
+
 /* The results of others go first, and all are done. */
 static void many_users(void **state)
 {
@@ -423,6 +462,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(decoded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(decoded_into_a_directory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(how_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_makes_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_fails, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(taken_back, set_up, tear_down),
