@@ -33,9 +33,10 @@ static_assert(OWNED_ASK_MAX <= COLLECTOR_PROCESSES_MAX, "one request is enough f
 #define PATIENCE_NS UINT64_C(1000000000)
 
 /* A user is left alone for so many times as long as it took to answer about his processes, if that
- * took long. So nobody takes more than a part of the time in which others could be asked about. */
+ * took long. So nobody takes more than a part of the time in which others could be asked about. On
+ * a machine that is busy the answer about anybody may take some 10 ms. */
 #define LEAVE_TIMES 10u
-#define LONG_NS     UINT64_C(10000000)
+#define LONG_NS     UINT64_C(50000000)
 
 #define LOOK_US   (OWNED_AGAIN_NS / 4 / 1000) /* between two looks for whom it is time */
 #define MORE_US   UINT64_C(5000)              /* the same if there were some */
@@ -231,7 +232,8 @@ static int finish_asking(struct ownership *o, struct asker *asker)
 	return 0;
 }
 
-/* Ask about those whose turn it is, and look up who strangers are. Return: whether there were any. */
+/* Ask about those whose turn it is, and look up who strangers are. Return: whether there were
+ * any. */
 static bool ask_next(struct ownership *o)
 {
 	struct owned_question q;

@@ -9,9 +9,9 @@
  * decoded it (daemon/decoder). The user reads the output from a pipe while it is written, so that
  * it takes no room; who reads slowly is waited for up to a limit.
  *
- * Each user has one at a time, and there is a limit to all. Where it is reached, the one makes way
- * for another user's that has been decoded for longest, if that is for some time. What became of a user's last one is
- * remembered until he asks for the next.
+ * Each user has one at a time, and there is a limit to all. Where it is reached, the one that has
+ * been decoded for longest makes way for another user's, if that is for some time. What became of a
+ * user's last one is remembered until he asks for the next.
  */
 
 #include <stdbool.h>

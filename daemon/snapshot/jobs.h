@@ -32,7 +32,8 @@
 #define JOBS_FINISHED_MAX 32u /* whose results are remembered */
 #define JOBS_LATER        1   /* returned by gather() */
 
-/* For so long a user's own snapshot waits for others, unless jobs_set_own_times() says otherwise. */
+/* For so long a user's own snapshot waits for others, if jobs_set_own_times() does not change
+ * that. */
 #define JOBS_OWN_WAIT_US UINT64_C(10000000)
 
 struct jobs;

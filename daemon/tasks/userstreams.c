@@ -103,8 +103,8 @@ static struct stream *holding_stream(struct userstreams *u, uint32_t pid)
 }
 
 /* Return: whether the source may be asked once more. Users need no parts of that: while one of them
- * has many programs executed, those of others count for who executed them, hardly ever another user.
- */
+ * executes very many programs, those of others count for who executed them, who is hardly ever
+ * another user. */
 static bool may_ask(struct userstreams *u)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);

@@ -61,8 +61,8 @@ struct stream *userstreams_of(struct userstreams *streams, uid_t uid);
 
 /*
  * Choose the stream that a record belongs to. A process has the user of its parent until it
- * executes a program. So the source is asked seldom, and a process that ends before it can be asked,
- * or when it has been asked too often, counts for who made it.
+ * executes a program. So the source is asked seldom. A process that ends before the source can be
+ * asked, or is new when it has been asked too often, counts for who made it.
  *
  * @ret_pid: whose record it is; 0: it is of no process
  */

@@ -374,7 +374,7 @@ static void questions(void **state)
 	assert_string_equal(ask(f, later + OWNED_AGAIN_NS + 6), "-");
 }
 
-/* Of processes that are not his he gets to know those that he started, and none that these started. */
+/* He learns of processes that are not his but he started, and of none that these started. */
 static void left_out(void **state)
 {
 	struct fixture *f = *state;
