@@ -579,7 +579,7 @@ static int set_up_event(struct manager *m)
 	    (r = jobs_new(m->event, &jobs_ops, m, &m->jobs)) < 0)
 		return r;
 	if (!m->source->ops->is_of)
-		jobs_set_own_times(m->jobs, OWN_PAUSE_US, JOBS_OWN_WAIT_US);
+		jobs_set_own_pause(m->jobs, OWN_PAUSE_US);
 	return 0;
 }
 

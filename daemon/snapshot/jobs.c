@@ -49,11 +49,10 @@ struct jobs {
 	int answer;
 	bool ended; /* the thread has run its job */
 	VEC(struct job *)
-	list;       /* finished ones first, then the running one, then in the order they
+	list;              /* finished ones first, then the running one, then in the order they
 				 * came */
-	uid_t turn; /* whose job was begun last */
-	uint64_t pause_us, wait_us; /* of users' own ones, see jobs_set_own_times() */
-	uint64_t overdue_at;        /* CLOCK_MONOTONIC, in us: none of them is overdue before */
+	uid_t turn;        /* whose job was begun last */
+	uint64_t pause_us; /* between a user's own ones */
 	struct pause pauses[PAUSES_MAX];
 	struct share share; /* of places to wait; up to date when what is taken was counted */
 };
@@ -161,19 +160,6 @@ static size_t find_turn(const struct jobs *j, size_t i, bool is_own, bool of_ano
 	return i;
 }
 
-/* Find a user's own that has waited for long. Return: its index, or the number of jobs. */
-static size_t find_overdue(const struct jobs *j, size_t i)
-{
-	const uint64_t now = now_us();
-
-	if (now < j->overdue_at)
-		return j->list.n;
-	while (i < j->list.n &&
-	       (!j->list.items[i]->scope.is_own || now - j->list.items[i]->added_us < j->wait_us))
-		i++;
-	return i;
-}
-
 /* Let the first job of another user than the last one be the next. Users' own ones come last.
  * Return: whether one may begin now. */
 static bool take_turns(struct jobs *j)
@@ -183,13 +169,7 @@ static bool take_turns(struct jobs *j)
 
 	while (first < j->list.n && items[first]->done)
 		first++;
-	i = find_overdue(j, first);
-	if (i < j->list.n) {
-		items[i]->is_overdue = true;
-		j->overdue_at = now_us() + j->wait_us;
-	}
-	if (i == j->list.n)
-		i = find_turn(j, first, false, true);
+	i = find_turn(j, first, false, true);
 	if (i == j->list.n)
 		i = find_turn(j, first, false, false);
 	if (i == j->list.n)
@@ -403,7 +383,6 @@ int jobs_new(sd_event *event, const struct jobs_ops *ops, void *userdata, struct
 		.ops = ops,
 		.userdata = userdata,
 		.wake_fd = -1,
-		.wait_us = JOBS_OWN_WAIT_US,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.answered = PTHREAD_COND_INITIALIZER,
 	};
@@ -522,16 +501,15 @@ static void cancel_own(struct jobs *j)
 {
 	struct job *job = j->running ? first_pending(j) : NULL;
 
-	if (!job || !job->scope.is_own || job->is_overdue)
+	if (!job || !job->scope.is_own)
 		return;
 	atomic_store(&job->cancel, true);
 	answer_thread(j, -ECANCELED, false);
 }
 
-void jobs_set_own_times(struct jobs *jobs, uint64_t pause_us, uint64_t wait_us)
+void jobs_set_own_pause(struct jobs *jobs, uint64_t us)
 {
-	jobs->pause_us = pause_us;
-	jobs->wait_us = wait_us;
+	jobs->pause_us = us;
 }
 
 int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
@@ -548,7 +526,6 @@ int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
 		return -ENOMEM;
 	job->jobs = jobs;
 	job->caller = *caller;
-	job->added_us = now_us();
 	if (scope)
 		job->scope = *scope;
 	(void)snprintf(job->id, sizeof(job->id), "%s", id);

@@ -12,10 +12,9 @@
  *
  * A user's own snapshots (scope.is_own), which anybody may ask for, come after all others. They
  * take no places: who adds them limits their number. One that runs is cancelled when another
- * snapshot is asked for, and begins again when that is done. But one that has waited for long is
- * not cancelled, and comes before others, though no more than one in that time. There may be a
- * pause between two of the same user, as long as which the later one waits. Their results are not
- * remembered.
+ * snapshot is asked for, and begins again when that is done, however often: nobody waits for what a
+ * user has because that user asks for it. There may be a pause between two of the same user, as
+ * long as which the later one waits. Their results are not remembered.
  *
  * The event loop calls all functions but jobs_gather().
  */
@@ -32,10 +31,6 @@
 #define JOBS_FINISHED_MAX 32u /* whose results are remembered */
 #define JOBS_LATER        1   /* returned by gather() */
 
-/* For so long a user's own snapshot waits for others, if jobs_set_own_times() does not change
- * that. */
-#define JOBS_OWN_WAIT_US UINT64_C(10000000)
-
 struct jobs;
 struct share;
 typedef struct sd_event sd_event;
@@ -51,8 +46,6 @@ struct job {
 	struct snapshot_result result;
 	void *userdata; /* of the owner of the queue, from prepare() to put_back() or finish() */
 	atomic_bool cancel;
-	uint64_t added_us; /* CLOCK_MONOTONIC */
-	bool is_overdue;   /* it is a user's own that has waited for long, and has its turn */
 };
 
 /* What the owner of the queue does for a job: run() in the thread, the others in the event loop. */
@@ -85,9 +78,8 @@ struct jobs *jobs_free(struct jobs *jobs);
 
 DEFINE_CLEANUP(struct jobs *, jobs_free);
 
-/* Let that much time be between the beginnings of a user's own snapshots, and let one that has
- * waited for so long come before others. */
-void jobs_set_own_times(struct jobs *jobs, uint64_t pause_us, uint64_t wait_us);
+/* Let that much time be between the beginnings of a user's own snapshots. */
+void jobs_set_own_pause(struct jobs *jobs, uint64_t us);
 
 /*
  * Append a job called @id. All is copied.

@@ -282,7 +282,7 @@ static void own_ones_pause(void **state)
 	uint64_t begun, took_ms;
 
 	f->heard = 0;
-	jobs_set_own_times(f->jobs, PAUSE_MS * 1000, UINT64_MAX);
+	jobs_set_own_pause(f->jobs, PAUSE_MS * 1000);
 	begun = clock_ns(CLOCK_MONOTONIC);
 	assert_int_equal(jobs_add(f->jobs, "o0", &own, &a), 0);
 	assert_int_equal(jobs_add(f->jobs, "o1", &own, &a), 0);
@@ -330,7 +330,7 @@ static void own_one_that_runs(void **state)
 	(void)jobs_free(f->jobs);
 	assert_int_equal(jobs_new(f->event, &waiting_ops, f, &f->jobs), 0);
 	/* Its pause does not count: it was not taken. */
-	jobs_set_own_times(f->jobs, 3600000000, UINT64_MAX);
+	jobs_set_own_pause(f->jobs, 3600000000);
 	atomic_store(&may_end, false);
 	assert_int_equal(jobs_add(f->jobs, "o", &own, &caller), 0);
 	for (unsigned i = 1; i < 4; i++) {
@@ -345,49 +345,6 @@ static void own_one_that_runs(void **state)
 	run_until_done(f);
 	assert_string_equal(f->order, "a a a o ");
 	assert_int_equal(f->last_error, 0);
-}
-
-/* Others are asked for all the time. Return: when the job is done that is called so, in ms. */
-static uint64_t ask_until_done(struct fixture *f, const char *id)
-{
-	while (!strstr(f->order, id)) {
-		const struct job *job = jobs_find(f->jobs, id);
-
-		while (jobs_pending(f->jobs) < 6)
-			assert_int_equal(jobs_add(f->jobs, "x", NULL, &caller), 0);
-		assert_true(sd_event_run(f->event, 10000) >= 0);
-		if (!strstr(f->order, id))
-			f->order[0] = '\0';
-		if (!job || !job->is_overdue)
-			continue;
-		(void)!jobs_add(f->jobs, "x", NULL, &caller);
-		assert_false(atomic_load(&job->cancel));
-		atomic_store(&may_end, true);
-	}
-	return clock_ns(CLOCK_MONOTONIC) / 1000000;
-}
-
-/* One that has waited for long has its turn, whoever else asks, but not one after the other. */
-static void own_one_that_waits(void **state)
-{
-	enum { WAIT_MS = 200 };
-	const struct caller a = { .uid = 1000, .comm = "a" }, b = { .uid = 1001, .comm = "b" };
-	const uint64_t begun = clock_ns(CLOCK_MONOTONIC) / 1000000;
-	const struct scope own = { .is_own = true };
-	struct fixture *f = *state;
-	uint64_t first;
-
-	(void)jobs_free(f->jobs);
-	assert_int_equal(jobs_new(f->event, &waiting_ops, f, &f->jobs), 0);
-	jobs_set_own_times(f->jobs, 0, WAIT_MS * 1000);
-	atomic_store(&may_end, false);
-	assert_int_equal(jobs_add(f->jobs, "o", &own, &a), 0);
-	assert_int_equal(jobs_add(f->jobs, "p", &own, &b), 0);
-	first = ask_until_done(f, "o");
-	assert_in_range(first - begun, WAIT_MS, 10 * WAIT_MS);
-	assert_in_range(ask_until_done(f, "p") - first, WAIT_MS / 2, 10 * WAIT_MS);
-	assert_int_equal(f->n_put_back, 0);
-	run_until_done(f);
 }
 
 static void results_that_are_forgotten(void **state)
@@ -507,7 +464,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(own_ones, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(own_ones_pause, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(own_one_that_runs, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(own_one_that_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(results_that_are_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_that_cannot_begin, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(given_up_before_it_began, set_up, tear_down),
