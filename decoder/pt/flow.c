@@ -84,17 +84,12 @@ static inline bool tnt_pop(struct tnt *tnt)
  * Segments
  */
 
-/* Push the addresses alone: the calls of @s may be gone when run_hot() pops them. */
-static inline void push_calls(struct flow *f, const struct seg *s)
+/* @is_hot: by run_hot(). Others push the addresses alone: the calls of @s may be gone when run_hot()
+ * pops them. */
+static inline void push_calls(struct flow *f, const struct seg *s, bool is_hot)
 {
 	for (size_t i = 0; i < s->n_calls; i++)
-		retstack_push(&f->calls, s->calls[i].ret, NULL);
-}
-
-static inline void push_hot_calls(struct flow *f, const struct seg *s)
-{
-	for (size_t i = 0; i < s->n_calls; i++)
-		retstack_push(&f->calls, s->calls[i].ret, &s->calls[i]);
+		retstack_push(&f->calls, s->calls[i].ret, is_hot ? &s->calls[i] : NULL);
 }
 
 /* Return: the segment at @ip; NULL if there is no memory. */
@@ -291,14 +286,14 @@ static inline bool take_hot_target(struct flow *f, struct hot *h, struct seg *s,
 	    (walk_quick_tip(&f->base.walk, &ip) ||
 	     (!(returns && walk_quick_tnt(&f->base.walk, &h->tnt.bits, &h->tnt.n)) &&
 	      take_slow_target(f, h, returns, &ip)))) {
-		push_hot_calls(f, s);
+		push_calls(f, s, true);
 		*ret_next = link_to(f, s, ip);
 		return true;
 	}
 	/* A bit stands for a return to the last call. */
 	if (h->tnt.n == 0 || !returns || !(h->tnt.bits >> 63) || f->calls.depth + s->n_calls == 0)
 		return false;
-	push_hot_calls(f, s);
+	push_calls(f, s, true);
 	ip = retstack_pop(&f->calls, &call);
 	*ret_next = call ? link_back(f, s, ip, call) : link_to(f, s, ip);
 	return tnt_pop(&h->tnt);
@@ -332,7 +327,7 @@ static void run_hot(struct flow *f)
 			is_taken = tnt_pop(&h.tnt);
 			next = seg_link(&s->to[is_taken])
 				   ?: set_link(f, &s->to[is_taken], s->to_ip[is_taken]);
-			push_hot_calls(f, s);
+			push_calls(f, s, true);
 		} else if (s->kind == SEG_RETURN || s->kind == SEG_INDIRECT) {
 			if (!take_hot_target(f, &h, s, &next))
 				break;
@@ -381,14 +376,6 @@ static bool stop(struct flow *f, enum engine_stop why)
 static bool fail(struct flow *f, enum ptd_gap_reason reason, uint64_t ip)
 {
 	f->failure = (struct failure){ .reason = reason, .ip = ip };
-	f->has_failed = true;
-	return false;
-}
-
-/* Packets are over. */
-static bool end(struct flow *f)
-{
-	f->failure = (struct failure){ .is_end = true };
 	f->has_failed = true;
 	return false;
 }
@@ -463,7 +450,7 @@ static bool go_on(struct flow *f, const struct seg *s)
 		}
 	}
 	give_out(f, s, s->n_insns);
-	push_calls(f, s);
+	push_calls(f, s, false);
 	f->ip = s->to_ip[0];
 	f->is_done = false;
 	f->base.spin_insns += s->n_insns;
@@ -473,7 +460,9 @@ static bool go_on(struct flow *f, const struct seg *s)
 /* Packets make no sense, or are over, at @ip. */
 static bool fail_at_packet(struct flow *f, enum walk_next next, uint64_t ip)
 {
-	return next == WALK_END ? end(f) : fail(f, f->base.walk.error, ip);
+	(void)fail(f, f->base.walk.error, ip);
+	f->failure.is_end = next == WALK_END;
+	return false;
 }
 
 /* Packets do not say where the branch that @s ends with leads. */
@@ -517,7 +506,7 @@ static bool decide_seg(struct flow *f, const struct seg *s, uint64_t ip, uint64_
 		give_out(f, s, s->n_insns);
 	}
 	if (s->kind != SEG_RETURN)
-		push_calls(f, s);
+		push_calls(f, s, false);
 	f->ip = ip;
 	f->is_done = false;
 	f->is_behind_branch = true;
@@ -567,7 +556,7 @@ static bool take_target(struct flow *f, const struct seg *s)
 	if (next != WALK_TIP || !walk_take_tip(&f->base.walk, &ip))
 		return contradict(f, s);
 	if (s->kind == SEG_RETURN)
-		push_calls(f, s);
+		push_calls(f, s, false);
 	return decide_seg(f, s, ip, offset);
 }
 
@@ -600,7 +589,7 @@ static bool take_segment(struct flow *f, enum walk_next next)
 		if (!take_bit(f, next, &bit, &offset))
 			return take_target(f, s);
 		/* The calls on the way come before it. */
-		push_calls(f, s);
+		push_calls(f, s, false);
 		if (!bit || f->calls.depth == 0)
 			return contradict(f, s);
 		return decide_seg(f, s, retstack_pop(&f->calls, &call), offset);
@@ -733,11 +722,8 @@ static bool go_to_event(struct flow *f)
 	if (s->kind == SEG_NOWHERE) {
 		if (f->event.place != WALK_BEFORE || f->event.ip != s->to_ip[0] || !s->n_runs)
 			return go_nowhere(f, s);
-		give_out(f, s, s->n_insns);
-		push_calls(f, s);
-		f->ip = s->to_ip[0];
-		f->is_done = false;
-		return true;
+		(void)go_on(f, s);
+		return !f->has_failed;
 	}
 	/* No near branch leaves what is traced, but the packet that would say where it led is
 	 * missing: real CPUs have written that. */
@@ -789,14 +775,6 @@ static void begin_at(struct flow *f, uint64_t ip)
 	f->tnt.n = 0;
 }
 
-static void take_overflow(struct flow *f, const struct walk_event *event)
-{
-	begin_at(f, event->ip);
-	f->enabled = event->has_ip;
-	if (event->has_ip)
-		(void)begin_stretch(f, event->ip);
-}
-
 /* The PSB+ to join at is over: forget what it does not say. */
 static bool deliver_join(struct flow *f, const struct walk_event *event)
 {
@@ -827,17 +805,18 @@ static bool deliver_kind(struct flow *f, const struct walk_event *event)
 	case WALK_NOTHING:
 		return false;
 	case WALK_DISABLED:
+	case WALK_ASYNC_DISABLED:
 		f->enabled = f->is_done = false;
 		break;
 	case WALK_ASYNC:
 		f->ip = event->to;
 		f->is_behind_branch = false;
 		break;
-	case WALK_ASYNC_DISABLED:
-		f->enabled = false;
-		break;
 	case WALK_OVERFLOW:
-		take_overflow(f, event);
+		begin_at(f, event->ip);
+		f->enabled = event->has_ip;
+		if (f->enabled)
+			(void)begin_stretch(f, f->ip);
 		break;
 	case WALK_MODE:
 		f->has_mode = true;
@@ -1079,49 +1058,38 @@ static uint64_t used(const struct engine *engine)
 }
 
 /* What differs between flows that stand at the same joint. */
-struct flow_joint {
-	struct tsc tsc;
-	struct walk_state state;
-	struct engine_news news;
-	struct packet_reader reader;
-	uint64_t offset, last_ip, ip, t, n_bits;
-	uint8_t mode;
-	bool enabled, is_timed, leads, is_status, follows_mode, waits;
-	bool has_mode, has_event, has_failed, ended;
-};
-
-static_assert(sizeof(struct flow_joint) <= sizeof(struct engine_joint), "it has room");
-
 static void get_joint(const struct engine *engine, struct engine_joint *ret_joint)
 {
 	const struct flow *f = (const struct flow *)engine;
 	const struct walk *walk = &engine->walk;
-	struct flow_joint joint;
+	uint64_t *words = ret_joint->words;
+	const uint64_t known[] = { walk->offset,
+				   walk->last_ip,
+				   walk->reader.item_size,
+				   walk->is_timed,
+				   walk->leads,
+				   walk->is_status,
+				   walk_waits(walk),
+				   walk->follows_mode,
+				   f->enabled,
+				   f->enabled ? f->ip : 0,
+				   engine->t,
+				   engine->mode,
+				   f->tnt.n,
+				   f->has_mode,
+				   f->has_event,
+				   f->has_failed,
+				   engine->ended };
 
-	/* Padding is compared, too. */
-	memset(&joint, 0, sizeof(joint));
-	memcpy(&joint.tsc, &walk->tsc, sizeof(joint.tsc));
-	memcpy(&joint.state, &walk->state, sizeof(joint.state));
-	memcpy(&joint.news, &engine->news, sizeof(joint.news));
-	joint.reader.item_size = walk->reader.item_size;
-	joint.offset = walk->offset;
-	joint.last_ip = walk->last_ip;
-	joint.ip = f->enabled ? f->ip : 0;
-	joint.t = engine->t;
-	joint.n_bits = f->tnt.n;
-	joint.mode = engine->mode;
-	joint.enabled = f->enabled;
-	joint.is_timed = walk->is_timed;
-	joint.leads = walk->leads;
-	joint.is_status = walk->is_status;
-	joint.follows_mode = walk->follows_mode;
-	joint.waits = walk_waits(walk);
-	joint.has_mode = f->has_mode;
-	joint.has_event = f->has_event;
-	joint.has_failed = f->has_failed;
-	joint.ended = engine->ended;
+	static_assert(sizeof(known) + sizeof(struct tsc) + sizeof(struct walk_state) +
+			      sizeof(struct engine_news) <=
+			  sizeof(struct engine_joint),
+		      "it has room");
 	memset(ret_joint, 0, sizeof(*ret_joint));
-	memcpy(ret_joint, &joint, sizeof(joint));
+	words = mempcpy(words, known, sizeof(known));
+	words = mempcpy(words, &walk->tsc, sizeof(walk->tsc));
+	words = mempcpy(words, &walk->state, sizeof(walk->state));
+	memcpy(words, &engine->news, sizeof(engine->news));
 }
 
 const struct engine_ops engine_flow = {

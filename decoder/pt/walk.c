@@ -131,20 +131,15 @@ static struct walk_event dequeue(struct walk_queue *queue)
 	return event;
 }
 
-static struct walk_event *find_queued(struct walk_queue *queue, enum walk_kind kind)
+/* Return: the event that the packet of @type, which waits in @queue, makes; NULL: none waits. */
+static struct walk_event *find_queued(struct walk_queue *queue, enum packet_type type)
 {
+	const struct meaning *meaning = &meanings[type];
+
 	for (size_t i = 0; i < queue->n; i++)
-		if (queue->items[i].kind == kind)
+		if (queue->items[i].kind == meaning->kind && queue->items[i].mark == meaning->mark)
 			return &queue->items[i];
 	return NULL;
-}
-
-static bool has_mark(const struct walk_queue *queue, enum ptd_mark_kind mark)
-{
-	for (size_t i = 0; i < queue->n; i++)
-		if (queue->items[i].kind == WALK_MARK && queue->items[i].mark == mark)
-			return true;
-	return false;
 }
 
 /* Make a note of the packet that is next. */
@@ -242,12 +237,12 @@ static void take_state(struct walk *w)
 	}
 }
 
-static enum walk_next bind_status(struct walk *w, enum walk_kind kind, uint64_t value,
+static enum walk_next bind_status(struct walk *w, enum packet_type type, uint64_t value,
 				  uint64_t extra)
 {
 	return enqueue(w, &w->psb,
-		       (struct walk_event){ .kind = kind,
-					    .mark = PTD_MARK_CBR,
+		       (struct walk_event){ .kind = meanings[type].kind,
+					    .mark = meanings[type].mark,
 					    .place = WALK_BEFORE,
 					    .is_status = true,
 					    .value = value,
@@ -278,7 +273,7 @@ static enum walk_next take_in_psb(struct walk *w)
 		tsc_take(&w->tsc, packet, true);
 	}
 	if (packet_is_in(packet, PACKETS_OF_STATUS))
-		return bind_status(w, meanings[packet->type].kind, packet->value, packet->extra);
+		return bind_status(w, packet->type, packet->value, packet->extra);
 	if (packet->type == PACKET_FUP) {
 		if (w->errata & ERRATUM_BDM70 && !w->enabled &&
 		    peek_has_pge(w, w->offset + packet->size))
@@ -433,10 +428,10 @@ static enum walk_next take_mode(struct walk *w)
  * what an instruction did. Of the two, the VMCS changes first. */
 static enum walk_next take_paging(struct walk *w)
 {
-	struct walk_event *paging = find_queued(&w->tip, WALK_PAGING);
+	struct walk_event *paging = find_queued(&w->tip, PACKET_PIP);
 	struct walk_event event = event_of(w), vmcs = event;
 
-	if (!find_queued(&w->tip, WALK_ASYNC))
+	if (!find_queued(&w->tip, PACKET_FUP))
 		return WALK_EVENT;
 	if (event.kind == WALK_VMCS && paging) {
 		event = *paging;
@@ -503,7 +498,7 @@ static enum walk_next take_packet(struct walk *w)
 	case PACKET_TNT:
 		return WALK_TNT;
 	case PACKET_TIP:
-		return find_queued(&w->tip, WALK_ASYNC) ? WALK_EVENT : WALK_TIP;
+		return find_queued(&w->tip, PACKET_FUP) ? WALK_EVENT : WALK_TIP;
 	case PACKET_FUP:
 		return take_fup(w);
 	case PACKET_MODE_EXEC:
@@ -572,11 +567,11 @@ static void set_quick(struct walk *w)
  * FUP of the EXSTOP behind it, which has none if packets are off. The FUP of whatever runs once
  * packets are on again is another one.
  */
-static bool lacks_fup(const struct walk *w)
+static bool lacks_fup(struct walk *w)
 {
 	switch (w->packet.type) {
 	case PACKET_EXSTOP:
-		return !w->packet.flag && has_mark(&w->fup, PTD_MARK_MWAIT);
+		return !w->packet.flag && find_queued(&w->fup, PACKET_MWAIT);
 	case PACKET_TIP_PGE:
 		return w->fup.n > 0;
 	case PACKET_OVF:
@@ -777,7 +772,7 @@ static void take_async(struct walk *w, struct walk_event *event, bool is_off)
 static void take_pgd(struct walk *w, struct walk_event *event)
 {
 	w->enabled = false;
-	if (find_queued(&w->tip, WALK_ASYNC) == w->tip.items && w->tip.n > 0) {
+	if (find_queued(&w->tip, PACKET_FUP) == w->tip.items) {
 		take_async(w, event, true);
 		return;
 	}
@@ -966,19 +961,18 @@ uint64_t walk_find_later(struct walk *w, uint64_t time)
 static void repeat_state(struct walk *w, uint64_t ip)
 {
 	const struct walk_state *state = &w->state;
-	enum walk_next next = WALK_ON;
 
+	static_assert(WALK_QUEUE_MAX >= 5, "they have room");
 	if (state->cbr)
-		next = bind_status(w, WALK_MARK, state->cbr, 0);
-	if (state->has_cr3 && next == WALK_ON)
-		next = bind_status(w, WALK_PAGING, state->cr3, state->non_root);
-	if (state->has_vmcs && next == WALK_ON)
-		next = bind_status(w, WALK_VMCS, state->vmcs, 0);
-	if (state->mode && next == WALK_ON)
-		next = bind_status(w, WALK_MODE, state->mode, 0);
-	if (state->tsx & PACKET_TSX_BEGIN && next == WALK_ON)
-		next = bind_status(w, WALK_TSX, state->tsx, 0);
-	assert(next == WALK_ON);
+		(void)bind_status(w, PACKET_CBR, state->cbr, 0);
+	if (state->has_cr3)
+		(void)bind_status(w, PACKET_PIP, state->cr3, state->non_root);
+	if (state->has_vmcs)
+		(void)bind_status(w, PACKET_VMCS, state->vmcs, 0);
+	if (state->mode)
+		(void)bind_status(w, PACKET_MODE_EXEC, state->mode, 0);
+	if (state->tsx & PACKET_TSX_BEGIN)
+		(void)bind_status(w, PACKET_MODE_TSX, state->tsx, 0);
 	make_ready(w, &w->psb, true, ip);
 }
 
