@@ -12,13 +12,6 @@
 #define OPCODE_EXT  0x02
 #define OPCODE_TRIG 0xd9
 
-/* Of packets with an address, the low five bits of it. */
-#define IP_MASK        0x1f
-#define OPCODE_TIP_PGD 0x01
-#define OPCODE_TIP     0x0d
-#define OPCODE_TIP_PGE 0x11
-#define OPCODE_FUP     0x1d
-
 #define EXT_MNT  0xc3 /* the byte behind OPCODE_EXT */
 #define MNT_BYTE 0x88 /* the third one */
 
@@ -58,11 +51,18 @@ static int take_tnt(struct packet *packet, uint64_t payload)
 	return 0;
 }
 
+/* Packets with an address, by the low five bits of the first byte; the others are IPBytes. */
+static const uint8_t ip_types[32] = {
+	[0x01] = PACKET_TIP_PGD, [0x0d] = PACKET_TIP, [0x11] = PACKET_TIP_PGE, [0x1d] = PACKET_FUP
+};
+
 static int read_ip(struct packet *packet, enum packet_type type, const uint8_t *p, size_t left)
 {
 	static const uint8_t sizes[8] = { 0, 2, 4, 6, 6, 0, 8, 0 };
 	const uint8_t ip_bytes = p[0] >> 5;
 
+	if (type == PACKET_PAD)
+		return PACKET_BAD;
 	packet->ip_bytes = ip_bytes;
 	if (set_packet(packet, type, (uint8_t)(1 + sizes[ip_bytes]), left) != 0)
 		return PACKET_CUT;
@@ -238,18 +238,7 @@ static int read_any(struct packet *packet, const uint8_t *p, size_t left)
 	}
 	if ((p[0] & 3) == 3)
 		return read_cyc(packet, p, left);
-	switch (p[0] & IP_MASK) {
-	case OPCODE_TIP:
-		return read_ip(packet, PACKET_TIP, p, left);
-	case OPCODE_TIP_PGE:
-		return read_ip(packet, PACKET_TIP_PGE, p, left);
-	case OPCODE_TIP_PGD:
-		return read_ip(packet, PACKET_TIP_PGD, p, left);
-	case OPCODE_FUP:
-		return read_ip(packet, PACKET_FUP, p, left);
-	default:
-		return PACKET_BAD;
-	}
+	return read_ip(packet, ip_types[p[0] & 0x1f], p, left);
 }
 
 int packet_read(struct packet_reader *reader, const uint8_t *p, size_t left,
