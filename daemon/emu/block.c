@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "decoder/x86/system.h"
+
 /* Code that writes numbers into itself has new bytes each time. After so many blocks at one
  * address, blocks with the same layout are treated as one. */
 #define SIBLINGS_MAX 16
@@ -62,16 +64,6 @@ static enum block_end block_end_of(const struct insn *insn)
 	return insn->rep ? BLOCK_REP : BLOCK_FALLS;
 }
 
-/* MOV to CR3: 0f 22 /3. */
-static bool is_set_cr3(const uint8_t *bytes, size_t size)
-{
-	if (size > 3 && (bytes[0] & 0xf0) == 0x40) {
-		bytes++;
-		size--;
-	}
-	return size == 3 && bytes[0] == 0x0f && bytes[1] == 0x22 && (bytes[2] >> 3 & 7) == 3;
-}
-
 /* The hash of the bytes of consecutive instructions. */
 static uint64_t hash_more(uint64_t hash, const uint8_t *bytes, size_t size)
 {
@@ -105,7 +97,7 @@ static void draft_block(uint8_t mode, uint64_t ip, const struct block_insn *insn
 		d->last_ip = from->ip;
 		d->next_ip = from->ip + from->size;
 		d->end = block_end_of(&insn);
-		d->sets_cr3 = is_set_cr3(from->bytes, from->size);
+		d->sets_cr3 = system_sets_cr3(from->bytes, from->size);
 		d->target = d->next_ip + (uint64_t)insn.disp;
 		if (mode == 32)
 			d->target = (uint32_t)d->target;

@@ -253,8 +253,7 @@ static void resync(struct engine *e, enum ptd_gap_reason reason, uint64_t ip, ui
 	engine_stop(e, ENGINE_GAP, ip, ret_step);
 	e->spin_insns = e->n_direct = 0;
 	e->bounds = (struct when_bounds){};
-	e->ops->forget(e);
-	e->ops->follow(e, lost_from);
+	e->ops->forget(e, lost_from);
 	if (!e->started || !recover(e, &e->from))
 		e->from = sync_forward(e, lost_from);
 	e->ask = !e->ended;

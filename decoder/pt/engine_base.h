@@ -15,8 +15,8 @@
 
 #include "decoder/image/view.h"
 #include "decoder/pt/engine.h"
+#include "decoder/pt/peek.h"
 #include "decoder/pt/walk.h"
-#include "decoder/pt/when.h"
 #include "util/vec.h"
 
 /*
@@ -49,11 +49,8 @@ struct engine_ops {
 	/* Return: the offset up to which packets have been used up. */
 	uint64_t (*used)(const struct engine *engine);
 
-	/* Behind an error: forget what was known of the code. */
-	void (*forget)(struct engine *engine);
-
-	/* Let the walk stand at the error at @offset. */
-	void (*follow)(struct engine *engine, uint64_t offset);
+	/* There is an error at @offset: let the walk stand there, and forget the code before it. */
+	void (*forget)(struct engine *engine, uint64_t offset);
 
 	/* Go on at @point, or at the PSB at @offset, which the walk has found; @has_ip: packets
 	 * are on there. Return: whether that can be done. */
@@ -79,7 +76,7 @@ struct engine {
 	uint64_t t;     /* TSC, as far as it is known */
 	uint64_t limit; /* before that time the caller need not be asked */
 
-	/* Of the stretch of code (when.h): */
+	/* Of the stretch of code (peek.h): */
 	struct when_bounds bounds;
 	uint64_t bounds_t; /* they hold while this is @t */
 	bool is_user;      /* it begins below the kernel's half of addresses */

@@ -9,7 +9,7 @@
  * run_hot() handles this case and no other. do_step() could do everything, one step at a time:
  * events, changes of time, errors, and segments that no packet decides.
  *
- * An event has a place in the code (place.h). The engine follows the code to that place, which
+ * An event has a place in the code (enum walk_place). The engine follows the code to that place, which
  * takes no packet, and then delivers the event. If the code does not lead there, packets and code
  * contradict each other.
  *
@@ -24,8 +24,8 @@
 #include <string.h>
 
 #include "decoder/pt/errata.h"
-#include "decoder/pt/place.h"
 #include "decoder/pt/retstack.h"
+#include "decoder/x86/system.h"
 
 /* Erratum BDM64: so many instructions are looked at. */
 #define BDM64_INSNS_MAX 256
@@ -493,18 +493,16 @@ static bool decide_seg(struct flow *f, const struct seg *s, uint64_t ip, uint64_
 {
 	const bool is_behind = offset >= f->base.pause,
 		   is_later = walk_now(&f->base.walk) > f->base.t;
-	size_t n_before;
+	size_t first = f->is_done, n_before;
 	bool asks;
 
 	reset_spin(f);
-	if (is_behind && s->n_insns > 1) {
+	if (is_behind) {
 		give_out(f, s, s->n_insns - 1u);
-		n_before = f->out->n;
-		give_out_from(f, s, s->n_insns - 1u, s->n_insns);
-	} else {
-		n_before = f->out->n;
-		give_out(f, s, s->n_insns);
+		first = f->is_done ? 1 : s->n_insns - 1u;
 	}
+	n_before = f->out->n;
+	give_out_from(f, s, first, s->n_insns);
 	if (s->kind != SEG_RETURN)
 		push_calls(f, s, false);
 	f->ip = ip;
@@ -600,7 +598,96 @@ static bool take_segment(struct flow *f, enum walk_next next)
 
 /*
  * Events
+ *
+ * Where in the code an event belongs, it says by an address, or by what an instruction can do: only
+ * some switch packets off, change the page table or the VMCS, or write a PTW packet.
  */
+
+static bool is_in_filter(const struct engine_config *config, uint64_t ip)
+{
+	bool filters = false, is_in = false;
+
+	for (size_t i = 0; i < config->n_filters; i++) {
+		const struct engine_filter *filter = &config->filters[i];
+		const bool hits = filter->first <= ip && ip <= filter->last;
+
+		if (filter->stops && hits)
+			return false;
+		filters = filters || !filter->stops;
+		is_in = is_in || (!filter->stops && hits);
+	}
+	return is_in || !filters;
+}
+
+/* Can packets have been switched off by @insn of @run? @is_far: it is a far transfer. */
+static bool can_disable(const struct flow *f, const struct ptd_run *run,
+			const struct ptd_insn *insn, bool is_far)
+{
+	const uint64_t target = run_target(run);
+	const bool has_ip = f->event.has_ip;
+
+	switch (insn->iclass) {
+	case PTD_INSN_OTHER:
+		return !has_ip && system_sets_cr3(run->block->bytes + insn->offset, insn->size);
+	case PTD_INSN_PTWRITE:
+		return false;
+	case PTD_INSN_JUMP:
+	case PTD_INSN_CALL:
+		if (is_far)
+			return true;
+		if (has_ip)
+			return target == f->event.ip;
+		/* SKL014: it is missing where a direct branch leaves the filter's range. */
+		return f->base.config.n_filters > 0 && f->base.errata & ERRATUM_SKL014 &&
+		       !is_in_filter(&f->base.config, target);
+	case PTD_INSN_JUMP_COND:
+	case PTD_INSN_RETURN:
+		return has_ip;
+	default:
+		/* Without an address only far transfers leave what is traced. */
+		return has_ip || is_far;
+	}
+}
+
+/* Can instruction @i of @run, one of @s, have done what the event says? */
+static bool can_do(const struct flow *f, const struct seg *s, const struct ptd_run *run, size_t i)
+{
+	const struct ptd_insn *insn = &run->block->insns[run->first + i];
+	const uint8_t *bytes = run->block->bytes + insn->offset;
+	const bool is_far =
+	    run == &s->runs[s->n_runs - 1] && i + 1u == run->n && s->kind == SEG_FAR;
+
+	switch (f->event.kind) {
+	case WALK_DISABLED:
+		return can_disable(f, run, insn, is_far);
+	case WALK_PAGING:
+		return is_far || system_sets_cr3(bytes, insn->size);
+	case WALK_VMCS:
+		return is_far || system_sets_vmcs(bytes, insn->size);
+	default:
+		return insn->iclass == PTD_INSN_PTWRITE;
+	}
+}
+
+/* Return: the number of the instruction of @s that is the place of the event; s->n_insns: none. */
+static size_t find_place(const struct flow *f, const struct seg *s)
+{
+	const struct walk_event *event = &f->event;
+	size_t at = 0;
+
+	for (size_t r = 0; r < s->n_runs; r++) {
+		const struct ptd_run *run = &s->runs[r];
+
+		for (size_t i = 0; i < run->n; i++, at++) {
+			if (event->place == WALK_NEXT
+				? can_do(f, s, run, i)
+				: ptd_run_ip(run, i) == event->ip &&
+				      (at > 0 || !f->is_done || event->place != WALK_BEFORE))
+				return at;
+		}
+	}
+	return s->n_insns;
+}
 
 /* Stand at the branch that @s ends with. It was given out, and its direct calls were pushed. */
 static void stand_behind_branch(struct flow *f, const struct seg *s)
@@ -678,7 +765,7 @@ static void mend_bdm64(struct flow *f)
 		return;
 	do {
 		s = find_seg(f, ip);
-		if (!s || place_find(&f->base, &f->event, s, f->is_done) < s->n_insns)
+		if (!s || find_place(f, s) < s->n_insns)
 			return;
 		n += s->n_insns;
 		ip = s->to_ip[0];
@@ -689,8 +776,12 @@ static void mend_bdm64(struct flow *f)
 /* Erratum SKD022: what looks like an interruption of a VM entry is one that packets end at. */
 static bool is_skd022(const struct flow *f, const struct seg *s, size_t i)
 {
+	const struct ptd_run *run = &s->runs[s->n_runs - 1];
+	const struct ptd_insn *last = run_last(run);
+
 	return f->base.errata & ERRATUM_SKD022 && f->event.kind == WALK_ASYNC_DISABLED &&
-	       i + 1 == s->n_insns && place_is_vm_entry(s);
+	       i + 1 == s->n_insns && last->iclass == PTD_INSN_VM &&
+	       system_enters_vm(run->block->bytes + last->offset, last->size);
 }
 
 /* Go on to the place of the event. Return: whether it is reached. */
@@ -703,7 +794,7 @@ static bool go_to_event(struct flow *f)
 	s = find_current_seg(f);
 	if (!s)
 		return false;
-	i = place_find(&f->base, &f->event, s, f->is_done);
+	i = find_place(f, s);
 	if (i < s->n_insns && is_skd022(f, s, i)) {
 		f->event.kind = WALK_DISABLED;
 		f->event.place = WALK_BEHIND;
@@ -905,16 +996,12 @@ static void forget_code(struct flow *f)
 	f->tnt.n = f->calls.depth = 0;
 }
 
-static void forget(struct engine *engine)
+static void forget(struct engine *engine, uint64_t at)
 {
 	struct flow *f = (struct flow *)engine;
 
 	forget_code(f);
 	f->has_event = f->is_told = false;
-}
-
-static void follow(struct engine *engine, uint64_t at)
-{
 	engine->walk.offset = at;
 }
 
@@ -1099,7 +1186,6 @@ const struct engine_ops engine_flow = {
 	.look_ahead = look_ahead,
 	.used = used,
 	.forget = forget,
-	.follow = follow,
 	.go_on_at = go_on_at,
 	.sync_at = sync_at,
 	.get_joint = get_joint,

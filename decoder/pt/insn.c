@@ -21,7 +21,6 @@
 
 #include "decoder/pt/errata.h"
 #include "decoder/pt/ipt_copy.h"
-#include "decoder/pt/peek.h"
 #include "decoder/x86/unknown.h"
 #include "util/psb.h"
 
@@ -316,15 +315,6 @@ static void come_to(struct insn_engine *e, uint64_t offset)
 		e->before = *walk;
 }
 
-static void follow(struct engine *engine, uint64_t offset)
-{
-	struct insn_engine *e = (struct insn_engine *)engine;
-
-	if (engine->walk.offset > offset)
-		walk_go_back(&engine->walk, &e->before);
-	come_to(e, offset);
-}
-
 static bool is_at(const struct insn_engine *e, uint64_t ip)
 {
 	return e->stretch.is_known && e->stretch.ip == ip;
@@ -515,12 +505,15 @@ static enum ptd_gap_reason reason_of(struct insn_engine *e, int status)
 	}
 }
 
-static void forget(struct engine *engine)
+static void forget(struct engine *engine, uint64_t offset)
 {
 	struct insn_engine *e = (struct insn_engine *)engine;
 
 	e->course.kind = SEG_FAR;
 	e->ip = 0;
+	if (engine->walk.offset > offset)
+		walk_go_back(&engine->walk, &e->before);
+	come_to(e, offset);
 }
 
 /* Let libipt begin at @offset, behind the @n bytes of @psb. Return: whether it can, or there is an
@@ -840,7 +833,6 @@ const struct engine_ops engine_insn = {
 	.go = go,
 	.used = used,
 	.forget = forget,
-	.follow = follow,
 	.go_on_at = go_on_at,
 	.sync_at = sync_at,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Between which times stretches ran. */
+/* Peek: between which times stretches ran. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "decoder/pt/peek.h"
 #include "decoder/pt/walk.h"
-#include "decoder/pt/when.h"
 #include "tests/lib/packets.h"
 
 #define STRETCHES 20000
