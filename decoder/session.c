@@ -299,7 +299,6 @@ struct engine_config session_engine_config(const struct session *session,
 	struct engine_config c = {
 		.cpu_family = facts->cpu_family,
 		.cpu_model = facts->cpu_model,
-		.cpu_stepping = facts->cpu_stepping,
 		.mtc_freq = o->mtc_freq ? o->mtc_freq : facts->mtc_freq,
 		.nom_freq = o->nom_freq ? o->nom_freq : facts->nom_freq,
 		.cpuid_15_eax = o->cpuid_15_eax ? o->cpuid_15_eax : facts->tsc_ctc_d,
@@ -311,7 +310,6 @@ struct engine_config session_engine_config(const struct session *session,
 	if (o->cpu_family) {
 		c.cpu_family = o->cpu_family;
 		c.cpu_model = o->cpu_model;
-		c.cpu_stepping = o->cpu_stepping;
 	}
 	static_assert(FILTERED_RANGES_MAX <= ENGINE_FILTERS_MAX, "an engine takes all");
 	for (; c.n_filters < session->filtered.n; c.n_filters++) {

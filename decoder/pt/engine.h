@@ -83,7 +83,6 @@ struct engine_config {
 	struct fileparts pt; /* its parts are borrowed */
 	uint16_t cpu_family; /* 0: not known, no errata are worked around */
 	uint8_t cpu_model;
-	uint8_t cpu_stepping;
 	uint8_t mtc_freq;
 	uint8_t nom_freq;
 	uint32_t cpuid_15_eax;

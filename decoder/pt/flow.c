@@ -523,34 +523,13 @@ static bool decide_seg(struct flow *f, const struct seg *s, uint64_t ip, uint64_
 	return asks && stop(f, ENGINE_ASK);
 }
 
-/* Take a bit of a TNT. @ret_offset: the packet's; 0 if it was taken before. */
-static bool take_bit(struct flow *f, enum walk_next next, bool *ret_bit, uint64_t *ret_offset)
-{
-	*ret_offset = 0;
-	if (f->tnt.n == 0 && next == WALK_TNT) {
-		*ret_offset = f->base.walk.offset;
-		f->tnt.n = walk_take_tnt(&f->base.walk, &f->tnt.bits);
-	}
-	if (f->tnt.n == 0)
-		return false;
-	*ret_bit = tnt_pop(&f->tnt);
-	return true;
-}
-
-/*
- * Where a branch leads that needs a TIP. The CPU may have written it behind a TNT whose bits, or
- * the rest of them, are of branches behind this one.
- */
+/* Where a branch leads that needs a TIP. */
 static bool take_target(struct flow *f, const struct seg *s)
 {
-	enum walk_next next = walk_ahead(&f->base.walk);
-	uint64_t offset, ip;
+	const enum walk_next next = walk_ahead(&f->base.walk);
+	const uint64_t offset = f->base.walk.offset;
+	uint64_t ip;
 
-	if (next == WALK_TNT && f->tnt.n == 0) {
-		f->tnt.n = walk_take_tnt(&f->base.walk, &f->tnt.bits);
-		next = walk_ahead(&f->base.walk);
-	}
-	offset = f->base.walk.offset;
 	if (next != WALK_TIP || !walk_take_tip(&f->base.walk, &ip))
 		return contradict(f, s);
 	if (s->kind == SEG_RETURN)
@@ -570,25 +549,30 @@ static bool take_segment(struct flow *f, enum walk_next next)
 {
 	struct seg *s = find_current_seg(f);
 	struct seg_call *call;
-	uint64_t offset;
-	bool bit;
+	uint64_t offset = 0; /* of a TNT that is taken */
 
 	if (!s)
 		return true;
-	switch (s->kind) {
-	case SEG_ON:
+	if (s->kind == SEG_ON)
 		return go_on(f, s);
-	case SEG_NOWHERE:
+	if (s->kind == SEG_NOWHERE)
 		return go_nowhere(f, s);
+	/* The CPU may have written a TIP behind a TNT whose bits, or the rest of them, are of
+	 * branches behind the one that needs the TIP. */
+	if (f->tnt.n == 0 && next == WALK_TNT) {
+		offset = f->base.walk.offset;
+		f->tnt.n = walk_take_tnt(&f->base.walk, &f->tnt.bits);
+	}
+	switch (s->kind) {
 	case SEG_COND:
-		return take_bit(f, next, &bit, &offset) ? decide_seg(f, s, s->to_ip[bit], offset)
-							: contradict(f, s);
+		return f->tnt.n > 0 ? decide_seg(f, s, s->to_ip[tnt_pop(&f->tnt)], offset)
+				    : contradict(f, s);
 	case SEG_RETURN:
-		if (!take_bit(f, next, &bit, &offset))
+		if (f->tnt.n == 0)
 			return take_target(f, s);
 		/* The calls on the way come before it. */
 		push_calls(f, s, false);
-		if (!bit || f->calls.depth == 0)
+		if (!tnt_pop(&f->tnt) || f->calls.depth == 0)
 			return contradict(f, s);
 		return decide_seg(f, s, retstack_pop(&f->calls, &call), offset);
 	default:

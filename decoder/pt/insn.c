@@ -158,17 +158,6 @@ static bool is_direct(const struct course *course)
 	return course->iclass == PTD_INSN_JUMP || course->iclass == PTD_INSN_CALL;
 }
 
-/* Note where the last run leads. */
-static void note_course(struct insn_engine *e, const struct ptd_run *run)
-{
-	struct course *course = &e->course;
-
-	course->ip = ptd_run_ip(run, run->n - 1u);
-	course->iclass = run_last(run)->iclass;
-	course->kind = run_leads(run, course->to);
-	e->ip = run_next(run);
-}
-
 /* Return: whether @ip is the next instruction of the block of the last run, which it joins. */
 static bool extend(const struct insn_engine *e, struct runlist *out, uint64_t ip)
 {
@@ -211,6 +200,7 @@ static int emit(struct insn_engine *e, struct runlist *out, const struct pt_insn
 {
 	/* libipt reckons with 64 bits, whatever the mode. */
 	const uint64_t ip = wrap_ip(e->base.mode, insn->ip);
+	const struct ptd_run *run;
 	int r = 0;
 
 	e->ip = ip;
@@ -221,7 +211,11 @@ static int emit(struct insn_engine *e, struct runlist *out, const struct pt_insn
 	if (r < 0)
 		return r;
 	out->n_insns++;
-	note_course(e, &out->runs[out->n - 1]);
+	run = &out->runs[out->n - 1];
+	e->course.ip = ip;
+	e->course.iclass = run_last(run)->iclass;
+	e->course.kind = run_leads(run, e->course.to);
+	e->ip = run_next(run);
 	return 0;
 }
 
@@ -352,13 +346,6 @@ static struct when_bounds find_bounds_of_return(struct insn_engine *e, uint64_t 
 	return walk->enabled && !(walk->last_ip >> 63) ? e->stretch.bounds : (struct when_bounds){};
 }
 
-/* A stretch of code begins at @ip, by packets that end at @offset. */
-static void begin_stretch(struct insn_engine *e, uint64_t offset, uint64_t ip)
-{
-	if (e->base.config.has_threads)
-		engine_begin_stretch(&e->base, find_bounds(e, offset, ip), !(ip >> 63));
-}
-
 /*
  * Events
  */
@@ -444,9 +431,10 @@ static bool deliver_event(struct insn_engine *e, const struct pt_event *pt_event
 	if (pt_event->ip_suppressed)
 		event.ip = 0;
 	/* A PSB+ says again that packets are on. */
-	if ((event.kind == WALK_ENABLED && !pt_event->status_update) ||
-	    (event.kind == WALK_OVERFLOW && !pt_event->ip_suppressed))
-		begin_stretch(e, end, event.ip);
+	if (e->base.config.has_threads &&
+	    ((event.kind == WALK_ENABLED && !pt_event->status_update) ||
+	     (event.kind == WALK_OVERFLOW && !pt_event->ip_suppressed)))
+		engine_begin_stretch(&e->base, find_bounds(e, end, event.ip), !(event.ip >> 63));
 	if (event.kind == WALK_ENABLED || pt_event->type == ptev_tick) {
 		engine_stop(&e->base, ENGINE_ASK, 0, ret_step);
 		return true;

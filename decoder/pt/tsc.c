@@ -149,12 +149,9 @@ void tsc_take_mtc(struct tsc *tsc, uint8_t value)
 
 uint64_t tsc_cycles_since(const struct tsc *tsc, uint64_t cycles)
 {
-	uint64_t over;
+	const uint64_t ticks = ticks_of(tsc, ctc_between(tsc, tsc->ctc_cycles, tsc->ctc));
+	const uint64_t over = (ticks << TSC_RATE_SHIFT) / tsc->rate;
 
-	if (tsc->eax == 0 || tsc->ebx == 0)
-		return cycles;
-	over = (ticks_of(tsc, ctc_between(tsc, tsc->ctc_cycles, tsc->ctc)) << TSC_RATE_SHIFT) /
-	       tsc->rate;
 	return over < cycles ? cycles - over : 0;
 }
 
