@@ -32,8 +32,8 @@ static const struct meaning {
 	uint8_t alone;  /* and if it stands alone */
 } meanings[_PACKET_TYPES] = {
 	[PACKET_TIP_PGE] = { .kind = WALK_ENABLED },
-	[PACKET_TIP_PGD] = { .kind = WALK_DISABLED },
-	[PACKET_FUP] = { .kind = WALK_ASYNC },
+	[PACKET_TIP_PGD] = { .kind = WALK_DISABLED, .alone = WALK_NEXT },
+	[PACKET_FUP] = { .kind = WALK_ASYNC, .at_fup = WALK_BEFORE },
 	[PACKET_MODE_EXEC] = { .kind = WALK_MODE },
 	[PACKET_MODE_TSX] = { .kind = WALK_TSX },
 	[PACKET_PIP] = { .kind = WALK_PAGING, .alone = WALK_NEXT },
@@ -89,14 +89,23 @@ static void forget_queues(struct walk *w)
 	w->follows_mode = false;
 }
 
-/* Begin the event of the packet that is next. */
-static struct walk_event event_of(const struct walk *w)
+/* The packet's address, if it has one, is the last one now. */
+static bool take_ip(struct walk *w)
+{
+	return packet_ip(&w->packet, &w->last_ip);
+}
+
+/* Begin the event of the packet that is next, and take its address. */
+static struct walk_event event_of(struct walk *w)
 {
 	const struct meaning *meaning = &meanings[w->packet.type];
+	const bool has_ip = take_ip(w);
 
 	return (struct walk_event){ .kind = meaning->kind,
 				    .mark = meaning->mark,
 				    .place = meaning->at_fup,
+				    .has_ip = has_ip,
+				    .ip = has_ip ? w->last_ip : 0,
 				    .t = walk_now(w),
 				    .value = w->packet.value,
 				    .extra = w->packet.extra };
@@ -172,12 +181,6 @@ struct walk_note walk_take_note(struct walk *w)
 	w->n_notes--;
 	memmove(w->notes, w->notes + 1, w->n_notes * sizeof(*w->notes));
 	return first;
-}
-
-/* The packet's address, if it has one, is the last one now. */
-static bool take_ip(struct walk *w)
-{
-	return packet_ip(&w->packet, &w->last_ip);
 }
 
 static void pass_packet(struct walk *w)
@@ -403,14 +406,12 @@ static enum walk_next take_fup(struct walk *w)
 	if (follows_mode && w->has_events) {
 		w->tip.n--;
 		event.kind = WALK_NOTHING;
+		event.place = WALK_HERE;
 		(void)enqueue(w, &w->fup, event);
 		return WALK_EVENT;
 	}
-	if (!take_ip(w))
+	if (!event.has_ip)
 		return fail_here(w, PTD_GAP_BAD_FLOW);
-	event.place = WALK_BEFORE;
-	event.has_ip = true;
-	event.ip = w->last_ip;
 	event.fup = w->offset;
 	w->is_status = false;
 	return enqueue(w, &w->tip, event);
@@ -769,36 +770,6 @@ static void take_async(struct walk *w, struct walk_event *event, bool is_off)
 	pass_packet(w);
 }
 
-static void take_pgd(struct walk *w, struct walk_event *event)
-{
-	w->enabled = false;
-	if (find_queued(&w->tip, PACKET_FUP) == w->tip.items) {
-		take_async(w, event, true);
-		return;
-	}
-	*event = event_of(w);
-	event->place = WALK_NEXT;
-	event->has_ip = take_ip(w);
-	event->ip = event->has_ip ? w->last_ip : 0;
-	make_ready(w, &w->tip, false, 0);
-	pass_packet(w);
-}
-
-static bool take_pge(struct walk *w, struct walk_event *event)
-{
-	if (!take_ip(w))
-		return false;
-	*event = event_of(w);
-	event->has_ip = true;
-	event->ip = w->last_ip;
-	w->enabled = true;
-	w->is_timed = w->leads;
-	w->is_status = w->leads = false;
-	make_ready(w, &w->tip, true, w->last_ip);
-	pass_packet(w);
-	return true;
-}
-
 /* Take the event of the packet that is next. Return: WALK_EVENT; WALK_ON if it has to wait; or
  * WALK_ERROR. */
 static enum walk_next take_event(struct walk *w, struct walk_event *event)
@@ -810,10 +781,21 @@ static enum walk_next take_event(struct walk *w, struct walk_event *event)
 		take_async(w, event, false);
 		return WALK_EVENT;
 	case PACKET_TIP_PGE:
-		return take_pge(w, event) ? WALK_EVENT : fail_here(w, PTD_GAP_BAD_PACKET);
+		if (!take_ip(w))
+			return fail_here(w, PTD_GAP_BAD_PACKET);
+		make_ready(w, &w->tip, true, w->last_ip);
+		w->enabled = true;
+		w->is_timed = w->leads;
+		w->is_status = w->leads = false;
+		break;
 	case PACKET_TIP_PGD:
-		take_pgd(w, event);
-		return WALK_EVENT;
+		w->enabled = false;
+		if (find_queued(&w->tip, PACKET_FUP) == w->tip.items) {
+			take_async(w, event, true);
+			return WALK_EVENT;
+		}
+		make_ready(w, &w->tip, false, 0);
+		break;
 	case PACKET_OVF:
 		return take_overflow(w, event);
 	case PACKET_CBR:
