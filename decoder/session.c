@@ -253,6 +253,7 @@ static int open_input(struct session *s, const struct ptd_options *o,
 {
 	const struct trace_facts *facts;
 	const struct calllog *log = NULL;
+	uint32_t errata;
 	int r;
 
 	if (feed || (o->input && has_batches(o->input))) {
@@ -272,8 +273,8 @@ static int open_input(struct session *s, const struct ptd_options *o,
 		    "addresses";
 
 	facts = &s->trace->facts;
-	if (!errata_knows(o->cpu_family ? o->cpu_family : facts->cpu_family,
-			  o->cpu_family ? o->cpu_model : facts->cpu_model))
+	if (!errata_find(o->cpu_family ? o->cpu_family : facts->cpu_family,
+			 o->cpu_family ? o->cpu_model : facts->cpu_model, &errata))
 		s->trace->complaints[TRACE_COMPLAINT_CPU] =
 		    "the model of its CPU is not known: if its PT has errata, none is worked "
 		    "around";

@@ -42,11 +42,11 @@ int engine_new(const struct engine_ops *ops, const struct engine_config *config,
 	*e = (struct engine){
 		.ops = ops,
 		.config = *config,
-		.errata = errata_find(config->cpu_family, config->cpu_model),
 		.mode = 64,
 		.pause = UINT64_MAX,
 		.ended = config->pt.size == 0,
 	};
+	(void)errata_find(config->cpu_family, config->cpu_model, &e->errata);
 	walk_init(&e->walk, &(struct walk_config){
 				.pt = config->pt,
 				.window = config->from ? FROM_WINDOW : 0,

@@ -40,23 +40,14 @@ static const struct generation {
 	{ 0x13, SAPPHIRE_RAPIDS, { 0x01 } },
 };
 
-static const struct generation *find_generation(uint16_t family, uint8_t model)
+bool errata_find(uint16_t family, uint8_t model, uint32_t *ret_errata)
 {
+	*ret_errata = 0;
 	for (size_t i = 0; i < ARRAY_LEN(generations); i++)
 		for (const uint8_t *m = generations[i].models; *m; m++)
-			if (generations[i].family == family && *m == model)
-				return &generations[i];
-	return NULL;
-}
-
-bool errata_knows(uint16_t family, uint8_t model)
-{
-	return family == 0 || find_generation(family, model);
-}
-
-uint32_t errata_find(uint16_t family, uint8_t model)
-{
-	const struct generation *generation = find_generation(family, model);
-
-	return generation ? generation->errata : 0;
+			if (generations[i].family == family && *m == model) {
+				*ret_errata = generations[i].errata;
+				return true;
+			}
+	return family == 0;
 }

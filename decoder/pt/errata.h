@@ -36,8 +36,9 @@ enum erratum {
 	ERRATUM_APL12 = 1u << 9,
 };
 
-/* Return: whether it is known what errata a CPU has; true also for family 0. */
-bool errata_knows(uint16_t family, uint8_t model);
-
-/* Return: the errata of a CPU, enum erratum; 0 also if it is not known (family 0). */
-uint32_t errata_find(uint16_t family, uint8_t model);
+/*
+ * Find the errata of a CPU, enum erratum; family 0: nobody says what CPU it is.
+ *
+ * Return: whether it is known what errata it has, also true for family 0; if not, they are 0.
+ */
+bool errata_find(uint16_t family, uint8_t model, uint32_t *ret_errata);

@@ -227,6 +227,7 @@ static char *walk_row(const struct row *row, size_t padding, size_t window)
 	const size_t size = write_row(row, bytes) + padding;
 	struct walk walk;
 	uint64_t offset, t = 0;
+	uint32_t errata;
 	char *text = NULL;
 	size_t text_size;
 	bool has_ip;
@@ -234,10 +235,11 @@ static char *walk_row(const struct row *row, size_t padding, size_t window)
 
 	assert_non_null(bytes);
 	assert_non_null(f);
+	(void)errata_find(6, (uint8_t)row->model, &errata);
 	walk_init(&walk, &(struct walk_config){ .pt = fileparts_in_memory(bytes, size),
 						.window = window,
 						.has_events = true,
-						.errata = errata_find(6, (uint8_t)row->model) });
+						.errata = errata });
 	assert_true(walk_sync(&walk, 0, &offset, &has_ip));
 	fprintf(f, "sync@%" PRIu64 " ", offset);
 	if (has_ip)
