@@ -954,8 +954,8 @@ int lane_pass_over(struct lane *lane)
 	if (!lane->engine)
 		return 0;
 	needed = sections_needed(&lane->sections, at, slice);
-	if (walk_read_error(&lane->sections.walk) < 0)
-		return walk_read_error(&lane->sections.walk);
+	if (psbs_error(&lane->sections.psbs) < 0)
+		return psbs_error(&lane->sections.psbs);
 	if (needed == lane->sections.size)
 		lane_leave_out(lane);
 	return needed > at && !lane->ended ? seek(lane, needed) : 0;

@@ -5,37 +5,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "decoder/pt/engine.h"
-#include "decoder/pt/walk.h"
+#include "decoder/psbs.h"
 #include "decoder/trace/trace.h"
 #include "record/tsc.h"
 
-/* Return: how to search for PSBs and times; its PT is to be set. */
-static struct walk_config search_config(const struct engine_config *config)
-{
-	return (struct walk_config){ .window = WALK_WINDOW_PSBS,
-				     .mtc_freq = config->mtc_freq,
-				     .nom_freq = config->nom_freq,
-				     .cpuid_15_eax = config->cpuid_15_eax,
-				     .cpuid_15_ebx = config->cpuid_15_ebx };
-}
-
 /* Find out when the PT of @queue ends; 0: that is not known. Return: 0, or -errno of reading. */
 static int end_of_queue(const struct trace *trace, const struct trace_queue *queue,
-			struct walk_config config, uint64_t *ret_end)
+			const struct engine_config *config, uint64_t *ret_end)
 {
 	const struct tsc_conv *clock = &trace->facts.clock;
 	uint64_t end = 0;
 	int r = 0;
 
 	for (size_t i = queue->n_spans; i > 0 && end == 0 && r == 0; i--) {
-		struct walk walk;
+		struct psbs psbs;
 
-		config.pt = queue->spans[i - 1].pt;
-		walk_init(&walk, &config);
-		end = walk_last_time(&walk);
-		r = walk_read_error(&walk);
-		walk_deinit(&walk);
+		psbs_init(&psbs, &queue->spans[i - 1].pt, config);
+		end = psbs_last_time(&psbs);
+		r = psbs_error(&psbs);
+		psbs_deinit(&psbs);
 	}
 	*ret_end = end && clock->valid ? tsc_to_ns(clock, end) : end;
 	return r;
@@ -49,7 +37,7 @@ int ptend_find(const struct trace *trace, const struct engine_config *config, ui
 	for (size_t i = 0; i < trace->n_queues && r == 0; i++) {
 		uint64_t t;
 
-		r = end_of_queue(trace, &trace->queues[i], search_config(config), &t);
+		r = end_of_queue(trace, &trace->queues[i], config, &t);
 		end = t > end ? t : end;
 	}
 	*ret_end = end;
@@ -58,7 +46,7 @@ int ptend_find(const struct trace *trace, const struct engine_config *config, ui
 
 /* Cut the PT of @queue off behind the first packet of a time later than @until, a TSC. That packet
  * stays, because it bounds the code before it. Return: 0, or -errno of reading. */
-static int end_queue(struct trace_queue *queue, struct walk_config config, uint64_t until)
+static int end_queue(struct trace_queue *queue, const struct engine_config *config, uint64_t until)
 {
 	bool is_done = false;
 	int r = 0;
@@ -66,16 +54,15 @@ static int end_queue(struct trace_queue *queue, struct walk_config config, uint6
 	/* The spans are in the order of time. */
 	for (size_t i = queue->n_spans; i > 0 && !is_done && r == 0; i--) {
 		struct fileparts *pt = &queue->spans[i - 1].pt;
-		struct walk walk;
+		struct psbs psbs;
 		uint64_t size, begin;
 
-		config.pt = *pt;
-		walk_init(&walk, &config);
-		size = walk_find_later(&walk, until);
-		begin = walk_psb_time(&walk, walk_find_psb(&walk, 0));
+		psbs_init(&psbs, pt, config);
+		size = psbs_find_later(&psbs, until);
+		begin = psbs_time(&psbs, psbs_find(&psbs, 0));
 		is_done = begin > 0 && begin <= until;
-		r = walk_read_error(&walk);
-		walk_deinit(&walk);
+		r = psbs_error(&psbs);
+		psbs_deinit(&psbs);
 		pt->size = size;
 	}
 	return r;
@@ -89,7 +76,7 @@ int ptend_cut(struct trace *trace, const struct engine_config *config)
 	if (facts->complete_until == 0 || !facts->has_tsc || !facts->clock.valid)
 		return 0;
 	for (size_t i = 0; i < trace->n_queues && r == 0; i++)
-		r = end_queue(&trace->queues[i], search_config(config),
+		r = end_queue(&trace->queues[i], config,
 			      tsc_from_ns(&facts->clock, facts->complete_until));
 	return r;
 }

@@ -2,6 +2,7 @@
 
 #include "decoder/sections.h"
 
+#include "decoder/pt/engine.h"
 #include "decoder/stays.h"
 #include "record/tsc.h"
 
@@ -9,13 +10,13 @@ void sections_init(struct sections *sections, const struct sections_config *conf
 {
 	*sections =
 	    (struct sections){ .config = *config, .size = config->queue->spans[span].pt.size };
-	walk_init(&sections->walk, &(struct walk_config){ .pt = config->queue->spans[span].pt,
-							  .window = WALK_WINDOW_PSBS });
+	/* Of times, those that PSBs state are enough. */
+	psbs_init(&sections->psbs, &config->queue->spans[span].pt, &(struct engine_config){});
 }
 
 void sections_deinit(struct sections *sections)
 {
-	walk_deinit(&sections->walk);
+	psbs_deinit(&sections->psbs);
 }
 
 /* Return: the first PSB at or behind the multiple @n of the size of sections. */
@@ -23,7 +24,7 @@ static uint64_t cut_at(struct sections *sections, uint64_t n)
 {
 	const uint64_t cut_size = sections->config.cut_size;
 
-	return n < sections->size / cut_size + 1 ? walk_find_psb(&sections->walk, n * cut_size)
+	return n < sections->size / cut_size + 1 ? psbs_find(&sections->psbs, n * cut_size)
 						 : sections->size;
 }
 
@@ -38,7 +39,7 @@ uint64_t sections_next_cut(struct sections *sections, uint64_t offset)
 static uint64_t time_at(struct sections *sections, uint64_t cut)
 {
 	const struct tsc_conv *clock = &sections->config.trace->facts.clock;
-	const uint64_t tsc = cut < sections->size ? walk_psb_time(&sections->walk, cut) : 0;
+	const uint64_t tsc = cut < sections->size ? psbs_time(&sections->psbs, cut) : 0;
 
 	return tsc && clock->valid ? tsc_to_ns(clock, tsc) : tsc;
 }
@@ -153,7 +154,7 @@ static uint64_t last_cut_before(struct sections *sections, uint64_t cut, uint64_
  */
 static uint64_t slice_of_unknown(struct sections *sections, uint64_t since)
 {
-	const uint64_t first = walk_find_psb(&sections->walk, 0);
+	const uint64_t first = psbs_find(&sections->psbs, 0);
 	uint64_t time;
 
 	for (;; since = time) {
@@ -194,7 +195,7 @@ uint64_t sections_needed(struct sections *sections, uint64_t cut, const struct s
 		const uint64_t next = sections_next_cut(sections, cut);
 		/* What is before the first PSB has no time. */
 		const uint64_t time =
-		    time_at(sections, cut == 0 ? walk_find_psb(&sections->walk, 0) : cut);
+		    time_at(sections, cut == 0 ? psbs_find(&sections->psbs, 0) : cut);
 		uint64_t since, unknown, end;
 
 		if (time == 0)

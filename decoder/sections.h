@@ -23,7 +23,7 @@
 
 #include "base/base.h"
 #include "decoder/extract.h"
-#include "decoder/pt/walk.h"
+#include "decoder/psbs.h"
 #include "decoder/sideband/timeline.h"
 #include "decoder/trace/trace.h"
 
@@ -37,8 +37,8 @@ struct sections_config {
 
 struct sections {
 	struct sections_config config;
-	struct walk walk; /* over the span, which finds its PSBs */
-	uint64_t size;    /* of the span */
+	struct psbs psbs;
+	uint64_t size; /* of the span */
 
 	/* Since when what no known thread ran is needed, once that was found out. */
 	bool has_unknown;

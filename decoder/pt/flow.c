@@ -9,9 +9,9 @@
  * run_hot() handles this case and no other. do_step() could do everything, one step at a time:
  * events, changes of time, errors, and segments that no packet decides.
  *
- * An event has a place in the code (enum walk_place). The engine follows the code to that place, which
- * takes no packet, and then delivers the event. If the code does not lead there, packets and code
- * contradict each other.
+ * An event has a place in the code (enum walk_place). The engine follows the code to that place,
+ * which takes no packet, and then delivers the event. If the code does not lead there, packets and
+ * code contradict each other.
  *
  * Behind an error the engine goes on at the next packet that says where execution is; the bytes
  * before it are a gap.
@@ -84,8 +84,8 @@ static inline bool tnt_pop(struct tnt *tnt)
  * Segments
  */
 
-/* @is_hot: by run_hot(). Others push the addresses alone: the calls of @s may be gone when run_hot()
- * pops them. */
+/* @is_hot: for run_hot(). Others push the addresses alone: the calls of @s may be gone when
+ * run_hot() pops them. */
 static inline void push_calls(struct flow *f, const struct seg *s, bool is_hot)
 {
 	for (size_t i = 0; i < s->n_calls; i++)

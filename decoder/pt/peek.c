@@ -41,13 +41,6 @@ bool peek_past(struct peek *peek, uint32_t set, struct packet *ret_packet)
 	return true;
 }
 
-bool peek_sync(struct peek *peek)
-{
-	peek->reader = (struct packet_reader){};
-	peek->offset = psb_find(&peek->walk->ahead, peek->offset);
-	return peek->offset < peek->walk->size;
-}
-
 bool peek_has_pge(struct walk *w, uint64_t offset)
 {
 	const uint32_t passed = PACKETS_OF_TIME | PACKET_BIT(PSBEND) | PACKET_BIT(PIP) |
@@ -187,11 +180,6 @@ struct peek_overflow peek_overflow(struct walk *w)
  * Time
  */
 
-static bool is_kernel(uint64_t ip)
-{
-	return ip >> 63;
-}
-
 /* Return: whether a stretch of user code ends with @packet. */
 static bool ends_stretch(const struct packet *packet, uint64_t *last_ip)
 {
@@ -204,7 +192,7 @@ static bool ends_stretch(const struct packet *packet, uint64_t *last_ip)
 		(void)packet_ip(packet, last_ip);
 		return false;
 	case PACKET_TIP:
-		return packet_ip(packet, last_ip) && is_kernel(*last_ip);
+		return packet_ip(packet, last_ip) && *last_ip >> 63;
 	case PACKET_TIP_PGD:
 	case PACKET_OVF:
 		(void)packet_ip(packet, last_ip);
@@ -227,7 +215,9 @@ static void look_for_time(struct when *when, struct walk *walk)
 		if (!peek_next(&peek, &packet)) {
 			/* Packets that cannot be read are passed over, as by walk_sync(). */
 			when->ended = peek.offset + 1;
-			if (!peek_sync(&peek))
+			peek.reader = (struct packet_reader){};
+			peek.offset = psb_find(&walk->ahead, peek.offset);
+			if (peek.offset == walk->size)
 				return;
 			tsc_forget(&tsc);
 			continue;
@@ -247,7 +237,7 @@ static void look_for_time(struct when *when, struct walk *walk)
 
 struct when_bounds when_find(struct when *when, struct walk *walk, uint64_t ip)
 {
-	if (walk->is_timed || is_kernel(ip))
+	if (walk->is_timed || ip >> 63)
 		return (struct when_bounds){};
 	if (walk->offset < when->from || walk->offset > when->until)
 		look_for_time(when, walk);

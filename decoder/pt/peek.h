@@ -29,9 +29,6 @@ bool peek_next(struct peek *peek, struct packet *ret_packet);
 /* Read the next packet that is of no type in @set. Return: as peek_next(). */
 bool peek_past(struct peek *peek, uint32_t set, struct packet *ret_packet);
 
-/* Go to the next PSB, from a packet that could not be read. Return: whether there is one. */
-bool peek_sync(struct peek *peek);
-
 /*
  * Return: whether a TIP.PGE comes next behind @offset, where a PSB+ has a FUP. By erratum BDM70,
  *         packets were off then, and the FUP says nothing.

@@ -347,8 +347,7 @@ static int take_psb(struct walk *w)
  * Overflows
  */
 
-/* Take the time that packets up to @end tell, until it is past @limit. Return: whether it is. */
-static bool pass_timing(struct walk *w, uint64_t end, uint64_t limit)
+bool walk_pass_until(struct walk *w, uint64_t end, uint64_t limit)
 {
 	while (walk_now(w) <= limit && w->offset < end && read_packet(w) == 0) {
 		if (packet_is_in(&w->packet, PACKETS_OF_TIME))
@@ -379,7 +378,7 @@ static enum walk_next take_overflow(struct walk *w, struct walk_event *ret_event
 		w->enabled = true;
 		return enqueue(w, &w->fup, event);
 	}
-	(void)pass_timing(w, over.offset, UINT64_MAX);
+	(void)walk_pass_until(w, over.offset, UINT64_MAX);
 	event.t = walk_now(w);
 	w->enabled = event.has_ip = over.end == PEEK_ON;
 	w->is_timed = false;
@@ -853,8 +852,7 @@ static void forget_waiting(struct walk *w)
 	w->reader = (struct packet_reader){};
 }
 
-/* Forget all, and begin at the PSB at @offset. Return: whether its PSB+ makes sense. */
-static bool begin_at(struct walk *w, uint64_t offset)
+bool walk_begin_at(struct walk *w, uint64_t offset)
 {
 	forget_waiting(w);
 	tsc_forget(&w->tsc);
@@ -869,8 +867,8 @@ bool walk_sync(struct walk *w, uint64_t from, uint64_t *ret_offset, bool *ret_ha
 	/* A packet before it that makes no sense may have taken its first bytes for its own. */
 	from -= from < PSB_SIZE - 1 ? from : PSB_SIZE - 1;
 	for (;; from = *ret_offset + 1) {
-		*ret_offset = walk_find_psb(w, from);
-		if (begin_at(w, *ret_offset))
+		*ret_offset = psb_find(&w->window, from);
+		if (walk_begin_at(w, *ret_offset))
 			break;
 		if (*ret_offset == w->size)
 			return false;
@@ -878,65 +876,6 @@ bool walk_sync(struct walk *w, uint64_t from, uint64_t *ret_offset, bool *ret_ha
 	*ret_has_ip = w->psb_has_ip;
 	set_quick(w);
 	return true;
-}
-
-uint64_t walk_find_psb(struct walk *w, uint64_t from)
-{
-	return psb_find(&w->window, from);
-}
-
-uint64_t walk_psb_time(struct walk *w, uint64_t offset)
-{
-	(void)begin_at(w, offset);
-	return w->tsc.header_tsc;
-}
-
-/* How far from the end of a span its last PSB is looked for first. */
-#define LAST_SIZE (UINT64_C(1) << 15)
-
-/* Return: the offset of the last PSB that states no time later than @limit; w->size: none. */
-static uint64_t last_psb(struct walk *w, uint64_t limit)
-{
-	uint64_t last = w->size;
-
-	for (uint64_t back = LAST_SIZE; last == w->size; back *= 2) {
-		const uint64_t from = back < w->size ? w->size - back : 0;
-
-		for (uint64_t at = walk_find_psb(w, from); at < w->size;
-		     at = walk_find_psb(w, at + 1)) {
-			if (limit < UINT64_MAX && walk_psb_time(w, at) > limit)
-				break;
-			last = at;
-		}
-		if (from == 0)
-			break;
-	}
-	return last;
-}
-
-uint64_t walk_last_time(struct walk *w)
-{
-	(void)begin_at(w, last_psb(w, UINT64_MAX));
-	(void)pass_timing(w, w->size, UINT64_MAX);
-	return walk_now(w);
-}
-
-uint64_t walk_find_later(struct walk *w, uint64_t time)
-{
-	uint64_t at = last_psb(w, time);
-
-	/* All of it may be later. */
-	if (at == w->size)
-		at = walk_find_psb(w, 0);
-	while (at < w->size) {
-		const uint64_t next = walk_find_psb(w, at + 1);
-
-		(void)begin_at(w, at);
-		if (pass_timing(w, next, time))
-			return w->offset;
-		at = next;
-	}
-	return w->size;
 }
 
 /* Let the next events be those of a PSB+ at @ip. */

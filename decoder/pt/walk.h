@@ -206,26 +206,11 @@ static inline int walk_read_error(const struct walk *walk)
 _must_check_ bool walk_sync(struct walk *walk, uint64_t from, uint64_t *ret_offset,
 			    bool *ret_has_ip);
 
-/*
- * The PSBs of the span, and the times around them: found by reading a few bytes at the places that
- * are asked about, through a window of WALK_WINDOW_PSBS. Afterwards the walk stands anywhere.
- */
-#define WALK_WINDOW_PSBS ((size_t)1 << 13)
+/* Begin anew at the PSB at @offset. Return: whether there is one, and its PSB+ makes sense. */
+bool walk_begin_at(struct walk *walk, uint64_t offset);
 
-/* Return: the offset of the first PSB at or after @from; the size of the span if there is none. */
-uint64_t walk_find_psb(struct walk *walk, uint64_t from);
-
-/* Return: the TSC that the PSB+ at @offset states; 0: none. */
-uint64_t walk_psb_time(struct walk *walk, uint64_t offset);
-
-/* Return: the last TSC of the span that can be found; 0: none. */
-uint64_t walk_last_time(struct walk *walk);
-
-/*
- * Return: the offset behind the first packet or PSB+ that states a TSC later than @time; the size
- *         of the span if none can be found.
- */
-uint64_t walk_find_later(struct walk *walk, uint64_t time);
+/* Take only the time of the packets before @end, until it is past @limit. Return: whether it is. */
+bool walk_pass_until(struct walk *walk, uint64_t end, uint64_t limit);
 
 /*
  * Behind an error: find the next packet before the next PSB that says where execution is, without
