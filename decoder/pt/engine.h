@@ -132,7 +132,7 @@ bool engine_can_join(const struct engine_ops *ops);
 /*
  * Start on a span.
  *
- * Return: 0; -EINVAL if the CPU's parameters make no sense; -ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 _must_check_ int engine_new(const struct engine_ops *ops, const struct engine_config *config,
 			    struct engine **ret_engine);

@@ -638,7 +638,7 @@ static bool has_used_branch(struct insn_engine *e, uint64_t offset)
 	struct peek peek = peek_from(&e->base.walk, offset);
 	struct packet packet;
 
-	peek.reader = (struct packet_reader){};
+	peek.reader.item_size = 0;
 	return peek_next(&peek, &packet) &&
 	       packet_is_in(&packet, PACKET_BIT(TNT) | PACKET_BIT(TIP)) &&
 	       engine_used(&e->base) != offset;

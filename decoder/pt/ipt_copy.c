@@ -24,7 +24,7 @@ int ipt_copy_init(struct ipt_copy *copy, const struct fileparts *pt, uint64_t wi
 
 	*copy = (struct ipt_copy){ .size = pt->size,
 				   .n_at_once = window ?: WINDOW,
-				   .errata = errata,
+				   .reader = { .errata = errata },
 				   .has_events = has_events };
 	window_init(&copy->window, pt, WINDOW_SIZE);
 	p = mmap(NULL, pt->size, PROT_READ | PROT_WRITE,
@@ -149,7 +149,7 @@ static int fill(struct ipt_copy *copy)
 		size_t n;
 		const uint8_t *p = window_at(&copy->window, copy->end, PACKET_SIZE_MAX + 1, &n);
 
-		status = packet_read_mended(&copy->reader, copy->errata, p, n, &packet);
+		status = packet_read(&copy->reader, p, n, &packet);
 		if (copy->window.error || status == PACKET_BAD)
 			break;
 		if (status != PACKET_CUT)
@@ -171,7 +171,7 @@ int ipt_copy_begin(struct ipt_copy *copy, uint64_t offset, const uint8_t *psb, s
 		memcpy(copy->bytes + (offset - n), psb, n);
 	copy->end = offset;
 	copy->n_next = FIRST_WINDOW < copy->n_at_once ? FIRST_WINDOW : copy->n_at_once;
-	copy->reader = (struct packet_reader){};
+	copy->reader.item_size = 0;
 	copy->is_off = copy->is_status = copy->waits = false;
 	return fill(copy);
 }

@@ -37,8 +37,7 @@ struct ipt_copy {
 	uint64_t n_at_once; /* bytes that are copied at a time, at most; up to twice as many if they
 			     * belong together */
 	uint64_t n_next;    /* so many are copied next */
-	uint32_t errata;
-	bool has_events; /* event trace may be among the packets */
+	bool has_events;    /* event trace may be among the packets */
 
 	uint8_t *bytes;
 	uint64_t end; /* packets before this offset are there */

@@ -241,8 +241,8 @@ static int read_any(struct packet *packet, const uint8_t *p, size_t left)
 	return read_ip(packet, ip_types[p[0] & 0x1f], p, left);
 }
 
-int packet_read(struct packet_reader *reader, const uint8_t *p, size_t left,
-		struct packet *ret_packet)
+static int read_as_written(struct packet_reader *reader, const uint8_t *p, size_t left,
+			   struct packet *ret_packet)
 {
 	int r;
 
@@ -270,18 +270,18 @@ static bool is_skd007(const struct packet *packet, const uint8_t *p, size_t n)
 	       (packet->value & ~UINT64_C(0x1f)) == 0x20 && n > 2 && p[2] == 0xf3;
 }
 
-int packet_read_mended(struct packet_reader *reader, uint32_t errata, const uint8_t *p, size_t n,
-		       struct packet *packet)
+int packet_read(struct packet_reader *reader, const uint8_t *p, size_t left,
+		struct packet *ret_packet)
 {
-	const int r = packet_read(reader, p, n, packet);
+	const int r = read_as_written(reader, p, left, ret_packet);
 
-	if (r == 0 && errata & ERRATUM_SKD007 && is_skd007(packet, p, n))
-		*packet = (struct packet){ .type = PACKET_PAD, .size = 1 };
-	if (r != PACKET_BAD || packet->type != PACKET_TMA || !(errata & ERRATUM_SKZ84))
+	if (r == 0 && reader->errata & ERRATUM_SKD007 && is_skd007(ret_packet, p, left))
+		*ret_packet = (struct packet){ .type = PACKET_PAD, .size = 1 };
+	if (r != PACKET_BAD || ret_packet->type != PACKET_TMA || !(reader->errata & ERRATUM_SKZ84))
 		return r;
-	packet->type = PACKET_PAD;
-	packet->size++;
-	return n < packet->size ? PACKET_CUT : 0;
+	ret_packet->type = PACKET_PAD;
+	ret_packet->size++;
+	return left < ret_packet->size ? PACKET_CUT : 0;
 }
 
 bool packet_ip(const struct packet *packet, uint64_t *last_ip)

@@ -21,7 +21,7 @@
 
 #include "base/base.h"
 
-/* No packet is longer, so that @left need never be larger for packet_read(). */
+/* No packet is longer. */
 #define PACKET_SIZE_MAX 16
 
 enum packet_type {
@@ -78,25 +78,19 @@ enum {
 	PACKET_CUT = 2, /* the packet is longer than what is left; its type is set */
 };
 
-/* What has to be remembered between packets. {} at the start, and behind what was not read. */
 struct packet_reader {
-	uint8_t item_size; /* of the PEBS block that it is in; 0: it is in none */
+	uint32_t errata;   /* of the CPU, enum erratum */
+	uint8_t item_size; /* of the PEBS block that it is in; 0: it is in none, or begins anew */
 };
 
 /*
- * Read the packet at @p, of which @left bytes are there.
+ * Read the packet at @p, of which @left bytes are there; more than PACKET_SIZE_MAX + 1 are not
+ * looked at. Bytes that an erratum has spoiled are a packet of type PACKET_PAD.
  *
  * Return: 0; PACKET_BAD; PACKET_CUT.
  */
 _must_check_ int packet_read(struct packet_reader *reader, const uint8_t *p, size_t left,
 			     struct packet *ret_packet);
-
-/*
- * The same of a CPU with these errata (enum erratum): bytes that one of them has spoiled are a
- * packet of type PACKET_PAD. @left need never be larger than PACKET_SIZE_MAX + 1.
- */
-_must_check_ int packet_read_mended(struct packet_reader *reader, uint32_t errata, const uint8_t *p,
-				    size_t left, struct packet *ret_packet);
 
 /*
  * Complete the address of a packet that has one. @last_ip: that of the last packet that had one, 0

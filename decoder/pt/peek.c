@@ -25,7 +25,7 @@ bool peek_next(struct peek *peek, struct packet *ret_packet)
 	size_t n;
 	const uint8_t *p = bytes_ahead(peek->walk, peek->offset, &n);
 
-	peek->r = packet_read_mended(&peek->reader, peek->walk->errata, p, n, ret_packet);
+	peek->r = packet_read(&peek->reader, p, n, ret_packet);
 	if (peek->r != 0)
 		return false;
 	peek->offset += ret_packet->size;
@@ -165,13 +165,13 @@ struct peek_overflow peek_overflow(struct walk *w)
 	uint64_t behind;
 	const int found = find_overflow_fup(w, &behind);
 
-	if (found > 0 && w->errata & ERRATUM_APL12 && is_off_from(w, behind))
+	if (found > 0 && w->reader.errata & ERRATUM_APL12 && is_off_from(w, behind))
 		return (struct peek_overflow){ PEEK_OFF, .offset = behind };
 	if (found > 0)
 		return (struct peek_overflow){ PEEK_FUP, .offset = behind };
-	if (w->errata & ERRATUM_SKD010 && is_skd010(w, &over))
+	if (w->reader.errata & ERRATUM_SKD010 && is_skd010(w, &over))
 		return over;
-	if (found < 0 && w->errata & ERRATUM_APL11 && is_apl11(w, &over))
+	if (found < 0 && w->reader.errata & ERRATUM_APL11 && is_apl11(w, &over))
 		return over;
 	return (struct peek_overflow){ found < 0 ? PEEK_BAD : PEEK_OFF, .offset = w->offset };
 }
@@ -215,7 +215,7 @@ static void look_for_time(struct when *when, struct walk *walk)
 		if (!peek_next(&peek, &packet)) {
 			/* Packets that cannot be read are passed over, as by walk_sync(). */
 			when->ended = peek.offset + 1;
-			peek.reader = (struct packet_reader){};
+			peek.reader.item_size = 0;
 			peek.offset = psb_find(&walk->ahead, peek.offset);
 			if (peek.offset == walk->size)
 				return;

@@ -63,7 +63,7 @@ void walk_init(struct walk *w, const struct walk_config *config)
 		.quick_max = UINT64_MAX,
 		.join = UINT64_MAX,
 		.next_at = UINT64_MAX,
-		.errata = config->errata,
+		.reader = { .errata = config->errata },
 		.has_events = config->has_events,
 		.tsc = { .mtc_freq = config->mtc_freq,
 			 .nom_freq = config->nom_freq,
@@ -278,7 +278,7 @@ static enum walk_next take_in_psb(struct walk *w)
 	if (packet_is_in(packet, PACKETS_OF_STATUS))
 		return bind_status(w, packet->type, packet->value, packet->extra);
 	if (packet->type == PACKET_FUP) {
-		if (w->errata & ERRATUM_BDM70 && !w->enabled &&
+		if (w->reader.errata & ERRATUM_BDM70 && !w->enabled &&
 		    peek_has_pge(w, w->offset + packet->size))
 			return WALK_ON;
 		w->psb_has_ip = take_ip(w) || w->psb_has_ip;
@@ -295,7 +295,7 @@ static int read_packet(struct walk *w)
 	size_t n;
 	const uint8_t *p = window_at(&w->window, w->offset, READ_SIZE, &n);
 
-	return packet_read_mended(&w->reader, w->errata, p, n, &w->packet);
+	return packet_read(&w->reader, p, n, &w->packet);
 }
 
 /*
@@ -676,7 +676,7 @@ static inline unsigned read_cycles(const struct walk *w, const uint8_t *p, uint6
 	word &= (uint32_t)((last << 8) - 1);
 	*ret_cycles = (word & 0xf8) >> 3 | (word & 0xfe00) >> 4 | (word & 0xfe0000) >> 5 |
 		      (word & 0xfe000000) >> 6;
-	if (w->errata & ERRATUM_SKD007 && last == 0x100 && p[2] == 0xf3)
+	if (w->reader.errata & ERRATUM_SKD007 && last == 0x100 && p[2] == 0xf3)
 		return 0;
 	return ((unsigned)__builtin_ffsll((long long)last) + 7) / 8;
 }
@@ -838,18 +838,13 @@ bool walk_take_event(struct walk *w, struct walk_event *ret_event)
  * Beginning anew
  */
 
-bool walk_waits(const struct walk *w)
-{
-	return w->has_waiting || w->fup.n + w->tip.n + w->psb.n + w->ready.n + w->n_notes > 0;
-}
-
 static void forget_waiting(struct walk *w)
 {
 	forget_queues(w);
 	w->ready.n = w->n_notes = 0;
 	w->quick = 0;
 	w->next_at = UINT64_MAX;
-	w->reader = (struct packet_reader){};
+	w->reader.item_size = 0;
 }
 
 bool walk_begin_at(struct walk *w, uint64_t offset)

@@ -142,8 +142,7 @@ struct walk {
 	uint64_t quick;     /* below it TNT and TIP packets may be taken by their bytes alone */
 	uint64_t quick_max; /* set by the engine: @quick is never more than this */
 	uint64_t join;      /* set by the engine: at the PSB at this offset the walk begins anew */
-	uint32_t errata;
-	bool has_events; /* event trace may be among the packets */
+	bool has_events;    /* event trace may be among the packets */
 
 	struct packet_reader reader;
 	struct packet packet; /* the next one, when walk_ahead() has found a branch or an event */
@@ -307,9 +306,6 @@ static inline uint64_t walk_now(const struct walk *walk)
 {
 	return walk->tsc.has_tsc ? walk->tsc.now : 0;
 }
-
-/* Return: whether events or notes wait for packets that are to come. */
-bool walk_waits(const struct walk *walk);
 
 /* Take the oldest note. */
 struct walk_note walk_take_note(struct walk *walk);
