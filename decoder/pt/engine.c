@@ -14,14 +14,13 @@
 /* How much of the PT an engine reads at once that begins in its midst: it may not go far. */
 #define FROM_WINDOW ((size_t)1 << 14)
 
+/* The default one is the first. */
 static const struct engine_ops *const engines[] = { &engine_flow, &engine_insn };
 
 const struct engine_ops *engine_find(const char *name)
 {
-	if (!name)
-		return &engine_flow;
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++)
-		if (strcmp(engines[i]->name, name) == 0)
+		if (!name || strcmp(engines[i]->name, name) == 0)
 			return engines[i];
 	return NULL;
 }

@@ -39,7 +39,6 @@ struct insn_engine {
 	struct engine base;
 	struct ipt_copy copy;
 	struct pt_insn_decoder *decoder;
-	struct pt_image *image; /* which has no sections: libipt asks for all code */
 
 	/* Of the stretch of code that began last, by the packets that the walk has passed. */
 	struct {
@@ -58,11 +57,10 @@ struct insn_engine {
 
 static uint64_t used(const struct engine *engine)
 {
-	uint64_t offset;
+	uint64_t offset = 0;
 
-	return pt_insn_get_offset(((const struct insn_engine *)engine)->decoder, &offset) < 0
-		   ? 0
-		   : offset;
+	(void)pt_insn_get_offset(((const struct insn_engine *)engine)->decoder, &offset);
+	return offset;
 }
 
 /*
@@ -767,14 +765,16 @@ static void set_errata(struct pt_config *c, uint32_t errata)
 	c->errata.apl12 = (errata & ERRATUM_APL12) != 0;
 }
 
-/* Make libipt's decoder over the copy. */
-static int start_decoder(struct insn_engine *e)
+/* Make libipt's decoder over a copy of the packets. */
+static int init(struct engine *engine)
 {
-	const struct engine_config *config = &e->base.config;
+	struct insn_engine *e = (struct insn_engine *)engine;
+	const struct engine_config *config = &engine->config;
 	struct pt_config c;
 
-	e->image = pt_image_alloc(NULL);
-	if (!e->image || pt_image_set_callback(e->image, read_code, e) < 0)
+	if (config->pt.size == 0)
+		return 0;
+	if (ipt_copy_init(&e->copy, &config->pt, 0, engine->errata, config->has_events) < 0)
 		return -ENOMEM;
 	pt_config_init(&c);
 	c.begin = e->copy.bytes;
@@ -787,21 +787,12 @@ static int start_decoder(struct insn_engine *e)
 	c.cpuid_0x15_eax = config->cpuid_15_eax;
 	c.cpuid_0x15_ebx = config->cpuid_15_ebx;
 	set_filters(&c, config->filters, config->n_filters);
-	set_errata(&c, e->base.errata);
+	set_errata(&c, engine->errata);
 	e->decoder = pt_insn_alloc_decoder(&c);
-	return e->decoder && pt_insn_set_image(e->decoder, e->image) == 0 ? 0 : -ENOMEM;
-}
-
-static int init(struct engine *engine)
-{
-	struct insn_engine *e = (struct insn_engine *)engine;
-	const struct engine_config *config = &engine->config;
-
-	if (config->pt.size == 0)
-		return 0;
-	if (ipt_copy_init(&e->copy, &config->pt, 0, engine->errata, config->has_events) < 0)
+	/* Its image has no sections: libipt asks for all code. */
+	if (!e->decoder || pt_image_set_callback(pt_insn_get_image(e->decoder), read_code, e) < 0)
 		return -ENOMEM;
-	return start_decoder(e);
+	return 0;
 }
 
 static void deinit(struct engine *engine)
@@ -809,7 +800,6 @@ static void deinit(struct engine *engine)
 	struct insn_engine *e = (struct insn_engine *)engine;
 
 	pt_insn_free_decoder(e->decoder);
-	pt_image_free(e->image);
 	ipt_copy_deinit(&e->copy);
 }
 

@@ -896,43 +896,41 @@ static void repeat_state(struct walk *w, uint64_t ip)
 static bool recover_at(struct walk *w, bool *is_overflow, bool *asks)
 {
 	const struct packet *packet = &w->packet;
-	const bool was_kernel = w->last_ip >> 63;
-	bool has_ip;
+	const bool was_kernel = w->last_ip >> 63, has_ip = take_ip(w);
 
 	if (packet_is_in(packet, PACKETS_OF_TIME))
 		take_time(w);
 	w->leads = w->leads && packet_is_in(packet, PACKETS_OF_TIME | PACKETS_BEFORE_PGE);
 	take_state(w);
-	*asks = *asks || packet_is_in(packet, PACKET_BIT(TSC) | PACKET_BIT(MTC) | PACKET_BIT(PIP));
+	*asks = *asks || packet_is_in(packet, PACKET_BIT(TSC) | PACKET_BIT(MTC) | PACKET_BIT(PIP) |
+						  PACKET_BIT(TIP_PGE));
 	switch (packet->type) {
 	case PACKET_OVF:
 		w->last_ip = 0;
 		w->enabled = w->is_timed = false;
 		w->state.tsx = 0;
 		*is_overflow = true;
-		return false;
+		break;
 	case PACKET_TIP:
-		has_ip = take_ip(w);
 		w->is_timed = w->is_timed && !(was_kernel && !(w->last_ip >> 63));
-		return has_ip && w->enabled;
+		break;
 	case PACKET_TIP_PGE:
 		w->enabled = true;
 		w->is_timed = w->leads;
 		*is_overflow = false;
-		*asks = true;
-		return take_ip(w);
+		break;
 	case PACKET_TIP_PGD:
 		w->enabled = false;
-		(void)take_ip(w);
-		return false;
+		break;
 	case PACKET_FUP:
 		w->enabled = w->enabled || *is_overflow;
 		w->is_timed = w->is_timed && !*is_overflow;
 		*is_overflow = false;
-		return take_ip(w) && w->enabled;
+		break;
 	default:
-		return false;
+		break;
 	}
+	return has_ip && w->enabled;
 }
 
 /* Does the packet that is next wait for a FUP, as part of its event? */
