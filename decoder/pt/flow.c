@@ -779,14 +779,13 @@ static bool go_to_event(struct flow *f)
 	if (!s)
 		return false;
 	i = find_place(f, s);
-	if (i < s->n_insns && is_skd022(f, s, i)) {
-		f->event.kind = WALK_DISABLED;
-		f->event.place = WALK_BEHIND;
-		f->event.has_ip = f->event.to != 0;
-	}
 	if (i < s->n_insns) {
-		if (f->event.kind == WALK_DISABLED && f->event.place == WALK_BEHIND)
+		if (is_skd022(f, s, i)) {
+			f->event.kind = WALK_DISABLED;
+			f->event.place = WALK_BEHIND;
+			f->event.has_ip = f->event.to != 0;
 			f->event.ip = f->event.to;
+		}
 		return stand_at(f, s, i);
 	}
 	/* It may also be reached where nothing is known. */
