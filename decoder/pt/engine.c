@@ -111,10 +111,13 @@ void engine_pass(struct engine *e, size_t n_before, struct engine_step *ret_step
 	engine_stop(e, ENGINE_ASK, 0, ret_step);
 }
 
-void engine_note_new(struct engine *e, size_t i)
+bool engine_note_run(struct engine *e, const struct ptd_block *block, size_t i)
 {
+	if (cache_has_shown(block))
+		return false;
 	if (vec_push(&e->new_runs, (uint32_t)i) < 0)
 		e->error = -ENOMEM;
+	return true;
 }
 
 static bool report_mark(const struct engine *e, enum ptd_mark_kind kind,

@@ -115,8 +115,8 @@ static inline void engine_stop(const struct engine *engine, enum engine_stop sto
 /* Stop because what packets behind the offset to pause at report begins with run @n_before. */
 void engine_pass(struct engine *engine, size_t n_before, struct engine_step *ret_step);
 
-/* Run number @i of the step is of a block that was not shown. */
-void engine_note_new(struct engine *engine, size_t i);
+/* Run number @i of the step is of @block. Return: whether that was not shown, which is noted. */
+bool engine_note_run(struct engine *engine, const struct ptd_block *block, size_t i);
 
 /*
  * Report an event whose place in the code was reached: one of any kind but WALK_ENABLED, WALK_JOIN

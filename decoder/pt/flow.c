@@ -227,12 +227,8 @@ static void note_new_runs(struct flow *f, struct seg *s, size_t first)
 {
 	bool is_new = false;
 
-	for (size_t i = 0; i < s->n_runs; i++) {
-		if (cache_has_shown(s->runs[i].block))
-			continue;
-		engine_note_new(&f->base, first + i);
-		is_new = true;
-	}
+	for (size_t i = 0; i < s->n_runs; i++)
+		is_new = engine_note_run(&f->base, s->runs[i].block, first + i) || is_new;
 	if (!is_new)
 		seg_set_shown(s);
 }
@@ -415,8 +411,7 @@ static void give_out_from(struct flow *f, const struct seg *s, size_t first, siz
 
 		if (skipped >= left)
 			continue;
-		if (!cache_has_shown(s->runs[i].block))
-			engine_note_new(&f->base, out->n);
+		(void)engine_note_run(&f->base, s->runs[i].block, out->n);
 		*run = s->runs[i];
 		run->t = f->base.t;
 		run->first += (uint16_t)skipped;

@@ -180,8 +180,7 @@ static int begin_run(struct insn_engine *e, struct runlist *out, uint64_t ip)
 		e->base.error = r;
 	if (r != 0)
 		return r == 1 + PTD_GAP_BAD_FLOW ? -pte_bad_insn : -pte_nomap;
-	if (!cache_has_shown(run->block))
-		engine_note_new(&e->base, out->n);
+	(void)engine_note_run(&e->base, run->block, out->n);
 	e->n_known = run->n;
 	run->t = e->base.t;
 	run->n = 1;

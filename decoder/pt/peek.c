@@ -52,21 +52,6 @@ bool peek_has_pge(struct walk *w, uint64_t offset)
 	return peek_past(&peek, passed, &packet) && packet.type == PACKET_TIP_PGE;
 }
 
-/* Look for the FUP that says where an overflow is over. Return: 1 and the offset behind it; 0 if
- * packets are off then; -1 if what is there makes no sense. */
-static int find_overflow_fup(struct walk *w, uint64_t *ret_offset)
-{
-	const uint32_t bad =
-	    PACKET_BIT(PSBEND) | PACKET_BIT(TIP) | PACKET_BIT(TIP_PGD) | PACKET_BIT(TNT);
-	struct peek peek = peek_from(w, w->offset);
-	struct packet packet;
-
-	if (!peek_past(&peek, PACKETS_OF_TIME | PACKETS_OF_REPORTS, &packet))
-		return peek.r == PACKET_CUT ? 0 : -1;
-	*ret_offset = peek.offset;
-	return packet.type == PACKET_FUP ? 1 : packet_is_in(&packet, bad) ? -1 : 0;
-}
-
 /* Has the PSB+ behind @peek a FUP? */
 static bool psb_has_fup(struct peek *peek)
 {
@@ -161,19 +146,28 @@ static bool is_apl11(struct walk *w, struct peek_overflow *over)
 
 struct peek_overflow peek_overflow(struct walk *w)
 {
-	struct peek_overflow over = { PEEK_OFF, .offset = w->offset };
-	uint64_t behind;
-	const int found = find_overflow_fup(w, &behind);
+	const uint32_t bad =
+	    PACKET_BIT(PSBEND) | PACKET_BIT(TIP) | PACKET_BIT(TIP_PGD) | PACKET_BIT(TNT);
+	const uint32_t errata = w->reader.errata;
+	struct peek peek = peek_from(w, w->offset);
+	struct peek_overflow over;
+	struct packet packet;
+	bool is_bad;
 
-	if (found > 0 && w->reader.errata & ERRATUM_APL12 && is_off_from(w, behind))
-		return (struct peek_overflow){ PEEK_OFF, .offset = behind };
-	if (found > 0)
-		return (struct peek_overflow){ PEEK_FUP, .offset = behind };
-	if (w->reader.errata & ERRATUM_SKD010 && is_skd010(w, &over))
+	if (!peek_past(&peek, PACKETS_OF_TIME | PACKETS_OF_REPORTS, &packet))
+		is_bad = peek.r == PACKET_BAD;
+	else
+		is_bad = packet_is_in(&packet, bad);
+	if (peek.r == 0 && packet.type == PACKET_FUP)
+		return (struct peek_overflow){
+			errata & ERRATUM_APL12 && is_off_from(w, peek.offset) ? PEEK_OFF : PEEK_FUP,
+			.offset = peek.offset,
+		};
+	if (errata & ERRATUM_SKD010 && is_skd010(w, &over))
 		return over;
-	if (found < 0 && w->reader.errata & ERRATUM_APL11 && is_apl11(w, &over))
+	if (is_bad && errata & ERRATUM_APL11 && is_apl11(w, &over))
 		return over;
-	return (struct peek_overflow){ found < 0 ? PEEK_BAD : PEEK_OFF, .offset = w->offset };
+	return (struct peek_overflow){ is_bad ? PEEK_BAD : PEEK_OFF, .offset = w->offset };
 }
 
 /*
