@@ -84,7 +84,7 @@ void snapmanifest_write(const struct snapmanifest *m, FILE *f)
 		const struct sideband_cut *cut = &m->known->tasks->cuts[i];
 
 		/* A user's own snapshot says nothing of when others had many records. */
-		if (m->scope->is_own && cut->uid != m->scope->uid)
+		if (m->scope->is_own && !sideband_cut_concerns(m->known->tasks, cut, m->scope->uid))
 			continue;
 		fprintf(f,
 			PTD_MANIFEST_SIDEBAND_SINCE ".%u=%" PRIu64 "\nsideband_dropped.%u=%" PRIu64

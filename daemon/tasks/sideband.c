@@ -682,11 +682,13 @@ static int view_lost(const struct sideband *s, struct sideband_view *view)
 	return 0;
 }
 
-/* Note whose records begin later than those of others. */
+/* Note who has records, and if they begin later than those of others. */
 static void view_cut(const struct stream *st, struct sideband_view *view)
 {
 	const uint64_t since_ns = stream_first(st)->since_ns;
 
+	if (st->is_used)
+		view->users[view->n_users++] = st->uid;
 	if (st->n_dropped > 0 && since_ns > view->since_ns)
 		view->cuts[view->n_cuts++] = (struct sideband_cut){ .uid = st->uid,
 								    .since_ns = since_ns,
@@ -722,6 +724,16 @@ int sideband_view_init(const struct sideband *sideband, struct sideband_view *re
 	}
 	*ret_view = v;
 	return 0;
+}
+
+bool sideband_cut_concerns(const struct sideband_view *view, const struct sideband_cut *cut,
+			   uid_t uid)
+{
+	bool has_own = false;
+
+	for (size_t i = 0; i < view->n_users; i++)
+		has_own |= view->users[i] == uid;
+	return cut->uid == uid || (cut->uid == SHARE_OTHERS && !has_own);
 }
 
 void sideband_view_deinit(struct sideband_view *view)

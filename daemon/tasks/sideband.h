@@ -78,6 +78,8 @@ struct sideband_view {
 	size_t n_ranges;
 	struct sideband_cut cuts[SIDEBAND_USERS_MAX];
 	size_t n_cuts;
+	uid_t users[SIDEBAND_USERS_MAX]; /* who have records of their own */
+	size_t n_users;
 };
 
 struct sideband_stats {
@@ -150,6 +152,11 @@ _must_check_ int sideband_resume(struct sideband *sideband);
 _must_check_ int sideband_view_init(const struct sideband *sideband,
 				    struct sideband_view *ret_view);
 void sideband_view_deinit(struct sideband_view *view);
+
+/* Return: whether records of the user begin later by the cut: his own, or if he has none of his
+ * own, those of all such users. */
+bool sideband_cut_concerns(const struct sideband_view *view, const struct sideband_cut *cut,
+			   uid_t uid);
 
 /* Call @list for what the tasks that live have mapped of files: see tasks_list_mapped(). */
 void sideband_list_mapped(const struct sideband *sideband,

@@ -167,7 +167,7 @@ struct fixture {
 	struct snapshot_request request;
 	struct snapshot_known known;
 	struct snapshot_result result;
-	struct sideband_cut cuts[2]; /* uid 0: nobody's records begin later */
+	struct sideband_cut cuts[3]; /* uid 0: nobody's records begin later */
 	const char *of_others;       /* of take_programs(): which other snapshots have */
 	struct map held;             /* hashes of these */
 	bool forgets;                /* the object store gives up what it has */
@@ -1243,7 +1243,7 @@ static void own_of_shared_cpus(void **state)
 	};
 	struct fixture *f = *state;
 	_cleanup_(freep) char *data = NULL, *text = NULL;
-	char line[96];
+	char line[192];
 	size_t n;
 
 	f->fake.source.ops = &shared_ops;
@@ -1260,6 +1260,8 @@ static void own_of_shared_cpus(void **state)
 	}
 	f->cuts[0] = (struct sideband_cut){ .uid = USER + 1, .since_ns = 50, .n_dropped = 7 };
 	f->cuts[1] = (struct sideband_cut){ .uid = USER, .since_ns = 2, .n_dropped = 5 };
+	/* Which may be his, too. */
+	f->cuts[2] = (struct sideband_cut){ .uid = SHARE_OTHERS, .since_ns = 3, .n_dropped = 6 };
 	f->request.scope.is_own = true;
 	f->request.scope.uid = USER;
 	assert_int_equal(take(f), 0);
@@ -1273,10 +1275,10 @@ static void own_of_shared_cpus(void **state)
 	assert_has(text, "own=yes\n");
 	assert_has(text, "scope_pids=10\n");
 	assert_has_not(text, "pt_bytes");
-	(void)snprintf(
-	    line, sizeof(line),
-	    "\nsideband_since_ns=0\nsideband_since_ns.%u=2\nsideband_dropped.%u=5\ncpus=", USER,
-	    USER);
+	(void)snprintf(line, sizeof(line),
+		       "\nsideband_since_ns=0\nsideband_since_ns.%u=2\nsideband_dropped.%u=5\n"
+		       "sideband_since_ns.%u=3\nsideband_dropped.%u=6\ncpus=",
+		       USER, USER, SHARE_OTHERS, SHARE_OTHERS);
 	assert_has(text, line);
 
 	(void)tear_down(state);
