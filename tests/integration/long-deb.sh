@@ -39,6 +39,7 @@ list() {
 list >"$T/before"
 
 echo "--- installed"
+unset PTD_EMU_SO # the plugin that is installed is to be found
 mkdir "$root/debs" && cp "$T"/a/deb/*.deb "$root/debs"
 inside sh -c 'dpkg -i /debs/*.deb' >"$T/dpkg" 2>&1 || { tail "$T/dpkg"; fail "dpkg -i"; }
 [[ $(inside stat -c '%U %G %a' /var/lib/ptd) == "ptd ptd 750" ]] || fail "no state directory"
