@@ -34,25 +34,30 @@ snapshot() { # NAME
 	cut -d' ' -f1 /proc/uptime | tr -d . >/out/\$1.asked
 	ptctl snapshot -o /out/\$1 >/dev/null 2>&1 || echo "snapshot \$1: exit status \$?"
 }
-mkdir -p /run/ptd /out/state
-start AuxSize=32M
 # Who runs is known once all tasks were scanned; before that, the time since when it is known is the highest number.
-until ptctl snapshot -o /tmp/first >/dev/null 2>&1 && ! grep -q "^sideband_since_ns=9223372036854775807" /tmp/first/manifest; do
+start_told() { # LINE-OF-CONFIG...
+	start "\$@"
+	until ptctl snapshot -o /tmp/first >/dev/null 2>&1 && ! grep -q "^sideband_since_ns=9223372036854775807" /tmp/first/manifest; do
+		rm -rf /tmp/first
+	done
 	rm -rf /tmp/first
-done
+}
+mkdir -p /run/ptd /out/state
+start_told AuxSize=64M
 echo 1 >/sys/kernel/debug/softpt/log
 guest.c 10 >/out/pids
 echo 0 >/sys/kernel/debug/softpt/log
 snapshot whole
 stop
-start AuxSize=4M
+# Of MTC packets, which come by the clock, emulated CPUs write so many that they fill such a ring while it is copied.
+start_told PT=mtc_period=9 AuxSize=1M
 guest.c >/dev/null &
 program=\$!
 written() {
 	awk '/^written/ { n += \$2 } END { print n }' /sys/kernel/debug/softpt/cpu*/stats
 }
 before=\$(written)
-until [ \$((\$(written) - before)) -gt 12000000 ]; do
+until [ \$((\$(written) - before)) -gt 3000000 ]; do
 	sleep 0.2
 done
 i=0
@@ -86,6 +91,6 @@ for ((name = 0; name < N; name++)); do
 	asked=$(cat "$T/out/$name.asked")0000000
 	"$O/tools/pieces" -r "$asked" "$T/out/$name" "$T/log/0" >"$T/pieces" || { cat "$T/pieces"; fail "snapshot $name"; }
 	echo "snapshot $name: $(tail -1 "$T/pieces")"
-	awk -F= '/cpu.*head=/ && $2 > m { m = $2 } END { exit m < 4 * 1024 * 1024 }' "$T/out/$name/manifest" ||
+	awk -F= '/cpu.*head=/ && $2 > m { m = $2 } END { exit m < 1024 * 1024 }' "$T/out/$name/manifest" ||
 		fail "snapshot $name: the rings had not wrapped"
 done

@@ -217,14 +217,20 @@ static void decode(const char *path, const char *engine, uint64_t requested)
 	ptd_decoder_free(d);
 }
 
-/* From when on the rings of all CPUs hold everything. */
+/* From when on the rings of all CPUs hold everything; never, if all of one was overwritten while it
+ * was copied. */
 static uint64_t horizon(void)
 {
 	uint64_t t = 0;
 
-	for (size_t i = 0; i < CPUS_MAX; i++)
-		if ((cpus[i].head > cpus[i].bytes || cpus[i].cut) && cpus[i].first > t)
-			t = cpus[i].first;
+	for (size_t i = 0; i < CPUS_MAX; i++) {
+		const struct cpu *cpu = &cpus[i];
+
+		if (cpu->head > 0 && cpu->bytes == 0)
+			t = UINT64_MAX;
+		else if ((cpu->head > cpu->bytes || cpu->cut) && cpu->first > t)
+			t = cpu->first;
+	}
 	return t;
 }
 
