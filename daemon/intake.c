@@ -21,6 +21,7 @@
 #include "daemon/share/share.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/source.h"
+#include "daemon/tasks/owned.h"
 #include "daemon/tasks/scanner.h"
 #include "daemon/tasks/sideband.h"
 #include "ptd/control.h"
@@ -642,6 +643,11 @@ int intake_list_owned(const struct intake *intake, uid_t uid, gid_t gid,
 	*ret_n = 0;
 	return intake->ownership ? ownership_list(intake->ownership, uid, gid, ret_lives, ret_n)
 				 : 0;
+}
+
+struct owned_count intake_count_owned(const struct intake *intake)
+{
+	return intake->ownership ? ownership_count(intake->ownership) : (struct owned_count){};
 }
 
 struct codestore *intake_code(const struct intake *intake)

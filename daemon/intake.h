@@ -18,6 +18,7 @@
 
 struct codestore;
 struct intake;
+struct owned_count;
 struct owned_life;
 struct jitfiles;
 struct objectstore;
@@ -104,6 +105,10 @@ void intake_stop_asking(struct intake *intake);
  */
 _must_check_ int intake_list_owned(const struct intake *intake, uid_t uid, gid_t gid,
 				   struct owned_life **ret_lives, size_t *ret_n);
+
+/* Return: how many processes are known to be users', see owned_count(); none if the source knows of
+ *         itself what is a user's. */
+struct owned_count intake_count_owned(const struct intake *intake);
 
 /* Return: the code that programs handed over, which belongs to the intake; NULL if the source has
  *         none. */

@@ -33,6 +33,7 @@
 #include "daemon/source/kept.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
+#include "daemon/tasks/owned.h"
 #include "daemon/tasks/sideband.h"
 #include "daemon/trigger/triggers.h"
 #include "ptd/control.h"
@@ -83,6 +84,7 @@ static struct recorder_status get_status(void *userdata)
 	const struct sideband_stats sideband = sideband_stats(intake_sideband(m->intake));
 	struct source *source = m->source;
 	const struct source_status cpus = source->ops->status(source);
+	const struct owned_count owned = intake_count_owned(m->intake);
 
 	return (struct recorder_status){
 		.source = source->facts.name,
@@ -93,6 +95,8 @@ static struct recorder_status get_status(void *userdata)
 		.sideband_bytes = sideband.bytes,
 		.sideband_max = sideband.bytes_max,
 		.sideband_lost = sideband.lost + cpus.n_tasks_lost,
+		.n_known = owned.known,
+		.n_unknown = owned.unknown,
 		.n_objects = objectstore_count(m->store),
 		.n_pending = jobs_pending(m->jobs),
 		.n_taken = m->n_taken,

@@ -387,3 +387,8 @@ int ownership_list(const struct ownership *ownership, uid_t uid, gid_t gid,
 {
 	return owned_list(ownership->owned, uid, gid, ret_lives, ret_n);
 }
+
+struct owned_count ownership_count(const struct ownership *ownership)
+{
+	return owned_count(ownership->owned);
+}

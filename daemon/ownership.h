@@ -19,6 +19,7 @@
 #include "base/base.h"
 #include "base/cursor.h"
 
+struct owned_count;
 struct owned_life;
 struct ownership;
 struct source;
@@ -69,3 +70,6 @@ void ownership_stop_asking(struct ownership *ownership);
 /* As owned_list(). */
 _must_check_ int ownership_list(const struct ownership *ownership, uid_t uid, gid_t gid,
 				struct owned_life **ret_lives, size_t *ret_n);
+
+/* As owned_count(). */
+struct owned_count ownership_count(const struct ownership *ownership);

@@ -110,6 +110,8 @@ static int append_all(sd_bus_message *reply, const struct recorder *recorder,
 	    (r = call_append_u64(reply, "sideband_bytes", s->sideband_bytes)) < 0 ||
 	    (r = call_append_u64(reply, "sideband_max", s->sideband_max)) < 0 ||
 	    (r = call_append_u64(reply, "sideband_lost", s->sideband_lost)) < 0 ||
+	    (r = call_append_u64(reply, "processes_known", s->n_known)) < 0 ||
+	    (r = call_append_u64(reply, "processes_unknown", s->n_unknown)) < 0 ||
 	    (r = call_append_u64(reply, "objects", s->n_objects)) < 0 ||
 	    (r = call_append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
 	    (r = call_append_u32(reply, "pending", s->n_pending)) < 0 ||

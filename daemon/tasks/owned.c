@@ -558,3 +558,16 @@ int owned_list(const struct owned *owned, uid_t uid, gid_t gid, struct owned_lif
 	*ret_n = n;
 	return 0;
 }
+
+struct owned_count owned_count(const struct owned *owned)
+{
+	struct owned_count count = {};
+
+	for (size_t i = 0; i < owned->lives.n; i++) {
+		const struct life *l = &owned->lives.items[i];
+
+		count.known += l->goes_on && l->state == HIS;
+		count.unknown += l->goes_on && l->state == WAITING;
+	}
+	return count;
+}

@@ -65,6 +65,12 @@ struct owned_question {
 	uid_t user; /* whose they are; OWNED_STRANGER: owned_note_user() is to say that first */
 };
 
+/* Processes that run. Those of root, and those that were refused, are neither. */
+struct owned_count {
+	size_t known;   /* to be a user's */
+	size_t unknown; /* they are still to be asked about */
+};
+
 /* Return: 0, or -ENOMEM. */
 _must_check_ int owned_new(struct owned **ret_owned);
 struct owned *owned_free(struct owned *owned);
@@ -111,3 +117,5 @@ void owned_answer(struct owned *owned, const struct owned_answer *answer);
  */
 _must_check_ int owned_list(const struct owned *owned, uid_t uid, gid_t gid,
 			    struct owned_life **ret_lives, size_t *ret_n);
+
+struct owned_count owned_count(const struct owned *owned);

@@ -69,7 +69,7 @@ own() { # UID NAME FORMAT [OPTION]...
 	shift 3
 	until as_user $user ptctl snapshot --own -f $format "$@" -o /out/$user/$name 2>/out/$user/$name.err; do
 		i=$((i + 1))
-		[ $i -lt 10 ] && grep -q "not known whether" /out/$user/$name.err ||
+		[ $i -lt 30 ] && grep -q "not known whether" /out/$user/$name.err ||
 			fail "user $user, $name: $(cat /out/$user/$name.err)"
 	done
 	say "user $user, $name: $(cat /out/$user/$name.err)"
@@ -87,12 +87,18 @@ ended() {
 	done
 }
 
+# known N: whether ptd knows of so many processes that they are users', and there is none that it has not asked about
+known() {
+	ptctl metrics >/tmp/metrics
+	[ "$(sed -n 's/^ptd_processes{owner="known"} //p' /tmp/metrics)" -ge $1 ] && grep -q '^ptd_processes{owner="unknown"} 0$' /tmp/metrics
+}
+
 # begin OPTION...: and wait until it is known whose the shells are. Emulated CPUs are so slow that most of PT would
 # be MTC packets, which come by the clock.
 begin() {
 	start_told PT=mtc_period=9 SwitchSize=4M TaskSize=1M "$@"
 	chmod 666 /run/ptd/control
-	sleep 6
+	wait_for known 3
 }
 
 # One is decoded here.
@@ -119,12 +125,18 @@ for user in $USERS; do
 done
 ended plain 3
 say "they have run"
+# It is known to be his until it executes that.
+mkdir -p /out/$SECRETS
+mkfifo -m 666 /tmp/goes
+exec 4<>/tmp/goes
+run 60002 "(echo 60002 0 >/tmp/told; read -r go </tmp/goes; exec $T/file-$SECRETS plain /home/60002/stay >/tmp/told) & true"
+ended waits 1
+# Three shells, four programs that have computed, and that.
+wait_for known 8
+echo go >&4
+ended setuid 1
 run 60001 "/home/60001/file-60001 hide /home/60001/stay >/tmp/told & true"
 ended hide 1
-# It is known to be his until it executes that.
-run 60002 "(sleep 3; exec $T/file-$SECRETS plain /home/60002/stay >/tmp/told) & true"
-mkdir -p /out/$SECRETS
-ended setuid 1
 /root/file-60001 drop /root/stay >/tmp/told &
 ended drop 1
 # Another's process with the number of his. It is the next one that is made, if nobody else makes one.

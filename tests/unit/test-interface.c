@@ -75,6 +75,8 @@ static struct recorder_status status(void *userdata)
 		.sideband_bytes = 8,
 		.sideband_max = 10,
 		.sideband_lost = 11,
+		.n_known = 17,
+		.n_unknown = 18,
 		.n_objects = 12,
 		.rings_ns = 9,
 		.n_pending = 13,
@@ -385,7 +387,8 @@ static void get_status(void **state)
 		       "\"cpus_recording\":1,\"cpus_offline\":2,\"cpus_busy\":3,\"cpus_failed\":5,"
 		       "\"paused\":true,"
 		       "\"aux_size\":6,\"switch_size\":7,\"sideband_bytes\":8,\"sideband_max\":10,"
-		       "\"sideband_lost\":11,\"objects\":12,\"snapshots\":2,\"pending\":13,"
+		       "\"sideband_lost\":11,\"processes_known\":17,\"processes_unknown\":18,"
+		       "\"objects\":12,\"snapshots\":2,\"pending\":13,"
 		       "\"snapshots_taken\":14,\"snapshots_failed\":15,\"snapshots_removed\":16,"
 		       "\"snapshots_path\":\"%s/state/snapshots\","
 		       "\"refused\":[{\"what\":\"objects\",\"uid\":1001,"

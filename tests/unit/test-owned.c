@@ -366,12 +366,15 @@ static void questions(void **state)
 	put_exit(f, 7, 7, later + 4);
 	put_exec(f, 6, later + 5);
 	assert_string_equal(ask(f, later + 6), "? 6 ");
+	assert_int_equal(owned_count(f->owned).known, 1);
+	assert_int_equal(owned_count(f->owned).unknown, 2);
 	/* Nobody asks about root's. */
 	owned_note_user(f->owned, 6, 0, later + 6);
 	owned_settle(f->owned, later + 7);
 	assert_string_equal(ask(f, later + OWNED_AGAIN_NS), "U 5 ");
 	assert_string_equal(ask(f, later + OWNED_AGAIN_NS + 3), "V 8 ");
 	assert_string_equal(ask(f, later + OWNED_AGAIN_NS + 6), "-");
+	assert_int_equal(owned_count(f->owned).unknown, 1);
 }
 
 /* He learns of processes that are not his but he started, and of none that these started. */
