@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/config/config.h"
+#include "daemon/evidence.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/journal.h"
 #include "daemon/stock.h"

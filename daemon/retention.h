@@ -37,10 +37,10 @@
 #include <sys/types.h>
 
 #include "base/base.h"
-#include "daemon/evidence.h"
 #include "daemon/spool/spool.h"
 
 struct config;
+struct evidence;
 struct objectstore;
 
 /* MaxUse= divided by this is left for copies to which no snapshot links. */

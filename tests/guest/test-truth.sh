@@ -16,7 +16,7 @@ set -e
 # The program is not a child of perf's, whose children have signals blocked.
 record() { # NUMBER EVENT PROGRAM...
 	echo \$1 >\$softpt/log
-	perf record -q -o /out/\$1 -a --snapshot=e -m 4M,16M -e \$2 &
+	perf record -q -o /out/\$1 -a --snapshot=e -m 4M,64M -e \$2 &
 	perf=\$!
 	until grep -q "on 1" \$softpt/cpu0/stats && grep -q "on 1" \$softpt/cpu1/stats; do
 		sleep 0.1

@@ -98,6 +98,39 @@ static void no_time_behind(void **state)
 	free(pt);
 }
 
+/* Between what times is what ran before the end of a line. */
+struct time_row {
+	size_t line;
+	uint64_t from, to;
+};
+
+/* @timed: what the packets tell before a line is of the stretch that runs there; else only before that
+ * of the first row, as an engine says of stretches to which the kernel returned */
+static void expect_times(const char *const *lines, size_t n_lines, const struct time_row *rows,
+			 size_t n_rows, bool timed)
+{
+	uint8_t pt[256];
+	size_t ends[32], size = 0;
+	struct when when = {};
+	struct walk walk;
+
+	assert_true(n_lines <= ARRAY_LEN(ends));
+	for (size_t i = 0; i < n_lines; i++) {
+		size += put(pt + size, &lines[i], 1);
+		ends[i] = size;
+	}
+	init(&walk, pt, size);
+	for (size_t i = 0; i < n_rows; i++) {
+		struct when_bounds bounds;
+
+		go_to(&walk, ends[rows[i].line]);
+		walk.is_timed = walk.is_timed && (timed || i == 0);
+		bounds = when_find(&when, &walk, walk.last_ip);
+		assert_int_equal(bounds.from, rows[i].from);
+		assert_int_equal(bounds.to, rows[i].to);
+	}
+}
+
 /* What is told ahead, and what it proves; a row for each stretch. */
 static void ahead(void **state)
 {
@@ -130,32 +163,13 @@ static void ahead(void **state)
 		"tsc 60",
 		"psbend",
 	};
-	static const struct {
-		size_t line;
-		uint64_t from, to;
-	} rows[] = {
+	static const struct time_row rows[] = {
 		{ 3, 0, 8 },  { 5, 8, 8 },        { 7, 0, 0 },     { 11, 0, 0 },
 		{ 15, 0, 0 }, { 18, 0x49, 0x49 }, { 22, 0, 0x60 },
 	};
-	uint8_t pt[256];
-	size_t ends[ARRAY_LEN(lines)], size = 0;
-	struct when when = {};
-	struct walk walk;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-		size += put(pt + size, &lines[i], 1);
-		ends[i] = size;
-	}
-	init(&walk, pt, size);
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct when_bounds bounds;
-
-		go_to(&walk, ends[rows[i].line]);
-		bounds = when_find(&when, &walk, walk.last_ip);
-		assert_int_equal(bounds.from, rows[i].from);
-		assert_int_equal(bounds.to, rows[i].to);
-	}
+	expect_times(lines, ARRAY_LEN(lines), rows, ARRAY_LEN(rows), true);
 }
 
 /* The kernel's code is between that of threads: no time told in one stretch is another's. */
@@ -174,31 +188,12 @@ static void kernel_between(void **state)
 		"tsc 1e",
 		"tip ffffffff81000005", /* 10: the kernel's */
 	};
-	static const struct {
-		size_t line;
-		uint64_t from, to;
-	} rows[] = { { 4, 0, 0 }, { 6, 0, 0x1e }, { 8, 0x1e, 0x1e }, { 10, 0, 0 } };
-	uint8_t pt[256];
-	size_t ends[ARRAY_LEN(lines)], size = 0;
-	struct when when = {};
-	struct walk walk;
+	static const struct time_row rows[] = {
+		{ 4, 0, 0 }, { 6, 0, 0x1e }, { 8, 0x1e, 0x1e }, { 10, 0, 0 }
+	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-		size += put(pt + size, &lines[i], 1);
-		ends[i] = size;
-	}
-	init(&walk, pt, size);
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct when_bounds bounds;
-
-		go_to(&walk, ends[rows[i].line]);
-		/* An engine knows that the kernel returned. */
-		walk.is_timed = walk.is_timed && i == 0;
-		bounds = when_find(&when, &walk, walk.last_ip);
-		assert_int_equal(bounds.from, rows[i].from);
-		assert_int_equal(bounds.to, rows[i].to);
-	}
+	expect_times(lines, ARRAY_LEN(lines), rows, ARRAY_LEN(rows), false);
 }
 
 int main(void)
