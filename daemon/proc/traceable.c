@@ -107,8 +107,11 @@ struct said {
 	bool is_there;
 };
 
+/* Return: 0; -EPERM; or -EAGAIN: what the kernel writes last is missing. */
 static int check_pairs(const uint8_t *bytes, size_t size, size_t word, struct said *said, size_t n)
 {
+	bool is_whole = false, is_as_expected = true;
+
 	for (size_t at = 0; size - at >= 2 * word; at += 2 * word) {
 		uint64_t pair[2] = {};
 
@@ -116,23 +119,23 @@ static int check_pairs(const uint8_t *bytes, size_t size, size_t word, struct sa
 		memcpy(&pair[1], bytes + at + word, word);
 		if (pair[0] == AT_NULL)
 			break;
+		is_whole |= pair[0] == AT_EXECFN;
 		for (size_t i = 0; i < n; i++) {
 			if (said[i].type != pair[0])
 				continue;
-			if (said[i].expected != pair[1])
-				return -EPERM;
+			is_as_expected &= said[i].expected == pair[1];
 			said[i].is_there = true;
 		}
 	}
 	for (size_t i = 0; i < n; i++)
-		if (!said[i].is_there)
-			return -EPERM;
-	return 0;
+		is_as_expected &= said[i].is_there;
+	return is_as_expected ? 0 : is_whole ? -EPERM : -EAGAIN;
 }
 
 int traceable_check_auxv(const void *bytes, size_t size, uid_t uid, gid_t gid)
 {
 	static const size_t words[] = { sizeof(uint64_t), sizeof(uint32_t) };
+	int r = -EAGAIN;
 
 	/* That of a 32-bit program has other words, and then the first ones make no sense. */
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
@@ -145,10 +148,14 @@ int traceable_check_auxv(const void *bytes, size_t size, uid_t uid, gid_t gid)
 			{ .type = AT_EGID, .expected = gid },
 		};
 
-		if (check_pairs(bytes, size, words[i], said, ARRAY_LEN(said)) == 0)
-			return 0;
+		const int found = check_pairs(bytes, size, words[i], said, ARRAY_LEN(said));
+
+		if (found != -EAGAIN)
+			r = found;
+		if (found == 0)
+			break;
 	}
-	return -EPERM;
+	return r;
 }
 
 /* --- the process ------------------------------------------------------------------------------ */

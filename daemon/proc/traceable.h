@@ -32,13 +32,15 @@ struct traceable {
 /*
  * Look at the process whose folder in /proc is open at @pid_fd.
  *
- * Return: 0; -EPERM if it is nobody's, or that is not certain; or another negative errno: it has
- *         ended, or cannot be seen.
+ * Return: 0; -EPERM if it is nobody's, or that is not certain; -EAGAIN if it executes a program just
+ *         now, of which the kernel has not said yet what rights it has; or another negative errno:
+ *         it has ended, or cannot be seen.
  */
 _must_check_ int traceable_check(int pid_fd, struct traceable *ret_traceable);
 
 /* For tests: what the auxiliary vector of @size bytes at @bytes says. Return: 0 if a program with
- * that was executed with the rights of this user and this group, and without others; or -EPERM. */
+ * that was executed with the rights of this user and this group, and without others; -EPERM; or
+ * -EAGAIN: it is not whole. */
 _must_check_ int traceable_check_auxv(const void *bytes, size_t size, uid_t uid, gid_t gid);
 
 /* For tests: the same for the text of /proc/PID/status, and 0 and @ret_n_threads. */

@@ -15,6 +15,10 @@
 
 #define PAST_MAX 32768u /* lives that are over */
 
+/* So often a process that executes a program whenever it is looked at is asked about at once
+ * again. */
+#define SOON_MAX 8u
+
 #define NO_USER OWNED_STRANGER
 
 static_assert(NO_USER == TURNS_OTHERS, "of strangers the user is not known");
@@ -39,6 +43,7 @@ struct life {
 	bool was_plain; /* the process was that when this life began */
 
 	uint64_t asked_at; /* last; 0: never */
+	unsigned n_soon;   /* it was to be asked about at once again so often */
 	bool has_answer;   /* that does not count yet: */
 	struct owned_answer answer;
 };
@@ -435,6 +440,17 @@ static void join_answers(struct owned_answer *first, const struct owned_answer *
 	first->answered_ns = second->answered_ns;
 }
 
+/* Nothing is known of a life that has just begun, or is about to end. */
+static void ask_soon(struct owned *o, struct life *l)
+{
+	const uint32_t i = index_of(o, l);
+
+	if (l->state != WAITING || l->n_soon == SOON_MAX)
+		return;
+	l->n_soon++;
+	turns_move(&o->turns, i, turns_user(&o->turns, i), TURNS_NEW);
+}
+
 void owned_answer(struct owned *owned, const struct owned_answer *answer)
 {
 	struct life *l = find_life(owned, answer->pid);
@@ -442,6 +458,10 @@ void owned_answer(struct owned *owned, const struct owned_answer *answer)
 	/* It may be about the program before. */
 	if (!l || answer->asked_ns < l->shown.begun)
 		return;
+	if (answer->error == -EAGAIN) {
+		ask_soon(owned, l);
+		return;
+	}
 	if (l->has_answer) {
 		join_answers(&l->answer, answer);
 		return;

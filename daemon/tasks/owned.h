@@ -50,7 +50,9 @@ struct owned_life {
 /* What was found out about a process. */
 struct owned_answer {
 	uint32_t pid;
-	int error; /* 0: the rest is known; else it is nobody's */
+	/* 0: the rest is known; -EAGAIN: the process executes a program just now, and nothing is
+	 * known; another one: it is nobody's. */
+	int error;
 	uid_t uid;
 	gid_t gid;
 	uint64_t birth;       /* when it was started, in any unit */

@@ -377,6 +377,32 @@ static void questions(void **state)
 	assert_int_equal(owned_count(f->owned).unknown, 1);
 }
 
+/* One that executes a program just now is asked about soon again, and then, if it still does, as
+ * others are. */
+static void too_early(void **state)
+{
+	struct fixture *f = *state;
+
+	put_found(f, 5, 10);
+	owned_note_user(f->owned, 5, U, 11);
+	for (uint64_t time = 20; time < 36; time += 2) {
+		assert_string_equal(ask(f, time), "U 5 ");
+		assert_string_equal(ask(f, time), "-");
+		answer(f, 5, 0, -EAGAIN, time);
+	}
+	assert_string_equal(ask(f, 36), "U 5 ");
+	answer(f, 5, 0, -EAGAIN, 36);
+	assert_string_equal(ask(f, 38), "-");
+	assert_string_equal(ask(f, 36 + OWNED_AGAIN_NS), "U 5 ");
+	assert_int_equal(owned_count(f->owned).unknown, 1);
+	is_his(f, 5, 40);
+	is_his(f, 5, 50);
+	/* Its new program is not known of yet. */
+	answer(f, 5, 0, -EAGAIN, 60);
+	is_his(f, 5, 70);
+	expect(f, U, 5, "10:41-70 ");
+}
+
 /* He learns of processes that are not his but he started, and of none that these started. */
 static void left_out(void **state)
 {
@@ -549,6 +575,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_group, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(questions, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_early, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_answers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(turns, set_up, tear_down),
