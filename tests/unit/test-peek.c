@@ -104,8 +104,8 @@ struct time_row {
 	uint64_t from, to;
 };
 
-/* @timed: what the packets tell before a line is of the stretch that runs there; else only before that
- * of the first row, as an engine says of stretches to which the kernel returned */
+/* @timed: what the packets tell before a line is of the stretch that runs there; else only before
+ * that of the first row, as an engine says of stretches to which the kernel returned */
 static void expect_times(const char *const *lines, size_t n_lines, const struct time_row *rows,
 			 size_t n_rows, bool timed)
 {
