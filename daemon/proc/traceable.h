@@ -32,9 +32,9 @@ struct traceable {
 /*
  * Look at the process whose folder in /proc is open at @pid_fd.
  *
- * Return: 0; -EPERM if it is nobody's, or that is not certain; -EAGAIN if it executes a program just
- *         now, of which the kernel has not said yet what rights it has; or another negative errno:
- *         it has ended, or cannot be seen.
+ * Return: 0; -EPERM if it is nobody's, or that is not certain; -EAGAIN if it executes a program
+ *         just now, of which the kernel has not said yet what rights it has; or another negative
+ *         errno: it has ended, or cannot be seen.
  */
 _must_check_ int traceable_check(int pid_fd, struct traceable *ret_traceable);
 
