@@ -34,8 +34,8 @@ struct recorder_status {
 	 * taken over. */
 	uint64_t rings_ns;
 	uint64_t sideband_bytes, sideband_max, sideband_lost;
-	/* Processes that run and are known to be a user's, or may turn out to be; 0 if users share no
-	 * rings. */
+	/* Processes that run and are known to be a user's, or may turn out to be; 0 if users share
+	 * no rings. */
 	size_t n_known, n_unknown;
 	size_t n_objects;
 	unsigned n_pending; /* snapshots that are being written or wait */
