@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "daemon/config/config.h"
+#include "daemon/evidence.h"
 #include "daemon/intake.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
