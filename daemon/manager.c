@@ -84,7 +84,6 @@ static struct recorder_status get_status(void *userdata)
 	const struct sideband_stats sideband = sideband_stats(intake_sideband(m->intake));
 	struct source *source = m->source;
 	const struct source_status cpus = source->ops->status(source);
-	const struct owned_count owned = intake_count_owned(m->intake);
 
 	return (struct recorder_status){
 		.source = source->facts.name,
@@ -95,14 +94,19 @@ static struct recorder_status get_status(void *userdata)
 		.sideband_bytes = sideband.bytes,
 		.sideband_max = sideband.bytes_max,
 		.sideband_lost = sideband.lost + cpus.n_tasks_lost,
-		.n_known = owned.known,
-		.n_unknown = owned.unknown,
 		.n_objects = objectstore_count(m->store),
 		.n_pending = jobs_pending(m->jobs),
 		.n_taken = m->n_taken,
 		.n_failed = m->n_failed,
 		.n_removed = m->n_removed,
 	};
+}
+
+static struct owned_count count_owned(void *userdata)
+{
+	const struct manager *m = userdata;
+
+	return intake_count_owned(m->intake);
 }
 
 static void get_share(void *userdata, enum recorder_shared shared, struct share *ret_share)
@@ -521,6 +525,7 @@ static int reload_config(void *userdata, const struct caller *caller)
 
 static const struct recorder_ops recorder_ops = {
 	.status = get_status,
+	.count_owned = count_owned,
 	.get_share = get_share,
 	.open_pool = open_pool,
 	.pause = pause_source,

@@ -12,6 +12,7 @@
 #include "daemon/control/snapshotcalls.h"
 #include "daemon/control/triggercalls.h"
 #include "daemon/spool/spool.h"
+#include "daemon/tasks/owned.h"
 #include "ptd/control.h"
 
 /* The words of ptd(8), as are those of the next table. */
@@ -95,6 +96,7 @@ static int append_refused(sd_bus_message *reply, const struct interface_peer *pe
 static int append_all(sd_bus_message *reply, const struct recorder *recorder,
 		      const struct recorder_status *s)
 {
+	const struct owned_count owned = recorder->ops->count_owned(recorder->userdata);
 	int r;
 
 	if ((r = sd_bus_message_append(reply, "{sv}", "recording", "b", s->recording)) < 0 ||
@@ -110,8 +112,8 @@ static int append_all(sd_bus_message *reply, const struct recorder *recorder,
 	    (r = call_append_u64(reply, "sideband_bytes", s->sideband_bytes)) < 0 ||
 	    (r = call_append_u64(reply, "sideband_max", s->sideband_max)) < 0 ||
 	    (r = call_append_u64(reply, "sideband_lost", s->sideband_lost)) < 0 ||
-	    (r = call_append_u64(reply, "processes_known", s->n_known)) < 0 ||
-	    (r = call_append_u64(reply, "processes_unknown", s->n_unknown)) < 0 ||
+	    (r = call_append_u64(reply, "processes_known", owned.known)) < 0 ||
+	    (r = call_append_u64(reply, "processes_unknown", owned.unknown)) < 0 ||
 	    (r = call_append_u64(reply, "objects", s->n_objects)) < 0 ||
 	    (r = call_append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
 	    (r = call_append_u32(reply, "pending", s->n_pending)) < 0 ||

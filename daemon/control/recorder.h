@@ -20,6 +20,7 @@ struct caller;
 struct decoder_wish;
 struct jobs;
 struct own_result;
+struct owned_count;
 struct scope;
 struct spool;
 struct triggers;
@@ -34,9 +35,6 @@ struct recorder_status {
 	 * taken over. */
 	uint64_t rings_ns;
 	uint64_t sideband_bytes, sideband_max, sideband_lost;
-	/* Processes that run and are known to be a user's, or may turn out to be; 0 if users share
-	 * no rings. */
-	size_t n_known, n_unknown;
 	size_t n_objects;
 	unsigned n_pending; /* snapshots that are being written or wait */
 	/* Snapshots since the daemon was started: written, not written because of an error, and
@@ -60,6 +58,10 @@ enum recorder_shared {
 /* Each operation gets @userdata of struct recorder. */
 struct recorder_ops {
 	struct recorder_status (*status)(void *userdata);
+
+	/* Count the processes that are known to be a user's, and the others: see
+	 * intake_count_owned(). It takes the longer the more processes run. */
+	struct owned_count (*count_owned)(void *userdata);
 
 	/* Get a copy of an account. */
 	void (*get_share)(void *userdata, enum recorder_shared shared, struct share *ret_share);

@@ -147,7 +147,6 @@ int traceable_check_auxv(const void *bytes, size_t size, uid_t uid, gid_t gid)
 			{ .type = AT_GID, .expected = gid },
 			{ .type = AT_EGID, .expected = gid },
 		};
-
 		const int found = check_pairs(bytes, size, words[i], said, ARRAY_LEN(said));
 
 		if (found != -EAGAIN)

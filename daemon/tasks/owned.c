@@ -15,8 +15,7 @@
 
 #define PAST_MAX 32768u /* lives that are over */
 
-/* So often a process that executes a program whenever it is looked at is asked about at once
- * again. */
+/* So often a process is asked about at once again that executes a program at each look. */
 #define SOON_MAX 8u
 
 #define NO_USER OWNED_STRANGER
@@ -43,7 +42,7 @@ struct life {
 	bool was_plain; /* the process was that when this life began */
 
 	uint64_t asked_at; /* last; 0: never */
-	unsigned n_soon;   /* it was to be asked about at once again so often */
+	unsigned n_soon;   /* so often it was to be asked about at once again */
 	bool has_answer;   /* that does not count yet: */
 	struct owned_answer answer;
 };

@@ -28,6 +28,7 @@
 #include "daemon/decoder/owns.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/spool/spool.h"
+#include "daemon/tasks/owned.h"
 #include "daemon/tasks/scope.h"
 #include "ptd/control.h"
 #include "tests/lib/logged.h"
@@ -75,8 +76,6 @@ static struct recorder_status status(void *userdata)
 		.sideband_bytes = 8,
 		.sideband_max = 10,
 		.sideband_lost = 11,
-		.n_known = 17,
-		.n_unknown = 18,
 		.n_objects = 12,
 		.rings_ns = 9,
 		.n_pending = 13,
@@ -84,6 +83,12 @@ static struct recorder_status status(void *userdata)
 		.n_failed = 15,
 		.n_removed = 16,
 	};
+}
+
+static struct owned_count count_owned(void *userdata)
+{
+	(void)userdata;
+	return (struct owned_count){ .known = 17, .unknown = 18 };
 }
 
 static void get_share(void *userdata, enum recorder_shared shared, struct share *ret_share)
@@ -180,6 +185,7 @@ static int reload(void *userdata, const struct caller *caller)
 
 static const struct recorder_ops ops = {
 	.status = status,
+	.count_owned = count_owned,
 	.get_share = get_share,
 	.open_pool = open_pool,
 	.pause = pause_or_not,
