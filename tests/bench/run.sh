@@ -81,7 +81,7 @@ kernel() {
 	EOF
 	cat tests/guest/recorder.sh - >"$T/script" <<-EOF
 	echo 0 >/proc/sys/kernel/kptr_restrict
-	start_told Trace=all AuxSize=8M SwitchSize=8M PT=mtc_period=9
+	start_told Trace=all AuxSize=8M SwitchSize=8M \$few_mtc
 	sh "$T/work" >/dev/null &
 	sh "$T/work" >/dev/null
 	wait \$!

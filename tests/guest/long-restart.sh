@@ -47,8 +47,7 @@ hold_collector() { # FOR
 	sleep $1
 	kill -CONT $held
 }
-# Of MTC packets, which come by the clock, emulated CPUs write so many while a snapshot is copied that they fill the rings.
-start_told PT=mtc_period=9 AuxSize=256M SwitchSize=4M TaskSize=1M KeepRings=60
+start_told $few_mtc AuxSize=256M SwitchSize=4M TaskSize=1M KeepRings=60
 wait_for given_anew
 echo 1 >$softpt/log
 guest.c >/out/pids &

@@ -9,8 +9,7 @@ need perf qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit
 
 cat tests/guest/recorder.sh - >"$T/script" <<'EOF'
-# Of MTC packets, which come by the clock, emulated CPUs write so many that they would fill the rings.
-start PT=mtc_period=9 AuxSize=4M SwitchSize=256K
+start $few_mtc AuxSize=4M SwitchSize=256K
 guest.c -V 2 >/out/printed
 # Objects are hashed when they are mapped for the first time: that is not to be in the rings.
 until [ "$last" = "$(cat /proc/$ptd/task/*/schedstat | sed 1d)" ]; do

@@ -25,9 +25,9 @@ record 1 intel_pt//
 [ -n "$all" ] || exit 0
 record 2 intel_pt/cyc,noretcomp,psb_period=0/k
 
-# ptd need not record its own start. The guest is slow: MTC packets of all that time would fill the rings.
+# ptd need not record its own start.
 echo 3 >$softpt/log
-start_told Trace=all AuxSize=32M SwitchSize=4M PT=mtc_period=9
+start_told Trace=all AuxSize=32M SwitchSize=4M $few_mtc
 calls.c >>/out/pids
 snapshot 3
 stop

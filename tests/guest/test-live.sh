@@ -14,63 +14,43 @@ RANDOM=${SEED:-7}
 echo "seed ${SEED:-7}, $N moments"
 moments=$(for ((i = 0; i < N; i++)); do echo "$((RANDOM % 2)).$((RANDOM % 900 + 100))"; done | tr '\n' ' ')
 
-cat >"$T/script" <<EOF
-export PTD_SOCKET=/run/ptd/control
-start() { # LINE-OF-CONFIG...
-	printf '%s\n' '[Recorder]' Source=pt MaxUse=1T KeepFree=0 "\$@" >/etc/ptd.conf
-	ptd --config /etc/ptd.conf --runtime-dir /run/ptd --state-dir /out/state 2>/out/ptd.log &
-	ptd=\$!
-	until ptctl status >/dev/null 2>&1; do
-		kill -0 \$ptd || exit 1
-		sleep 0.1
-	done
-}
-stop() {
-	kill \$ptd
-	wait \$ptd
-}
-snapshot() { # NAME
+{
+	cat tests/guest/recorder.sh
+	echo "moments='$moments'"
+	cat <<'EOF'
+look() { # NAME
 	# Hundredths of a second, of which the last may not be over yet.
-	cut -d' ' -f1 /proc/uptime | tr -d . >/out/\$1.asked
-	ptctl snapshot -o /out/\$1 >/dev/null 2>&1 || echo "snapshot \$1: exit status \$?"
+	cut -d' ' -f1 /proc/uptime | tr -d . >/out/$1.asked
+	snapshot $1
 }
-# Who runs is known once all tasks were scanned; before that, the time since when it is known is the highest number.
-start_told() { # LINE-OF-CONFIG...
-	start "\$@"
-	until ptctl snapshot -o /tmp/first >/dev/null 2>&1 && ! grep -q "^sideband_since_ns=9223372036854775807" /tmp/first/manifest; do
-		rm -rf /tmp/first
-	done
-	rm -rf /tmp/first
-}
-mkdir -p /run/ptd /out/state
-start_told AuxSize=64M
-echo 1 >/sys/kernel/debug/softpt/log
+start_told AuxSize=64M SwitchSize=4M TaskSize=1M
+echo 1 >$softpt/log
 guest.c 10 >/out/pids
-echo 0 >/sys/kernel/debug/softpt/log
-snapshot whole
+echo 0 >$softpt/log
+look whole
 stop
-# Of MTC packets, which come by the clock, emulated CPUs write so many that they fill such a ring while it is copied.
-start_told PT=mtc_period=9 AuxSize=1M
+start_told $few_mtc AuxSize=1M SwitchSize=4M TaskSize=1M
 guest.c >/dev/null &
-program=\$!
+program=$!
 written() {
-	awk '/^written/ { n += \$2 } END { print n }' /sys/kernel/debug/softpt/cpu*/stats
+	awk '/^written/ { n += $2 } END { print n }' $softpt/cpu*/stats
 }
-before=\$(written)
-until [ \$((\$(written) - before)) -gt 3000000 ]; do
+before=$(written)
+until [ $(($(written) - before)) -gt 3000000 ]; do
 	sleep 0.2
 done
 i=0
 for moment in $moments; do
-	sleep \$moment
-	snapshot \$i
-	i=\$((i + 1))
+	sleep $moment
+	look $i
+	i=$((i + 1))
 done
-kill \$program
+kill $program
 stop
 rm -rf /out/state
 cat /out/ptd.log
 EOF
+} >"$T/script"
 tests/guest/boot.sh -l "$T/log" -o "$T/out" -t $((200 + 20 * N)) "$T/script" "$O/ptd" "$O/ptctl" "$O/targets/guest.c" 2>"$T/err" |
 	tee "$T/printed" || { cat "$T/err" >&2; fail "the guest's script failed"; }
 grep vcpu "$T/err"

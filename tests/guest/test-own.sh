@@ -69,7 +69,7 @@ own() { # UID NAME FORMAT [OPTION]...
 	shift 3
 	until as_user $user ptctl snapshot --own -f $format "$@" -o /out/$user/$name 2>/out/$user/$name.err; do
 		i=$((i + 1))
-		[ $i -lt 30 ] && grep -q "not known whether" /out/$user/$name.err ||
+		[ $i -lt 10 ] && grep -q "not known whether" /out/$user/$name.err ||
 			fail "user $user, $name: $(cat /out/$user/$name.err)"
 	done
 	say "user $user, $name: $(cat /out/$user/$name.err)"
@@ -93,10 +93,9 @@ known() {
 	[ "$(sed -n 's/^ptd_processes{owner="known"} //p' /tmp/metrics)" -ge $1 ] && grep -q '^ptd_processes{owner="unknown"} 0$' /tmp/metrics
 }
 
-# begin OPTION...: and wait until it is known whose the shells are. Emulated CPUs are so slow that most of PT would
-# be MTC packets, which come by the clock.
+# begin OPTION...: and wait until it is known whose the shells are
 begin() {
-	start_told PT=mtc_period=9 SwitchSize=4M TaskSize=1M "$@"
+	start_told $few_mtc SwitchSize=4M TaskSize=1M "$@"
 	chmod 666 /run/ptd/control
 	wait_for known 3
 }

@@ -19,8 +19,7 @@ end() { # SIGNAL
 	kill -$1 $ptd
 	wait $ptd 2>/dev/null
 }
-# Of MTC packets, which come by the clock, emulated CPUs write so many while a snapshot is copied that they fill the rings.
-start_told PT=mtc_period=9 AuxSize=256M SwitchSize=4M TaskSize=1M KeepRings=60
+start_told $few_mtc AuxSize=256M SwitchSize=4M TaskSize=1M KeepRings=60
 pidof ptd-keeper >/dev/null || fail "there is no keeper"
 echo 1 >$softpt/log
 guest.c >/out/pids &

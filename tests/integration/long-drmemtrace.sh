@@ -231,7 +231,7 @@ fi
 if wanted guest && command -v qemu-system-x86_64 busybox cpio >/dev/null && tests/guest/kernel.sh "$O"; then
 	cat tests/guest/recorder.sh - >"$T/script" <<-'EOT'
 		echo 1 >$softpt/log
-		start_told Trace=all AuxSize=32M SwitchSize=4M PT=mtc_period=9
+		start_told Trace=all AuxSize=32M SwitchSize=4M $few_mtc
 		calls.c >>/out/pids
 		snapshot guest
 		stop
