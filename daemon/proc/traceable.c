@@ -210,12 +210,20 @@ static int check_namespace(int pid_fd)
 	return own.st_ino == other.st_ino && own.st_dev == other.st_dev ? 0 : -EPERM;
 }
 
+/* The kernel may write the vector while it is read: it says no if it says the same again. */
 static int check_auxv(int pid_fd, const struct traceable *t)
 {
-	char bytes[AUXV_SIZE];
+	char bytes[AUXV_SIZE], again[AUXV_SIZE];
 	const ssize_t n = read_whole(pid_fd, "auxv", bytes, sizeof(bytes));
+	int r;
 
-	return n < 0 ? (int)n : traceable_check_auxv(bytes, (size_t)n, t->uid, t->gid);
+	if (n < 0)
+		return (int)n;
+	r = traceable_check_auxv(bytes, (size_t)n, t->uid, t->gid);
+	if (r == -EPERM && (read_whole(pid_fd, "auxv", again, sizeof(again)) != n ||
+			    memcmp(again, bytes, (size_t)n) != 0))
+		r = -EAGAIN;
+	return r;
 }
 
 /* The program gives rights to nobody who executes it. A process that has given them up can rewrite

@@ -279,7 +279,8 @@ static void processes(void **state)
 /* Whenever it is looked at, it is his, or that is not known yet. */
 static void executing(void **state)
 {
-	const struct timespec moment = { .tv_nsec = 300000000 };
+	const struct timespec moment = { .tv_nsec = 100000000 };
+	struct traceable t = {};
 	unsigned n_refused = 0;
 	pid_t pid;
 
@@ -287,9 +288,10 @@ static void executing(void **state)
 	if (geteuid() != 0)
 		skip();
 	pid = start(restless);
-	(void)nanosleep(&moment, NULL);
+	/* Before its first exec it is nobody's: it had root's rights. */
+	for (unsigned i = 0; i < 100 && check(pid, &t) != 0; i++)
+		(void)nanosleep(&moment, NULL);
 	for (unsigned i = 0; i < 20000; i++) {
-		struct traceable t = {};
 		const int r = check(pid, &t);
 
 		n_refused += r != -EAGAIN && (r != 0 || t.uid != U || t.gid != U);
