@@ -492,6 +492,16 @@ bool copier_has_failed(struct copier *copier, const struct object *object)
 	return failed;
 }
 
+bool copier_has_copied(struct copier *copier, const struct object *object)
+{
+	bool copied;
+
+	(void)pthread_mutex_lock(&copier->lock);
+	copied = object->done && object->error == 0;
+	(void)pthread_mutex_unlock(&copier->lock);
+	return copied;
+}
+
 void copier_measure(struct copier *copier, uid_t uid)
 {
 	(void)pthread_mutex_lock(&copier->lock);

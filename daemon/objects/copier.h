@@ -92,6 +92,9 @@ void copier_ask_too(struct copier *copier, struct object *object, const struct r
 /* Return: whether copying the object has failed; false while it waits. */
 bool copier_has_failed(struct copier *copier, const struct object *object);
 
+/* Return: whether the object has been copied. */
+bool copier_has_copied(struct copier *copier, const struct object *object);
+
 /* Return: whether the object's owner had no share left for it. */
 bool copier_was_refused(struct copier *copier, const struct object *object);
 

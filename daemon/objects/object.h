@@ -18,10 +18,14 @@
 
 struct object {
 	/* The object store's own. */
-	unsigned n_refs;      /* counted in the object store's thread only */
-	bool reported;        /* objectstore_next_failed() has returned it */
-	uint64_t seen;        /* the moment at which it was named last */
-	bool goes;            /* it is to be forgotten, if there is no other reference */
+	unsigned n_refs; /* counted in the object store's thread only */
+	bool reported;   /* objectstore_next_failed() has returned it */
+	uint64_t seen;   /* the moment at which it was named last */
+	bool goes;       /* it is to be forgotten, if there is no other reference */
+	/* Who mapped it last while it was being copied for another, or that had failed. */
+	bool is_wanted;
+	struct record_mmap2 wanted; /* its name is @path */
+	uid_t wanted_by;
 	struct object *alike; /* an older object whose path has the same hash */
 
 	/* The copier's own. */

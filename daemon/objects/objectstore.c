@@ -312,6 +312,7 @@ static void have_copied(struct objectstore *store, struct object *object,
 {
 	int fd = -1;
 
+	object->is_wanted = false;
 	object->user = user;
 	object->mapped = *mmap;
 	object->mapped.name = object->path;
@@ -319,6 +320,20 @@ static void have_copied(struct objectstore *store, struct object *object,
 	if (!collectorlink_may_retry(error))
 		error = ask_for(store, ORIGINAL_TAKE, mmap, object->user, &fd, &object->original);
 	copier_add(store->copier, object, fd, collectorlink_may_retry(error) ? 0 : error);
+}
+
+/* Another has mapped the object. What keeps it from being copied for the first one, such as a file
+ * server of that user's, need not keep it from being copied for this one. */
+static void want_too(struct objectstore *store, struct object *object,
+		     const struct record_mmap2 *mmap, uid_t user)
+{
+	copier_ask_too(store->copier, object, mmap, user);
+	if (copier_has_copied(store->copier, object))
+		return;
+	object->is_wanted = true;
+	object->wanted = *mmap;
+	object->wanted.name = object->path;
+	object->wanted_by = user;
 }
 
 static int add_object(struct objectstore *store, const struct record_mmap2 *mmap, uid_t user,
@@ -337,7 +352,7 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 	if (known && known->n_refs == 1 && copier_has_failed(store->copier, known))
 		have_copied(store, known, mmap, user, &original, error);
 	else if (known)
-		copier_ask_too(store->copier, known, mmap, user);
+		want_too(store, known, mmap, user);
 	if (known) {
 		known->seen = store->moment;
 		*ret_object = known;
@@ -553,6 +568,14 @@ int objectstore_fd(const struct objectstore *store)
 	return copier_fd(store->copier);
 }
 
+/* Have the object, which could not be copied for one, copied for the other who mapped it. */
+static void copy_for_other(struct objectstore *store, struct object *object)
+{
+	(void)pthread_mutex_lock(&store->lock);
+	have_copied(store, object, &object->wanted, object->wanted_by, &object->original, 0);
+	(void)pthread_mutex_unlock(&store->lock);
+}
+
 const struct object *objectstore_next_failed(struct objectstore *store)
 {
 	struct object *object;
@@ -560,7 +583,9 @@ const struct object *objectstore_next_failed(struct objectstore *store)
 	while ((object = copier_next_finished(store->copier))) {
 		/* The object store itself has another reference. */
 		(void)object_unref(object);
-		if (object->error < 0 && !object->reported) {
+		if (object->error < 0 && object->is_wanted && object->n_refs == 1)
+			copy_for_other(store, object);
+		else if (object->error < 0 && !object->reported) {
 			object->reported = true;
 			return object;
 		}

@@ -209,6 +209,28 @@ static void what_cannot_be_kept(void **state)
 	assert_true(stored(f, object));
 }
 
+/* What cannot be copied for one is copied for another who maps it before that is noticed. */
+static void for_another(void **state)
+{
+	struct fixture *f = *state;
+	struct object *object, *same;
+	char path[128];
+	const struct record_mmap2 mmap = { .prot = PROT_EXEC, .name = path };
+
+	(void)snprintf(path, sizeof(path), "%s/of-others", f->dir);
+	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
+	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
+	assert_int_equal(object->error, -ENOENT);
+	run("cp %s %s", f->program, path);
+	assert_int_equal(objectstore_add(f->store, &mmap, 0, &same), 0);
+	assert_ptr_equal(same, object);
+	assert_null(objectstore_next_failed(f->store));
+	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
+	assert_int_equal(object->error, 0);
+	assert_true(stored(f, object));
+	assert_null(objectstore_next_failed(f->store));
+}
+
 /* A file of 500 MiB, all of it a hole but for the start, that is ELF by its first bytes. */
 static int make_growing(const struct fixture *f, unsigned n, char ret_path[128])
 {
@@ -1487,6 +1509,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(by_build_id, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(for_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(without_a_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_that_grows, set_up, tear_down),
