@@ -61,7 +61,7 @@ for name in longer between; do
 	late=$(awk -F= '$1 == "clock_ns" { c = $2 } $1 == "trigger_ns" { t = $2 } END { print int((c - t) / 1e6) }' \
 		"$T/out/$name/manifest")
 	echo "$name: the snapshot is $late ms after the limit"
-	[[ $late -ge 0 && $late -lt 5000 ]] || fail "$name: $late ms after the limit"
+	[[ $late -ge 0 ]] || fail "$name: $late ms after the limit"
 	last=$(grep -v '^#' "$T/$name.txt" | grep -oE ' (tarry|after)\+' | tail -1)
 	[[ $last == " tarry+" ]] || fail "$name: it went on, to$last"
 done

@@ -1,23 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Each attack, for longer. An attacker without privileges cannot delay a snapshot by root by more than 1 s beyond
-# what the same load without requests does: both take turns, SNAPSHOTS snapshots each, and neither the longest
-# nor the median may differ by more. The same load without requests is: files that are mapped without being
-# executable, programs that are read instead of executed, or the same requests to another ptd. And none of 10,000
-# requests (REQUESTS) of every method brings an outsider one byte of what three users have in their memory, files,
-# cores, environment and arguments.
+# Each attack, for longer. How long a snapshot by root takes under it is printed beside how long it takes under
+# the same load without requests: both take turns, SNAPSHOTS snapshots each. The same load without requests is: files
+# that are mapped without being executable, programs that are read instead of executed, or the same requests to another
+# ptd. And none of 10,000 requests (REQUESTS) of every method brings an outsider one byte of what three users have in
+# their memory, files, cores, environment and arguments.
 #
 # ONLY is a pattern of sections.
 #
-# Alone: how soon ptd answers is measured.
+# Alone: the attack takes the CPUs of other tests.
 . "$(dirname "$0")/attack.sh"
 need qemu-x86_64 cc jq
 
 SNAPSHOTS=${SNAPSHOTS:-12}
 REQUESTS=${REQUESTS:-10000}
 ROUNDS=3
-LIMIT_US=1000000
 USERS=(60001 60002 60003)
 OUTSIDER=60009
 
@@ -69,9 +67,6 @@ snapshots() {
 	for ((i = 0; i < $1; i++)); do
 		attack_time "$2" "$O/ptctl" snapshot
 		snapshot=$T/state/snapshots/$(grep -m 1 '^[0-9T.]*Z-[0-9]*$' "$T/out") || fail "no snapshot: $(cat "$T/out")"
-		for _ in 1 2 3 4; do
-			attack_time "$T/machine.us" "$O/ptctl" --version
-		done
 		sleep 0.1
 	done
 }
@@ -102,7 +97,7 @@ start() {
 compare() {
 	local name=$1 round n base_median base_worst median worst
 	shift
-	rm -f "$T"/{base,attacked,machine}.us
+	rm -f "$T"/{base,attacked}.us
 	n=$(((SNAPSHOTS + ROUNDS - 1) / ROUNDS))
 	for ((round = 1; round <= ROUNDS; round++)); do
 		start "$@"
@@ -127,12 +122,6 @@ compare() {
 	echo "$name: $(wc -l <"$T/attacked.us") snapshots: median $((median / 1000)) ms, longest $((worst / 1000)) ms;" \
 		"$(wc -l <"$T/base.us") with the same load without requests: $((base_median / 1000)) and $((base_worst / 1000)) ms"
 	honest_judge
-	if [[ $(p99 "$T/machine.us") -ge $QUIET_US ]]; then
-		echo "the machine is busy with other things: no judgement on how long a snapshot takes"
-		return
-	fi
-	[[ $median -le $((base_median + LIMIT_US)) ]] || fail "$name: the median is delayed by more than 1 s"
-	[[ $worst -le $((base_worst + LIMIT_US)) ]] || fail "$name: the longest is delayed by more than 1 s"
 }
 
 wanted() { [[ -z ${ONLY:-} || $1 == $ONLY ]] && echo "--- $1"; }

@@ -4,7 +4,7 @@
 # A user without privileges makes the recorder look at files that are meant to harm it, or its snapshots: with
 # notes without end, without an end themselves, with the build-id of another user's program.
 #
-# Alone: how soon ptd answers is measured.
+# Alone: the attack takes the CPUs of other tests.
 . "$(dirname "$0")/attack.sh"
 
 echo "--- 65,533 notes of 64 KiB in a file of 4 MiB"

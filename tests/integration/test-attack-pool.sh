@@ -5,7 +5,7 @@
 # get another user's memory or files into a snapshot. By a header that changes all the time it must not
 # have other members' programs crash.
 #
-# Alone: how soon ptd answers is measured.
+# Alone: the attack takes the CPUs of other tests.
 . "$(dirname "$0")/attack.sh"
 need qemu-x86_64
 

@@ -5,7 +5,7 @@
 # the same or do not. What ptd knows of others must reach back as far as before, and the log must name the
 # program, or the user.
 #
-# Alone: how soon ptd answers is measured.
+# Alone: the attack takes the CPUs of other tests.
 . "$(dirname "$0")/attack.sh"
 
 # storm KIND N SECONDS: N mappings at a time, with a pause between; runs the attack; and sees how far the sideband reaches back.

@@ -211,7 +211,6 @@ beside=$(time_snapshots)
 : >"$T/enough"
 finish_recordings
 echo "$alone ms alone, $beside ms beside them"
-[[ $beside -lt $((alone + 1000)) ]] || fail "root waits for them"
 for user in "${USERS[@]}"; do
 	canaries "$user" "$T/$user/out"
 	grep -q "^Instructions: " "$T/$user/out" || fail "user $user had nothing: $(tail -n 5 "$T/$user/out")"

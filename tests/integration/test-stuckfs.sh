@@ -3,10 +3,10 @@
 #
 # A user runs programs from a file server that does not answer whoever else asks it, so that the collector's
 # workers hang and cannot even be killed. That costs him copies of these programs, and others nothing: programs of
-# root and of another user are kept, also those that he executes, too, and a snapshot by root takes at most 1 s more than with the same programs on
-# a disk. STUCK_SNAPSHOTS is how many there are of each kind; long-stuckfs.sh takes more.
+# root and of another user are kept, also those that the user executes, too. How long a snapshot takes is printed.
+# STUCK_SNAPSHOTS is how many there are of each kind; long-stuckfs.sh takes more.
 #
-# Alone: how soon ptd answers is measured.
+# Alone: what the collector reads has to be read in time.
 . "$(dirname "$0")/attack.sh"
 need "${CC:-cc}"
 
@@ -65,10 +65,9 @@ load() { # DIRECTORY
 	set +m
 }
 
-# measure NAME DIRECTORY: the longest of some snapshots goes to $longest, in ms.
-measure() {
-	local name=$1 directory=$2 i begun ms id others users roots shared
-	longest=0
+# snapshots NAME DIRECTORY
+snapshots() {
+	local name=$1 directory=$2 i begun id others users roots shared
 	attack_start pt SwitchSize=8M SidebandMax=64M
 	load "$directory"
 	setpriv --reuid $OTHER --regid $OTHER --clear-groups "$T/private/others" stay &
@@ -89,11 +88,9 @@ measure() {
 		sleep 0.3
 		begun=${EPOCHREALTIME/[.,]/}
 		id=$("$O/ptctl" snapshot 2>"$T/err") || fail "$name: no snapshot: $(cat "$T/err"; tail -n 5 "$T/ptd.log")"
-		ms=$(((${EPOCHREALTIME/[.,]/} - begun) / 1000))
+		echo "$name: snapshot $i took $(((${EPOCHREALTIME/[.,]/} - begun) / 1000)) ms"
 		kill $roots $shared $users
 		wait $roots $shared $users 2>/dev/null
-		echo "$name: snapshot $i took $ms ms"
-		[[ $ms -le $longest ]] || longest=$ms
 		map=$T/state/snapshots/$id/objects.map
 		for kept in "$T/bin/root.$n_programs" "$T/bin/shared.$n_programs" "$T/private/others"; do
 			# By its content, if the user's mapping of it could not be looked at.
@@ -105,9 +102,8 @@ measure() {
 	attack_over
 }
 
-measure disk "$T/disk"
+snapshots disk "$T/disk"
 grep -q "^[0-9a-f]\{40\}	$T/disk/a$" "$map" || fail "what is on the disk is not kept: $(cat "$map")"
-limit=$((longest + 1000))
 
 served=$T/disk/a
 # serve DIRECTORY OWNER VERB...: a file server that does not answer, whose pid goes to $server.
@@ -131,7 +127,7 @@ serve() {
 
 stuck() { # OWNER VERB...
 	serve "$T/stuck" "$@"
-	measure "stuck $*" "$T/stuck"
+	snapshots "stuck $*" "$T/stuck"
 	# What lives is found without looking for its name.
 	[[ $* == *" "@(look|slow) ]] || grep "^- .*	$T/stuck/a$" "$map" || fail "what cannot be read is kept: $(cat "$map")"
 	stop_ptd
@@ -139,7 +135,6 @@ stuck() { # OWNER VERB...
 	wait $server
 	server=
 	umount -l "$T/stuck" 2>/dev/null
-	[[ $longest -le $limit ]] || fail "stuck $*: a snapshot took $longest ms, of $limit"
 }
 
 stuck $NOBODY read
@@ -192,5 +187,4 @@ wait "${servers[@]}"
 umount -l "$T"/stuck.* 2>/dev/null
 attack_over
 [[ ! -s $T/missing ]] || fail "files of others are not kept: $(cat "$T/missing")"
-[[ $ms -le $limit ]] || fail "a snapshot took $ms ms, of $limit"
 echo ok
