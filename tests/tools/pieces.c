@@ -337,7 +337,9 @@ int main(int argc, char **argv)
 
 	read_manifest(argv[optind]);
 	decode(argv[optind], engine, requested);
-	from = lossy ? last_gap : horizon();
+	from = horizon();
+	if (lossy && last_gap > from)
+		from = last_gap;
 	wrong |= lossy && n_gaps == 0;
 	if (stays_init(&stays, argv[optind], false) < 0)
 		return 1;
