@@ -30,7 +30,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 O=$(realpath "${O:-build}")
 G=$O/guest
-out= log= pt= seconds=300 qemu=()
+out= log= pt= seconds=900 qemu=()
 while getopts o:l:pt:q: option; do
 	case $option in
 	o) out=$OPTARG ;;
@@ -171,7 +171,7 @@ stop() {
 start
 for again in again again ''; do
 	while kill -0 $pid 2>/dev/null && ! grep -q '^init: to the script' "$W/console"; do
-		if ((SECONDS - started > 90)); then
+		if ((SECONDS - started > 180)); then
 			stop "the kernel does not boot"
 			break
 		fi

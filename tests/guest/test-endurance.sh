@@ -110,7 +110,7 @@ cat "$T/out/status"
 # --- what it takes ----------------------------------------------------------------------------------
 
 read -r begun first <"$T/out/begun"
-awk -v begun="$begun" -v middle="$(cat "$T/out/middle")" -v ended="$(cat "$T/out/ended")" -v enough=$((seconds / 6)) -v short=$((seconds < 600)) '
+awk -v begun="$begun" -v middle="$(cat "$T/out/middle")" -v ended="$(cat "$T/out/ended")" -v enough=8 -v short=$((seconds < 600)) '
 	BEGIN { split("memory,anonymous memory,files,disk", names, ",") }
 	$1 > begun + 1 && $1 < ended && ($1 < middle || $1 > middle + 1) {
 		half = $1 < middle ? 1 : 2
@@ -135,18 +135,19 @@ awk -v begun="$begun" -v middle="$(cat "$T/out/middle")" -v ended="$(cat "$T/out
 		bad = samples[1] < enough || samples[2] < enough
 		# In a minute there are but twelve snapshots: their highest peak is a matter of chance, too.
 		check_most(1, short ? 1024 : 0)
-		# The limits are enforced when a snapshot is written, and somebody may look before that.
+		# The limits are enforced when a snapshot is written, and a sample may be taken before that.
 		check_most(4, 4096)
-		# How many originals wait, open, to be copied when somebody looks is a matter of chance,
-		# and the storm has six processes at a time. What is open at rest is not: one more would
-		# be one that was left open.
+		# How many originals wait, open, to be copied at a sample is a matter of chance, and the
+		# storm has six processes at a time. How many are open at rest is not, if there are many
+		# samples: one more would be one that was left open. One that each snapshot leaves open
+		# is seen in a minute, too, whose few samples on a busy machine need not be of a rest.
 		check_most(3, 6)
-		check(3, "at least", least[1, 3], least[2, 3], least[1, 3])
+		check(3, "at least", least[1, 3], least[2, 3], least[1, 3] + (short ? 3 : 0))
 		# The sideband has between half of its 1 MiB and all of it, and other things come and go:
 		# of a minute of samples, one a second, even the least is a matter of chance.
 		check(2, "at least", least[1, 2], least[2, 2], 1.05 * least[1, 2] + (short ? 1024 : 256))
 		exit bad
-	}' "$T/out/usage" || fail "ptd grows, or was not looked at often enough"
+	}' "$T/out/usage" || fail "ptd grows, or there are too few samples"
 
 # --- each snapshot ----------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ guest.c -V 2 >>/out/printed
 snapshot one
 stop
 EOF
-tests/guest/boot.sh -t 240 -l "$T/log" -o "$T/out" "$T/script" "$O/ptd" "$O/ptctl" "$O/targets/guest.c" 2>"$T/err" ||
+tests/guest/boot.sh -l "$T/log" -o "$T/out" "$T/script" "$O/ptd" "$O/ptctl" "$O/targets/guest.c" 2>"$T/err" ||
 	{ cat "$T/err" "$T/out/ptd.log" >&2; fail "the guest's script failed"; }
 
 "$O/ptdecode" -f summary "$T/out/one" | sed -n '/^Processes/,/^$/p'

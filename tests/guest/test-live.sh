@@ -51,7 +51,7 @@ rm -rf /out/state
 cat /out/ptd.log
 EOF
 } >"$T/script"
-tests/guest/boot.sh -l "$T/log" -o "$T/out" -t $((200 + 20 * N)) "$T/script" "$O/ptd" "$O/ptctl" "$O/targets/guest.c" 2>"$T/err" |
+tests/guest/boot.sh -l "$T/log" -o "$T/out" -t $((900 + 20 * N)) "$T/script" "$O/ptd" "$O/ptctl" "$O/targets/guest.c" 2>"$T/err" |
 	tee "$T/printed" || { cat "$T/err" >&2; fail "the guest's script failed"; }
 grep vcpu "$T/err"
 grep -q "[1-9][0-9]* odd\|[1-9][0-9]* without" "$T/err" && fail "the plugin could not follow the CPUs"

@@ -169,7 +169,7 @@ stop
 exit 0
 EOS
 } >"$T/script"
-MEMORY=4096 tests/guest/boot.sh -t 400 -l "$T/log" -o "$T/out" "$T/script" "$O"/{ptd,ptctl,ptd-decoder,ptdecode} "$T"/file-* 2>"$T/err" ||
+MEMORY=4096 tests/guest/boot.sh -l "$T/log" -o "$T/out" "$T/script" "$O"/{ptd,ptctl,ptd-decoder,ptdecode} "$T"/file-* 2>"$T/err" ||
 	{ cat "$T/err" >&2; fail "the guest's script failed"; }
 grep -q "[1-9][0-9]* odd\|[1-9][0-9]* without" "$T/err" && fail "the plugin could not follow the CPUs"
 

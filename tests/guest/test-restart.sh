@@ -77,7 +77,7 @@ stop
 rm -rf /out/state
 exit 0
 EOF
-MEMORY=3072 tests/guest/boot.sh -l "$T/log" -o "$T/out" -t 600 "$T/script" "$O/ptd" "$O/ptd-keeper" "$O/ptctl" "$O/targets/guest.c" \
+MEMORY=3072 tests/guest/boot.sh -l "$T/log" -o "$T/out" "$T/script" "$O/ptd" "$O/ptd-keeper" "$O/ptctl" "$O/targets/guest.c" \
 	2>"$T/err" | tee "$T/printed" || { cat "$T/err" >&2; fail "the guest's script failed"; }
 grep vcpu "$T/err"
 grep -q "[1-9][0-9]* odd\|[1-9][0-9]* without" "$T/err" && fail "the plugin could not follow the CPUs"

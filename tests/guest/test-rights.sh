@@ -129,5 +129,5 @@ grep . /out/ptd.log
 log_has "ready: source pt, 2 CPUs with 4096 KiB" || fail "no rings of 4 MiB"
 stop
 EOF
-tests/guest/boot.sh -t 240 -o "$T/out" "$T/script" "$O/ptd" "$O/ptctl" "$O/test-cpu" /usr/bin/perf /usr/bin/setpriv ||
+tests/guest/boot.sh -o "$T/out" "$T/script" "$O/ptd" "$O/ptctl" "$O/test-cpu" /usr/bin/perf /usr/bin/setpriv ||
 	fail "the guest's script: exit status $?"
