@@ -52,7 +52,7 @@ done
 program 2 "$T/private/others"
 chmod 755 "$T/private"
 n_programs=10
-n_snapshots=${STUCK_SNAPSHOTS:-4}
+n_snapshots=${STUCK_SNAPSHOTS:-2}
 
 # The user's programs: some that stay, and others that end at once.
 load() { # DIRECTORY
