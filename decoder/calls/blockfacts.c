@@ -90,7 +90,7 @@ static int find_facts(struct functions *functions, const struct ptd_batch *batch
 			facts.flags |= BLOCKFACTS_BEGINS;
 	}
 	if (ends(block, !(end_code & CODE_UNNAMED)) ||
-	    (facts.role == FUNCTION_STUB && last->iclass == PTD_INSN_JUMP_INDIRECT))
+	    (function_leads_on(facts.role) && last->iclass == PTD_INSN_JUMP_INDIRECT))
 		facts.flags |= BLOCKFACTS_ENDS;
 	facts.flags |= find_traps(block);
 	*ret_facts = facts;

@@ -8,8 +8,10 @@
  * What happened there depends on the last instruction, and on the address A at which control
  * arrives. The first row that fits counts. "Open" is what is on the stack, "inner" what is inside
  * of that. "Beginning" is the first instruction of a symbol or, of code without symbols, one that
- * was called before. All code that was made of a function of a script is the same function, but for
- * its beginnings: what runs goes on in the middle of the other.
+ * was called before. Code of the kernel that does not begin a symbol is a thunk if it is called or
+ * jumped to and jumps on at once: for modules, the kernel makes thunks that have none. All code
+ * that was made of a function of a script is the same function, but for its beginnings: what runs
+ * goes on in the middle of the other.
  *
  *  last           A                                        what it is
  *
@@ -19,11 +21,14 @@
  *  call           goexit0, from mcall                      the stack has ended; the scheduler's
  *  call           any, from mcall or morestack             it runs on the scheduler's stack
  *  call           same function, not its beginning         a local call: silent
- *  call           a stub                                   a call: silent until the stub jumps
+ *  call           inside a thunk, or a thunk for returns   a local call: silent
+ *  call           a stub, a thunk, a prefix                a call: silent until that leads on
  *  call           any                                      a call
  *
  *  return         any, from a function that changes stacks another stack, see stackpool.h
+ *  return         any, from a call within a thunk          as an indirect jump
  *  return         where the innermost returns to           a return
+ *  return         a beginning, from what a prefix called   the function that was called is entered
  *  return         any, from a handler                      the handler returned to its restorer
  *  return         a handler of OCaml's that is installed   inner ones are unwound
  *  return         any, from what began a stack             a return
@@ -42,7 +47,8 @@
  *  any jump       same object, without symbol, not called  nothing
  *  any jump       a beginning, from what begins its        it is left; then as a jump from its
  *                 caller anew                              caller
- *  any jump       a thunk for returns                      nothing: it will return
+ *  any jump       a thunk                                  nothing: it will jump on
+ *  direct jump    a beginning, from a prefix               the function that was called is entered
  *  any jump       any, from a function that changes stacks another stack, see stackpool.h
  *  indirect jump  where an open one returns to             inner ones are unwound; a return
  *  indirect jump  where its function passed its caller     another stack, see stackpool.h
@@ -95,6 +101,13 @@ static bool is_kernel(uint64_t ip)
 
 /* --- arrivals from instructions --------------------------------------------------------------- */
 
+/* Return: whether a call is one within a thunk, or of a thunk for returns. */
+static bool is_call_in_thunk(const struct step *s)
+{
+	return step_has_role(s, FUNCTION_RET) ||
+	       (step_has_role(s, FUNCTION_THUNK) && !step_is_beginning(s));
+}
+
 static void arrive_by_call(struct step *s)
 {
 	struct frame frame = { .ret = step_next_ip(s), .how = PTD_CALL_BY_CALL };
@@ -106,7 +119,10 @@ static void arrive_by_call(struct step *s)
 		stackpool_park(s);
 		return;
 	}
-	if (step_is_named(s) && !step_is_beginning(s) && step_is_inside(s, step_top(s))) {
+	if (is_call_in_thunk(s)) {
+		frame.function = s->code;
+		frame.kind = FRAME_LOCAL;
+	} else if (step_is_named(s) && !step_is_beginning(s) && step_is_inside(s, step_top(s))) {
 		frame.function = step_top(s)->function;
 		frame.kind = FRAME_LOCAL;
 	} else {
@@ -188,26 +204,20 @@ static void arrive_by_other_return(struct step *s)
 		step_unwind_all(s);
 }
 
-static void arrive_by_return(struct step *s)
+/*
+ * Control goes on from the prefix of a function to that, if the innermost frame is a prefix's.
+ *
+ * Return: whether it does.
+ */
+static bool leave_prefix(struct step *s)
 {
-	struct callstack *stack = s->thread->stack;
-	struct frame *top = step_top(s);
+	const struct frame *top = step_top(s);
 
-	if (stack->n_too_deep > 0) {
-		stack->n_too_deep--;
-	} else if (top->kind >= FRAME_SWAP) {
-		stackpool_leave(s);
-	} else if (top->ret == s->ip) {
-		if (stack->alike.n > 0)
-			stackpool_compare(s);
-		step_return(s);
-	} else if (top->kind == FRAME_SIGNAL) {
-		top->kind = FRAME_RESTORER;
-	} else if (stack->alike.n > 0 && stackpool_correct(s)) {
-		step_return(s);
-	} else {
-		arrive_by_other_return(s);
-	}
+	if (!top || top->kind != FRAME_STUB || !step_is_named(s) || !step_is_beginning(s) ||
+	    functions_get(&s->world->functions, top->function)->role != FUNCTION_PREFIX)
+		return false;
+	step_name_stub(s);
+	return true;
 }
 
 static void arrive_by_jump(struct step *s, bool is_indirect)
@@ -228,6 +238,8 @@ static void arrive_by_jump(struct step *s, bool is_indirect)
 		step_join(s);
 	if (top->kind == FRAME_RESTORER || step_is_inside(s, top))
 		return;
+	if (!is_indirect && leave_prefix(s))
+		return;
 	/* Lazy binding: the stub jumps to the beginning of the PLT, which jumps on. */
 	if (top->kind == FRAME_STUB && !is_indirect)
 		return;
@@ -238,7 +250,7 @@ static void arrive_by_jump(struct step *s, bool is_indirect)
 	}
 	if (!step_is_named(s) && !begins && s->last->block->object == s->run->block->object)
 		return;
-	if (step_has_role(s, FUNCTION_RET))
+	if (step_has_role(s, FUNCTION_RET) || (step_is_thunk(s) && top->kind != FRAME_STUB))
 		return;
 	if (top->kind >= FRAME_SWAP && step_kind(s) != top->kind) {
 		stackpool_leave(s);
@@ -264,6 +276,57 @@ static void arrive_by_jump(struct step *s, bool is_indirect)
 		step_name_stub(s);
 	else
 		step_tail(s);
+}
+
+/*
+ * The innermost calls within a thunk do not return to where they were made: they are over.
+ *
+ * Return: whether the thunk stands for an indirect branch.
+ */
+static bool leave_thunk(struct step *s)
+{
+	bool is_branch = false;
+
+	for (;;) {
+		const struct frame *top = step_top(s);
+		uint8_t role;
+
+		if (top->kind != FRAME_LOCAL || top->ret == s->ip)
+			return is_branch;
+		role = functions_get(&s->world->functions, top->function)->role;
+		if (role != FUNCTION_THUNK && role != FUNCTION_RET)
+			return is_branch;
+		is_branch = role == FUNCTION_THUNK;
+		step_leave(s, PTD_CALL_BY_RETURN);
+	}
+}
+
+static void arrive_by_return(struct step *s)
+{
+	struct callstack *stack = s->thread->stack;
+	struct frame *top;
+
+	if (stack->n_too_deep == 0 && leave_thunk(s)) {
+		arrive_by_jump(s, true);
+		return;
+	}
+	top = step_top(s);
+	if (stack->n_too_deep > 0) {
+		stack->n_too_deep--;
+	} else if (top->kind >= FRAME_SWAP) {
+		stackpool_leave(s);
+	} else if (top->ret == s->ip) {
+		if (stack->alike.n > 0)
+			stackpool_compare(s);
+		step_return(s);
+		leave_prefix(s);
+	} else if (top->kind == FRAME_SIGNAL) {
+		top->kind = FRAME_RESTORER;
+	} else if (stack->alike.n > 0 && stackpool_correct(s)) {
+		step_return(s);
+	} else {
+		arrive_by_other_return(s);
+	}
 }
 
 /* --- arrivals from untraced code and the kernel ----------------------------------------------- */
@@ -584,7 +647,7 @@ static void take_traps(struct step *s)
 static inline bool begins_plainly(const struct blockfacts_recent *facts, const struct ptd_run *run)
 {
 	return (facts->flags & BLOCKFACTS_BEGINS) && run->first == 0 &&
-	       (facts->role == FUNCTION_PLAIN || facts->role == FUNCTION_STUB);
+	       (facts->role == FUNCTION_PLAIN || function_leads_on(facts->role));
 }
 
 /*
@@ -611,7 +674,7 @@ static inline bool arrive_plainly(struct step *s, const struct blockfacts_end *e
 	case PTD_INSN_CALL_INDIRECT:
 		if (!begins_plainly(facts, run) || place.to == next ||
 		    !callstack_call(stack, list, functions, &place, facts->code,
-				    facts->role == FUNCTION_STUB ? FRAME_STUB : FRAME_FUNCTION,
+				    function_leads_on(facts->role) ? FRAME_STUB : FRAME_FUNCTION,
 				    next))
 			return false;
 		step_add_search_room(s->thread);

@@ -21,7 +21,13 @@ void functions_deinit(struct functions *functions)
 
 /* --- what a name says ------------------------------------------------------------------------- */
 
-/* Underscores before a name do not count. */
+/*
+ * Underscores before a name do not count, and "*" stands for the rest of it.
+ *
+ * Thunks are those of Linux 4.15 to 6.17, of gcc (also with -mindirect-branch-register and for
+ * MPX), of clang and of Go. What Linux calls in its entry code, such as clear_bhb_loop and
+ * entry_untrain_ret, is none: it does work of its own, and returns.
+ */
 static const struct {
 	const char *name;
 	uint8_t role;
@@ -42,10 +48,23 @@ static const struct {
 	{ "Builtin:InterpreterEntryTrampoline", FUNCTION_INTERPRETER },
 	{ "Builtins_BaselineOutOfLinePrologue", FUNCTION_RESTART },
 	{ "Builtin:BaselineOutOfLinePrologue", FUNCTION_RESTART },
-	{ "__x86_return_thunk", FUNCTION_RET },
+	{ "__x86_indirect_*",
+	  FUNCTION_THUNK }, /* …thunk_REG, …its_thunk_REG, …call_thunk_REG and kin */
+	{ "__llvm_retpoline_*", FUNCTION_THUNK },
+	{ "__llvm_lvi_thunk_*", FUNCTION_THUNK },
+	{ "runtime.retpoline*", FUNCTION_THUNK },
+	{ "__x86_return_thunk*", FUNCTION_RET }, /* …thunk_ecx and …thunk_bnd, too */
+	{ "__x86_return_skl", FUNCTION_RET },
+	{ "its_return_thunk", FUNCTION_RET },
+	{ "call_depth_return_thunk", FUNCTION_RET },
 	{ "srso_return_thunk", FUNCTION_RET },
 	{ "srso_alias_return_thunk", FUNCTION_RET },
+	{ "srso_safe_ret*", FUNCTION_RET },
+	{ "srso_alias_safe_ret", FUNCTION_RET },
 	{ "retbleed_return_thunk", FUNCTION_RET },
+	{ "__bhi_args_*", FUNCTION_RET }, /* called in a prefix, and returns to it */
+	{ "__pfx_*", FUNCTION_PREFIX },
+	{ "__cfi_*", FUNCTION_PREFIX },
 };
 
 /*
@@ -94,14 +113,21 @@ static const char *find_script(const char *name)
 										       : NULL;
 }
 
+/* Return: whether @name is @pattern, in which a "*" at the end stands for any text. */
+static bool is_like(const char *name, const char *pattern)
+{
+	const size_t size = strlen(pattern) - 1;
+
+	return pattern[size] == '*' ? strncmp(name, pattern, size) == 0
+				    : strcmp(name, pattern) == 0;
+}
+
 static void find_role(struct function *f)
 {
-	static const char indirect_thunk[] = "__x86_indirect_thunk_";
 	const char *name = f->shown.name;
 	const size_t size = strlen(name);
 
-	if ((size > 4 && strcmp(name + size - 4, "@plt") == 0) ||
-	    strncmp(name, indirect_thunk, strlen(indirect_thunk)) == 0) {
+	if (size > 4 && strcmp(name + size - 4, "@plt") == 0) {
 		f->role = FUNCTION_STUB;
 		return;
 	}
@@ -114,8 +140,8 @@ static void find_role(struct function *f)
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(roles); i++)
-		if (strcmp(name, roles[i].name) == 0 ||
-		    strcmp(name + strspn(name, "_"), roles[i].name) == 0)
+		if (is_like(name, roles[i].name) ||
+		    is_like(name + strspn(name, "_"), roles[i].name))
 			f->role = roles[i].role;
 }
 

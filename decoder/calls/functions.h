@@ -26,7 +26,11 @@
 
 enum function_role {
 	FUNCTION_PLAIN,
-	FUNCTION_STUB, /* of the PLT, or for an indirect branch: jumps to a function */
+	/* Silent: they lead to a function. */
+	FUNCTION_STUB,   /* of the PLT: jumps to a function */
+	FUNCTION_THUNK,  /* stands for an indirect branch: jumps to a function, or into its user */
+	FUNCTION_PREFIX, /* called in place of the function that is behind it */
+
 	FUNCTION_RET,  /* jumped to for a return that the CPU does not predict */
 	FUNCTION_COLD, /* a part of another function, which the compiler put elsewhere */
 	FUNCTION_SWAP, /* goes on on another stack, and returns when its own goes on */
@@ -43,6 +47,12 @@ enum function_role {
 };
 
 #define FUNCTION_NONE UINT32_MAX
+
+/* Return: whether a call of a function with this role is silent until that leads to another. */
+static inline bool function_leads_on(uint8_t role)
+{
+	return role == FUNCTION_STUB || role == FUNCTION_THUNK || role == FUNCTION_PREFIX;
+}
 
 struct function {
 	struct ptd_function shown; /* the first field */

@@ -111,11 +111,26 @@ bool step_is_inside(struct step *s, const struct frame *frame)
 	       (!s->begins && functions_is_same_script(functions, s->code, frame->function));
 }
 
+bool step_is_thunk(const struct step *s)
+{
+	const struct ptd_block *block = s->run->block;
+	const struct ptd_insn *insn = &block->insns[s->insn];
+
+	if (step_has_role(s, FUNCTION_THUNK))
+		return true;
+	if (s->ip >> 63 == 0 || (step_is_named(s) && s->begins))
+		return false;
+	return insn->iclass == PTD_INSN_JUMP_INDIRECT ||
+	       (insn->iclass == PTD_INSN_JUMP_COND && block->target == (int64_t)insn->offset - 1);
+}
+
 uint8_t step_kind(const struct step *s)
 {
 	static const uint8_t kinds[] = {
 		[FUNCTION_PLAIN] = FRAME_FUNCTION,
 		[FUNCTION_STUB] = FRAME_STUB,
+		[FUNCTION_THUNK] = FRAME_STUB,
+		[FUNCTION_PREFIX] = FRAME_STUB,
 		[FUNCTION_RET] = FRAME_FUNCTION,
 		[FUNCTION_COLD] = FRAME_FUNCTION,
 		[FUNCTION_SWAP] = FRAME_SWAP,
@@ -128,7 +143,7 @@ uint8_t step_kind(const struct step *s)
 		[FUNCTION_RESTART] = FRAME_FUNCTION,
 	};
 
-	return kinds[s->role];
+	return step_is_thunk(s) ? FRAME_STUB : kinds[s->role];
 }
 
 /* --- what happens ----------------------------------------------------------------------------- */
@@ -168,7 +183,8 @@ void step_tail(struct step *s)
 	struct frame frame = *step_top(s);
 
 	frame.function = step_begin(s);
-	frame.how = PTD_CALL_BY_TAIL;
+	/* What a call within the function went on to was called by that. */
+	frame.how = frame.kind == FRAME_LOCAL ? PTD_CALL_BY_CALL : PTD_CALL_BY_TAIL;
 	switch (frame.kind) {
 	case FRAME_SIGNAL:
 	case FRAME_RESTORER:
@@ -186,7 +202,7 @@ void step_name_stub(struct step *s)
 	const uint8_t kind = step_kind(s);
 
 	if (kind == FRAME_STUB) {
-		step_top(s)->function = s->code;
+		step_top(s)->function = step_begin(s);
 		return;
 	}
 	callstack_name(s->thread->stack, &s->world->list, &s->world->functions, &s->place,

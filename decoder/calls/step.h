@@ -125,6 +125,12 @@ static inline bool step_has_role(const struct step *s, enum function_role role)
 	return s->role == role;
 }
 
+/*
+ * Return: whether it is a thunk that stands for an indirect branch. In the kernel, such a thunk may
+ *         have no symbol: that of a module, or one to which retpolines were patched.
+ */
+bool step_is_thunk(const struct step *s);
+
 /* Return: the kind of frame for it (enum frame_kind). */
 uint8_t step_kind(const struct step *s);
 
