@@ -427,6 +427,21 @@ static int leave_out_gap(struct lane *lane, const struct ptd_mark *gap, uint64_t
 	return vec_push(&lane->marks, mark);
 }
 
+/* Return: why there is no code at @ip. */
+static enum ptd_gap_reason why_no_code(struct lane *lane, uint64_t ip)
+{
+	if (!lane->is_guest && timeline_lacks_kernel(lane->config.timeline, ip)) {
+		lane->lacks_kernel = true;
+		return PTD_GAP_NO_OBJECT;
+	}
+	if (is_before_sideband(lane))
+		return PTD_GAP_BEFORE_SIDEBAND;
+	if (!lane->config.trace->facts.is_bare &&
+	    (!lane->has_stay || lane->stay.tid == PTD_ID_UNKNOWN))
+		return PTD_GAP_THREAD_UNKNOWN;
+	return is_dropped(lane, ip) ? PTD_GAP_RECORDS_DROPPED : PTD_GAP_NO_CODE;
+}
+
 static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct engine_step *step)
 {
 	struct ptd_mark mark = {
@@ -451,13 +466,8 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 			return leave_out_gap(lane, &mark, step->n_bytes);
 		if (is_out_of_scope(lane, step->reason))
 			return leave_out_gap(lane, &mark, step->n_bytes);
-		if (mark.reason == PTD_GAP_NO_CODE && is_before_sideband(lane))
-			mark.reason = PTD_GAP_BEFORE_SIDEBAND;
-		else if (mark.reason == PTD_GAP_NO_CODE && !lane->config.trace->facts.is_bare &&
-			 (!lane->has_stay || lane->stay.tid == PTD_ID_UNKNOWN))
-			mark.reason = PTD_GAP_THREAD_UNKNOWN;
-		else if (mark.reason == PTD_GAP_NO_CODE && is_dropped(lane, step->ip))
-			mark.reason = PTD_GAP_RECORDS_DROPPED;
+		if (mark.reason == PTD_GAP_NO_CODE)
+			mark.reason = why_no_code(lane, step->ip);
 		/* Where it is, and how long, would tell how much others ran. */
 		if (!lane->config.trace->facts.is_own) {
 			mark.offset = lane->span_base + step->offset;

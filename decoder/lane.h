@@ -99,6 +99,7 @@ struct lane {
 	bool ended;
 
 	struct ptd_cpu_stats stats;
+	bool lacks_kernel; /* some gaps are there because the recording has no copy of the kernel */
 	uint64_t n_insns_early;
 	uint64_t n_gaps[_PTD_GAP_REASONS];
 	uint64_t gap_bytes[_PTD_GAP_REASONS];

@@ -489,6 +489,18 @@ static void count_stated(struct ptd_decoder *d, const struct ptd_batch *batch)
 		d->n_stated += batch->marks[i].kind == PTD_MARK_STATED;
 }
 
+/* Return: PTD_END or -ENOMEM. */
+static int end(struct ptd_decoder *decoder)
+{
+	bool lacks_kernel = false;
+
+	for (size_t i = 0; i < decoder->lanes.n; i++)
+		lacks_kernel = lacks_kernel || decoder->lanes.items[i].lane.lacks_kernel;
+	decoder->r = session_end(&decoder->session,
+				 decoder->extract ? NULL : decoder->session.overlay, lacks_kernel);
+	return decoder->r ?: PTD_END;
+}
+
 int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch)
 {
 	const struct overlay *overlay = decoder->session.overlay;
@@ -501,8 +513,8 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 		struct ptd_batch whole, *next = decoder->extract ? &whole : batch;
 
 		r = next_batch(decoder, next);
-		if (r == PTD_END && overlay && !decoder->extract)
-			return (decoder->r = session_end_overlay(&decoder->session)) ?: PTD_END;
+		if (r == PTD_END)
+			return end(decoder);
 		if (r == 0 && overlay)
 			r = lay_over(decoder, next);
 		if (r != 0)

@@ -109,14 +109,14 @@ static const char *input_dir(const struct ptd_options *o)
 }
 
 /* Collect the complaints of the trace, of the timeline, and of @log, which may be NULL. There is
- * room for one more. */
+ * room for two more. */
 static int collect_complaints(struct session *s, const char *name, const struct calllog *log)
 {
 	const char *const *others;
 	size_t n, n_others;
 
 	others = timeline_complaints(s->timeline, &n_others);
-	s->complaints = calloc(n_others + _TRACE_COMPLAINTS + CALLLOG_COMPLAINTS_MAX + 1,
+	s->complaints = calloc(n_others + _TRACE_COMPLAINTS + CALLLOG_COMPLAINTS_MAX + 2,
 			       sizeof(*s->complaints));
 	if (!s->complaints)
 		return -ENOMEM;
@@ -395,6 +395,7 @@ void session_deinit(struct session *session)
 		free(session->trace_complaints[i]);
 	free(session->complaints);
 	free(session->unknown_thread);
+	free(session->lacks_kernel);
 	batchsource_free(session->source);
 	overlay_free(session->overlay);
 	resolver_free(session->resolver);
@@ -406,10 +407,10 @@ void session_deinit(struct session *session)
 	free(session->name);
 }
 
-int session_end_overlay(struct session *session)
+static int end_overlay(struct session *session, const struct overlay *overlay)
 {
 	uint32_t pid, tid;
-	const size_t n = overlay_n_unknown(session->overlay, &pid, &tid);
+	const size_t n = overlay_n_unknown(overlay, &pid, &tid);
 
 	if (n == 0 || session->unknown_thread)
 		return 0;
@@ -422,4 +423,27 @@ int session_end_overlay(struct session *session)
 	}
 	session->complaints[session->info.n_complaints++] = session->unknown_thread;
 	return 0;
+}
+
+static int end_kernel(struct session *session)
+{
+	if (session->lacks_kernel)
+		return 0;
+	if (asprintf(&session->lacks_kernel,
+		     "%s: has no copy of the kernel's code, which perf record --kcore makes: what "
+		     "the kernel ran is not listed (vmlinux is not used: a kernel changes its code "
+		     "when it starts)",
+		     session->name) < 0) {
+		session->lacks_kernel = NULL;
+		return -ENOMEM;
+	}
+	session->complaints[session->info.n_complaints++] = session->lacks_kernel;
+	return 0;
+}
+
+int session_end(struct session *session, const struct overlay *overlay, bool lacks_kernel)
+{
+	const int r = overlay ? end_overlay(session, overlay) : 0;
+
+	return r < 0 || !lacks_kernel ? r : end_kernel(session);
 }

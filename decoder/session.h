@@ -42,6 +42,7 @@ struct session {
 
 	char *trace_complaints[_TRACE_COMPLAINTS]; /* with the name of the input */
 	char *unknown_thread; /* the complaint about threads that only @overlay knows */
+	char *lacks_kernel;   /* the complaint about the kernel's code */
 	const char **complaints;
 };
 
@@ -73,5 +74,11 @@ struct engine_config session_engine_config(const struct session *session,
  */
 _must_check_ int session_check(const struct session *session, int r, char **reterr_message);
 
-/* All was decoded: complain about threads that only the overlay knows. Return: 0 or -ENOMEM. */
-_must_check_ int session_end_overlay(struct session *session);
+/*
+ * All was decoded: complain about threads that only the overlay knows, unless it was not laid over,
+ * and, if @lacks_kernel, that the recording has no copy of the kernel.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int session_end(struct session *session, const struct overlay *overlay,
+			     bool lacks_kernel);

@@ -37,7 +37,20 @@ struct builder {
 
 /* --- records --------------------------------------------------------------------------------- */
 
-/* The kernel loaded a module. (A guest's kernel does not count.) */
+/* No other bytes will do: the kernel changes those of vmlinux and of modules when it loads them. */
+static void note_lack(struct kernel *kernel, const struct record_mmap2 *map)
+{
+	const uint64_t last = map->addr + (map->len - 1);
+
+	if (map->len == 0 || last < map->addr)
+		return;
+	if (kernel->lacks_to == 0 || map->addr < kernel->lacks_from)
+		kernel->lacks_from = map->addr;
+	if (last > kernel->lacks_to)
+		kernel->lacks_to = last;
+}
+
+/* The kernel loaded a module, or is where the record says. */
 static int on_map(struct builder *b, const struct trace_record *record)
 {
 	struct record_mmap2 map;
@@ -45,6 +58,8 @@ static int on_map(struct builder *b, const struct trace_record *record)
 	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL ||
 	    record_read_mmap2(record->type, record->misc, trace_record_body(record), &map) < 0)
 		return 0;
+	if (!b->kernel->kcore.kernel)
+		note_lack(b->kernel, &map);
 	if (b->copied.list.n >= COPIED_MAX) {
 		b->kernel->kcore.n_modules_left_out += b->kernel->kcore.kernel != NULL;
 		return 0;
@@ -377,6 +392,11 @@ int kernel_init(struct kernel *kernel, const struct trace *trace, struct objects
 	vec_deinit(&b.mappings);
 	vec_deinit(&b.defaults);
 	return r;
+}
+
+bool kernel_lacks(const struct kernel *kernel, uint64_t ip)
+{
+	return kernel->lacks_to && ip >= kernel->lacks_from && ip <= kernel->lacks_to;
 }
 
 void kernel_deinit(struct kernel *kernel)

@@ -28,6 +28,10 @@ struct kernel {
 	struct synthetics synthetics; /* versions of the code that changed */
 	struct kernelchanges changes; /* of which only the functions stay, and n_skipped */
 	struct space *space;          /* NULL: nothing is known of the kernel's code */
+
+	/* Of a recording without a copy of the kernel: between which addresses its records say that
+	 * the kernel and its modules are. */
+	uint64_t lacks_from, lacks_to; /* the last one; 0: nowhere */
 };
 
 /*
@@ -39,3 +43,6 @@ struct kernel {
 _must_check_ int kernel_init(struct kernel *kernel, const struct trace *trace,
 			     struct objects *objects);
 void kernel_deinit(struct kernel *kernel);
+
+/* Return: whether the kernel's code at @ip would be known if the recording had a copy of it. */
+bool kernel_lacks(const struct kernel *kernel, uint64_t ip);

@@ -542,6 +542,11 @@ const struct space *timeline_kernel(const struct timeline *timeline)
 	return timeline->tasks.kernel.space;
 }
 
+bool timeline_lacks_kernel(const struct timeline *timeline, uint64_t ip)
+{
+	return kernel_lacks(&timeline->tasks.kernel, ip);
+}
+
 size_t timeline_n_skipped(const struct timeline *timeline)
 {
 	return timeline->n_skipped;

@@ -72,6 +72,9 @@ const struct space *timeline_last_space(const struct timeline *timeline, uint32_
 /* Return: the kernel's space, whose code may run whoever runs; NULL if nothing is known of it. */
 const struct space *timeline_kernel(const struct timeline *timeline);
 
+/* Return: whether the kernel's code at @ip is not known because the recording has no copy of it. */
+bool timeline_lacks_kernel(const struct timeline *timeline, uint64_t ip);
+
 /* Return: how many records were skipped because they make no sense. */
 size_t timeline_n_skipped(const struct timeline *timeline);
 
