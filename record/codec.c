@@ -677,6 +677,24 @@ size_t record_write_id_index(const struct record_id_index_entry *entries, size_t
 	return frame_end(&f, NULL);
 }
 
+int record_read_id_index(struct cursor body, struct cursor *ret_entries,
+			 struct cursor *ret_machines)
+{
+	struct cursor entries, machines = {};
+	uint64_t n;
+
+	if (cursor_get(&body, sizeof(n), &n) < 0 ||
+	    n > cursor_left(&body) / sizeof(struct record_id_index_entry) ||
+	    cursor_get_sub(&body, n * sizeof(struct record_id_index_entry), &entries) < 0)
+		return -EBADMSG;
+	if (n > 0 && n <= cursor_left(&body) / sizeof(struct record_id_index_machine) &&
+	    cursor_get_sub(&body, n * sizeof(struct record_id_index_machine), &machines) < 0)
+		return -EBADMSG;
+	*ret_entries = entries;
+	*ret_machines = machines;
+	return 0;
+}
+
 size_t record_write_finished_round(void *to, size_t room)
 {
 	return write_fixed(PERFABI_FINISHED_ROUND, 0, NULL, 0, NULL, to, room);

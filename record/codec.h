@@ -17,8 +17,8 @@
  * end. Bytes behind the fields are ignored, as newer kernels add some. Strings and runs of bytes
  * stay where they are, in the body.
  *
- * FINISHED_ROUND has no fields, and ptd reads neither TIME_CONV nor ID_INDEX: these have a writer
- * only. NAMESPACES, CGROUP and AUX_OUTPUT_HW_ID are of no use here. The body of a SAMPLE is laid
+ * FINISHED_ROUND has no fields, and ptd does not read TIME_CONV: these have a writer only.
+ * NAMESPACES, CGROUP and AUX_OUTPUT_HW_ID are of no use here. The body of a SAMPLE is laid
  * out as its event says (decoder/file/perfsample.h).
  *
  * Source: <linux/perf_event.h>, the comments of enum perf_event_type; for the types from 64 on, the
@@ -343,6 +343,19 @@ struct record_id_index_entry {
 
 size_t record_write_id_index(const struct record_id_index_entry *entries, size_t n, void *to,
 			     size_t room);
+
+/* Behind the entries newer recorders put, for each, which machine its events are of. */
+struct record_id_index_machine {
+	uint64_t pid;  /* of the process on the host that runs the guest; 0: it is the host's */
+	uint64_t vcpu; /* of the guest */
+};
+
+/*
+ * Read how many entries @body has, and put cursors at them and at their machines, which are as many
+ * or none.
+ */
+_must_check_ int record_read_id_index(struct cursor body, struct cursor *ret_entries,
+				      struct cursor *ret_machines);
 
 /* FINISHED_ROUND: nothing older than what came before the last one of these follows. */
 size_t record_write_finished_round(void *to, size_t room);

@@ -17,8 +17,10 @@ static int skip_many(struct cursor *c, uint64_t n, uint64_t size)
 	return n > cursor_left(c) / size ? -EBADMSG : cursor_skip(c, n * size);
 }
 
-static uint64_t sample_id(struct cursor body, uint64_t sample_type)
+uint64_t perfsample_id(const struct perfattrs *attrs, struct cursor body)
 {
+	/* All attrs agree on where the id is. */
+	const uint64_t sample_type = attrs->list.n > 0 ? attrs->list.items[0].sample_type : 0;
 	const uint64_t before =
 	    sample_type & (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR);
 	uint64_t id;
@@ -32,10 +34,7 @@ static uint64_t sample_id(struct cursor body, uint64_t sample_type)
 
 const struct perfattr *perfsample_attr(const struct perfattrs *attrs, struct cursor body)
 {
-	/* All attrs agree on where the id is. */
-	if (attrs->list.n == 0)
-		return NULL;
-	return perfattrs_of_id(attrs, sample_id(body, attrs->list.items[0].sample_type));
+	return perfattrs_of_id(attrs, perfsample_id(attrs, body));
 }
 
 /* The fields of fixed size that every sample begins with. */

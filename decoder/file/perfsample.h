@@ -30,6 +30,9 @@ struct perfsample {
  */
 const struct perfattr *perfsample_attr(const struct perfattrs *attrs, struct cursor body);
 
+/* Return: the id of the event that the sample with this @body belongs to; 0: it is not stated. */
+uint64_t perfsample_id(const struct perfattrs *attrs, struct cursor body);
+
 /*
  * Read a sample of the event with @attr. Return: 0; -EBADMSG if @body is too short for its fields.
  */

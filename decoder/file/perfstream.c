@@ -52,6 +52,7 @@ void perfstream_deinit(struct perfstream *s)
 	expand_deinit(&s->expand);
 	window_deinit(&s->window);
 	perfattrs_deinit(&s->attrs);
+	map_deinit(&s->guest_ids);
 	vec_deinit(&s->pieces);
 	table_deinit(&s->records);
 	if (s->trace)
@@ -231,6 +232,42 @@ int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor bod
 
 /* Records. */
 
+/*
+ * Guests
+ *
+ * perf inject --guest-data puts records that a guest's kernel made among those of the host. Their
+ * pids, addresses and paths are the guest's: nothing in them is true of the host's processes, which
+ * have the same numbers. Such a record says so itself (cpumode), and ID_INDEX says so of its event.
+ * They are left out.
+ */
+
+static bool is_guest_mode(uint16_t misc)
+{
+	const uint16_t mode = misc & PERF_RECORD_MISC_CPUMODE_MASK;
+
+	return mode == PERF_RECORD_MISC_GUEST_KERNEL || mode == PERF_RECORD_MISC_GUEST_USER;
+}
+
+static bool is_guest_id(const struct perfstream *s, uint64_t id)
+{
+	return id && map_get(&s->guest_ids, id);
+}
+
+static int on_id_index(struct perfstream *s, const struct perfrec *rec)
+{
+	struct record_id_index_machine machine;
+	struct record_id_index_entry entry;
+	struct cursor entries, machines;
+
+	if (record_read_id_index(rec->body, &entries, &machines) < 0)
+		return 0;
+	while (cursor_get(&entries, sizeof(entry), &entry) == 0 &&
+	       cursor_get(&machines, sizeof(machine), &machine) == 0)
+		if (machine.pid && map_put(&s->guest_ids, entry.id, machine.pid) < 0)
+			return complain_memory(s);
+	return 0;
+}
+
 static int on_attr(struct perfstream *s, const struct perfrec *rec)
 {
 	struct cursor c = rec->body;
@@ -334,6 +371,11 @@ static int on_sample(struct perfstream *s, const struct perfrec *rec)
 		return complain_memory(s);
 	if (!attr || !(attr->sample_type & PERF_SAMPLE_AUX))
 		return 0;
+	/* The mode does not count: the host's CPU may have run a guest when it took the sample. */
+	if (is_guest_id(s, perfsample_id(&s->attrs, rec->body))) {
+		s->trace->n_guest++;
+		return 0;
+	}
 	if (perfsample_read(rec->body, attr, &sample) < 0) {
 		s->trace->n_skipped++;
 		return 0;
@@ -414,13 +456,15 @@ static int on_record(struct perfstream *s, const struct perfrec *rec)
 		return on_compressed(s, rec);
 	case PERFABI_HEADER_TRACING_DATA:
 		return on_tracing_data(s, rec);
+	case PERFABI_ID_INDEX:
+		return on_id_index(s, rec);
 	case PERF_RECORD_SAMPLE:
 		return on_sample(s, rec);
 	case PERFABI_HEADER_BUILD_ID:
 		return add_record(s, rec) < 0 ? complain_memory(s) : 0;
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE:
-		s->has_switches = true;
+		s->has_switches = s->has_switches || !is_guest_mode(rec->misc);
 		return add_record(s, rec) < 0 ? complain_memory(s) : 0;
 	default:
 		if (rec->type < PERF_RECORD_MAX)
@@ -639,6 +683,10 @@ static int take_sample(struct perfstream *s, struct trace_record *record, uint8_
 	struct perfsample sample;
 	int r;
 
+	if (is_guest_mode(record->misc) || is_guest_id(s, perfsample_id(&s->attrs, body))) {
+		s->trace->n_guest++;
+		return PERFREC_END;
+	}
 	s->has_unknown_samples = s->has_unknown_samples || kind == _TRACEPOINT_KINDS;
 	if (kind == _TRACEPOINT_KINDS || (kind == TRACEPOINT_SCHED_SWITCH && s->has_switches))
 		return PERFREC_END;
@@ -659,7 +707,7 @@ static int take_sample(struct perfstream *s, struct trace_record *record, uint8_
 	}
 }
 
-/* Return: 0, or -EBADMSG if the record is too short for its trailer. */
+/* Return: 0; PERFREC_END if it is a guest's; -EBADMSG if it is too short for its trailer. */
 static int take_trailer(const struct perfstream *s, struct trace_record *record)
 {
 	struct cursor body = cursor_from(record->payload, record->payload_size);
@@ -667,6 +715,8 @@ static int take_trailer(const struct perfstream *s, struct trace_record *record)
 	struct trailer t;
 	int r;
 
+	if (is_guest_mode(record->misc))
+		return PERFREC_END;
 	if (record->type >= PERF_RECORD_MAX)
 		return 0;
 	attr = perfattrs_of_record(&s->attrs, body);
@@ -678,6 +728,8 @@ static int take_trailer(const struct perfstream *s, struct trace_record *record)
 	r = trailer_take(&body, attr->sample_type, &t);
 	if (r < 0)
 		return r;
+	if (is_guest_id(s, t.id))
+		return PERFREC_END;
 	record->time = t.time;
 	record->cpu = t.cpu;
 	record->pid = t.pid;
@@ -710,6 +762,7 @@ static size_t read_records(struct perfstream *s, struct trace_record *records, b
 			: take_trailer(s, &records[i]);
 		*ret_is_foreign = *ret_is_foreign || is_foreign;
 		trace->n_skipped += r < 0;
+		trace->n_guest += r == PERFREC_END && records[i].type != PERF_RECORD_SAMPLE;
 		trace->n_switch_samples += records[i].type == PERF_RECORD_SAMPLE && r == 0;
 		if (r == 0)
 			records[n_kept++] = records[i];
@@ -730,6 +783,23 @@ static size_t drop_switches(struct trace *trace, struct trace_record *records, s
 			records[n_kept++] = records[i];
 	trace->n_switch_samples = 0;
 	return n_kept;
+}
+
+static int complain_of_guests(struct perfstream *s)
+{
+	char *text;
+
+	if (s->trace->n_guest == 0)
+		return 0;
+	if (vec_reserve(&s->trace->bytes, 1) < 0 ||
+	    asprintf(&text,
+		     "its records of guests are not used, since they state nothing of this "
+		     "machine's processes: %zu are left out",
+		     s->trace->n_guest) < 0)
+		return complain_memory(s);
+	s->trace->complaints[TRACE_COMPLAINT_GUESTS] = text;
+	s->trace->bytes.items[s->trace->bytes.n++] = (uint8_t *)text;
+	return 0;
 }
 
 static int finish_records(struct perfstream *s)
@@ -806,7 +876,7 @@ int perfstream_finish(struct perfstream *s, struct trace **ret_trace)
 {
 	int r;
 
-	r = finish_facts(s) ?: finish_records(s) ?: finish_queues(s);
+	r = finish_facts(s) ?: finish_records(s) ?: complain_of_guests(s) ?: finish_queues(s);
 	if (r < 0)
 		return r;
 	*ret_trace = TAKE(s->trace);

@@ -66,6 +66,7 @@ struct perfstream {
 	bool has_samples;         /* there are samples that carry PT */
 	bool has_unknown_samples; /* of tracepoints that the file does not describe, or others */
 	bool has_switches;        /* there are switch records */
+	struct map guest_ids;     /* of the events of guests, by ID_INDEX → the guest's process */
 	struct tracepoint tracepoints[_TRACEPOINT_KINDS];
 	VEC(struct auxpiece) pieces;
 	struct table records; /* of struct trace_record */

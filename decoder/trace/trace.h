@@ -45,8 +45,8 @@ struct trace_syscall {
 };
 
 /*
- * A sideband record: any record that the kernel makes, but few samples; and PERFABI_HEADER_BUILD_ID
- * records at time 0, one for each entry of the file's table of build-ids.
+ * A sideband record: any record that the host's kernel makes, but few samples; and
+ * PERFABI_HEADER_BUILD_ID records at time 0, one for each entry of the file's table of build-ids.
  *
  * If there are no switch records, samples of sched_switch are sideband records, too. The thread in
  * the trailer of such a sample leaves the CPU; its payload is the tid, an int32_t, of the thread
@@ -157,6 +157,7 @@ enum trace_complaint {
 	TRACE_COMPLAINT_SWITCHES, /* samples of tracepoints */
 	TRACE_COMPLAINT_FILTER,   /* the address filter */
 	TRACE_COMPLAINT_CPU,      /* the model of the CPU */
+	TRACE_COMPLAINT_GUESTS,   /* records of guests */
 	_TRACE_COMPLAINTS,
 };
 
@@ -171,10 +172,12 @@ struct trace {
 	struct table payloads;        /* holds their bytes */
 	size_t n_skipped;             /* records too short for their trailer */
 	size_t n_unknown;             /* records of an unknown type */
+	size_t n_guest;               /* records of guests, which are left out */
 	size_t n_switch_samples;      /* records that are samples of sched_switch */
 	VEC(struct bpfprog) programs; /* BPF programs whose code the recorder kept */
 
-	/* Constant texts for the user: why a part of the file is not used; NULL: it is used. */
+	/* Texts for the user, which are constant or in @bytes: why a part of the file is not used;
+	 * NULL: it is used. */
 	const char *complaints[_TRACE_COMPLAINTS];
 
 	/*

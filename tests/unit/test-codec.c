@@ -682,6 +682,44 @@ static void id_index_record(void **state)
 	assert_int_equal(record_write_id_index(entries, 2, small, sizeof(small)), 0);
 }
 
+/* Behind the entries are as many machines, or none. */
+static void id_index_machines(void **state)
+{
+	static const struct {
+		uint64_t n;
+		size_t n_words;
+		int r;
+		size_t entries, machines;
+	} rows[] = {
+		{ 0, 0, 0, 0, 0 },
+		{ 0, 4, 0, 0, 0 },
+		{ 1, 4, 0, 32, 0 },
+		{ 1, 5, 0, 32, 0 },
+		{ 1, 6, 0, 32, 16 },
+		{ 2, 12, 0, 64, 32 },
+		{ 2, 11, 0, 64, 0 },
+		{ 2, 7, -EBADMSG, 0, 0 },
+		{ UINT64_MAX / 32 + 2, 12, -EBADMSG, 0, 0 },
+	};
+	uint64_t words[13] = {};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct cursor entries = {}, machines = {};
+
+		words[0] = rows[i].n;
+		assert_int_equal(record_read_id_index(cursor_from(words, 8 + 8 * rows[i].n_words),
+						      &entries, &machines),
+				 rows[i].r);
+		assert_int_equal(cursor_left(&entries), rows[i].entries);
+		assert_int_equal(cursor_left(&machines), rows[i].machines);
+	}
+	words[0] = 0;
+	assert_int_equal(
+	    record_read_id_index(cursor_from(words, 7), &(struct cursor){}, &(struct cursor){}),
+	    -EBADMSG);
+}
+
 static void finished_round_record(void **state)
 {
 	HEADER(68, 0, 8);
@@ -730,6 +768,7 @@ int main(void)
 		cmocka_unit_test(auxtrace_info_record),
 		cmocka_unit_test(time_conv_record),
 		cmocka_unit_test(id_index_record),
+		cmocka_unit_test(id_index_machines),
 		cmocka_unit_test(finished_round_record),
 		cmocka_unit_test(too_large),
 	};

@@ -404,6 +404,103 @@ static void switch_samples(void **state)
 	}
 }
 
+/* Put an ID_INDEX of the host's event 1 and @guest, a guest's; 0: event 3 is the host's. */
+static void put_id_index(uint64_t guest)
+{
+	const uint64_t index[] = { 2, 1, 0, 0, NO, guest ?: 3, 0, 0, NO, 0, 0, 500, 1 };
+
+	(void)perfbuild_record(&b, PERFABI_ID_INDEX, 0, index, sizeof(uint64_t) * (guest ? 13 : 9),
+			       NULL);
+}
+
+/* What a guest's kernel recorded is left out, whatever it is, and counted. */
+static void guest_records(void **state)
+{
+	static const uint64_t payload[8] = { 0x1400000014, 0x1400000014, 0x1000, 0x1000, 0x1000 };
+
+	(void)state;
+	for (uint32_t type = PERF_RECORD_MMAP; type < PERF_RECORD_MAX; type++) {
+		if (type == PERF_RECORD_SAMPLE)
+			continue;
+		for (int i = 0; i < 4; i++) {
+			static const uint16_t modes[] = { PERF_RECORD_MISC_GUEST_KERNEL,
+							  PERF_RECORD_MISC_GUEST_USER,
+							  PERF_RECORD_MISC_KERNEL, 0 };
+			_cleanup_(trace_freep) struct trace *trace = NULL;
+			const bool is_guest = i < 3;
+
+			print_message("  record %u, %d\n", type, i);
+			perfbuild_begin(&b, false);
+			put_id_index(i < 3 ? 3 : 0);
+			perfbuild_at(&b, 10, 0, 10, 10);
+			perfbuild_comm(&b, false, 10, 10, "host");
+			b.trailer.id = i < 2 ? 2 : 3;
+			(void)perfbuild_record(&b, type, modes[i], payload, sizeof(payload), "x");
+			perfbuild_end(&b);
+
+			trace = parse_good();
+			assert_int_equal(trace->n_records, is_guest ? 1 : 2);
+			assert_int_equal(trace->n_guest, is_guest);
+			check_complaint(trace, TRACE_COMPLAINT_GUESTS,
+					is_guest ? "machine's processes: 1 are left out" : NULL);
+		}
+	}
+}
+
+/* Switches of a guest say nothing of the host's, which samples state. */
+static void guest_switches(void **state)
+{
+	uint8_t formats[4096];
+	const size_t size = perfsched_formats(formats);
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		const uint64_t other = 0;
+		size_t at;
+
+		perfbuild_begin(&b, false);
+		put_id_index(3);
+		perfsched_begin(&b, formats, size);
+		perfbuild_at(&b, 70, 3, 10, 11);
+		perfsched_sample(&b, 11, 12);
+		(void)perfbuild_record(&b, PERF_RECORD_SWITCH_CPU_WIDE,
+				       PERF_RECORD_MISC_GUEST_KERNEL, &other, sizeof(other), NULL);
+		at = b.size;
+		perfsched_sample(&b, 11, 12);
+		/* A sample of the guest's, too, if it says so. */
+		b.bytes[at + 4] = i ? PERF_RECORD_MISC_GUEST_KERNEL : PERF_RECORD_MISC_KERNEL;
+		perfbuild_end(&b);
+
+		trace = parse_good();
+		assert_int_equal(trace->n_switch_samples, 2 - i);
+		assert_int_equal(trace->n_guest, 1 + i);
+	}
+}
+
+/* PT that was sampled while the host's CPU ran a guest is the host's; a guest has its own. */
+static void guest_samples(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		size_t at;
+
+		perfbuild_begin(&b, false);
+		put_id_index(i ? 2 : 3);
+		perfbuild_sampling(&b);
+		perfbuild_at(&b, 70, 1, 10, 11);
+		at = b.size;
+		perfbuild_sample(&b, "12345678", 8);
+		b.bytes[at + 4] = PERF_RECORD_MISC_GUEST_USER;
+		perfbuild_end(&b);
+
+		trace = parse_good();
+		assert_int_equal(trace->n_queues, 1 - i);
+		assert_int_equal(trace->n_guest, i);
+	}
+}
+
 /* Samples of other tracepoints, which are used beside switch records, too. */
 static void signal_samples(void **state)
 {
@@ -990,6 +1087,9 @@ int main(void)
 		cmocka_unit_test(samples),
 		cmocka_unit_test(samples_spoiled),
 		cmocka_unit_test(switch_samples),
+		cmocka_unit_test(guest_records),
+		cmocka_unit_test(guest_switches),
+		cmocka_unit_test(guest_samples),
 		cmocka_unit_test(signal_samples),
 		cmocka_unit_test(programs),
 	};
