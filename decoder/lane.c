@@ -403,6 +403,7 @@ static bool is_out_of_scope(const struct lane *lane, enum ptd_gap_reason reason)
 	case PTD_GAP_WRONG_OBJECT:
 	case PTD_GAP_BAD_FLOW:
 	case PTD_GAP_NO_PROGRESS:
+	case PTD_GAP_UNKNOWN_INSN:
 		return true;
 	default:
 		return false;
@@ -723,7 +724,7 @@ static void remove_contradicted(struct lane *lane, enum ptd_gap_reason reason)
 
 	/* After the last branch there was no address in the packets, whatever branch it is. */
 	while (from > first && (!is_address_in_packets(&lane->runs[from - 1]) ||
-				(from == lane->n_runs && reason == PTD_GAP_BAD_FLOW))) {
+				(from == lane->n_runs && reason != PTD_GAP_NO_CODE))) {
 		from--;
 		is_memory = is_memory || lane->runs[from].block->object->name[0] == '[';
 	}
@@ -831,7 +832,8 @@ static int take_step(struct lane *lane, const struct engine_step *step)
 			lane->is_guest = step->extra != 0;
 		return r;
 	case ENGINE_GAP:
-		if (step->reason == PTD_GAP_BAD_FLOW || step->reason == PTD_GAP_NO_CODE)
+		if (step->reason == PTD_GAP_BAD_FLOW || step->reason == PTD_GAP_NO_CODE ||
+		    step->reason == PTD_GAP_UNKNOWN_INSN)
 			remove_contradicted(lane, step->reason);
 		count_decoded(lane);
 		return add_mark(lane, PTD_MARK_GAP, step);

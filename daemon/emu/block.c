@@ -96,11 +96,13 @@ static void draft_block(uint8_t mode, uint64_t ip, const struct block_insn *insn
 		d->offsets[d->n++] = (uint16_t)(from->ip - ip);
 		d->last_ip = from->ip;
 		d->next_ip = from->ip + from->size;
-		d->end = block_end_of(&insn);
+		/* An INTO falls through unless QEMU says that it was interrupted. */
+		d->end = system_may_go_on(insn.class, from->bytes, from->size)
+			     ? BLOCK_FALLS
+			     : block_end_of(&insn);
 		d->sets_cr3 = system_sets_cr3(from->bytes, from->size);
-		d->target = d->next_ip + (uint64_t)insn.disp;
-		if (mode == 32)
-			d->target = (uint32_t)d->target;
+		d->target =
+		    insn_target(mode, from->bytes, from->size, d->next_ip + (uint64_t)insn.disp);
 	}
 }
 

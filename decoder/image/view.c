@@ -514,12 +514,12 @@ static int find_stitched(struct view *view, uint64_t ip, uint8_t mode, struct pt
 		memset(bytes + n, 0, sizeof(bytes) - n);
 		return insn_decode(mode, bytes, sizeof(bytes), &insn) == 0 && insn.size > n
 			   ? 1 + PTD_GAP_NO_CODE
-			   : 1 + PTD_GAP_BAD_FLOW;
+			   : 1 + PTD_GAP_UNKNOWN_INSN;
 	}
 	r = cache_get_stitched(view->views->cache, first->object, first_offset, mode, bytes,
 			       insn.size, &block);
 	if (r < 0)
-		return r == -ENOMEM ? r : 1 + PTD_GAP_BAD_FLOW;
+		return r == -ENOMEM ? r : 1 + PTD_GAP_UNKNOWN_INSN;
 	*ret_run = (struct ptd_run){
 		.block = block, .base = ip, .n = 1, .early = first->kind == MAPPING_EARLY
 	};
@@ -754,7 +754,7 @@ int view_find(struct view *view, uint64_t ip, uint8_t mode, struct seg **ret_seg
 	struct segtable *segs = &view->segs[mode == 64 ? 2 : mode == 32 ? 1 : 0];
 	struct seg *seg;
 
-	ip = wrap_ip(mode, ip);
+	ip = insn_wrap(mode, ip);
 	seg = segtable_find(segs, ip);
 	if (!seg || seg->kind == SEG_GONE)
 		return make_seg(view, segs, ip, mode, ret_seg);

@@ -29,6 +29,7 @@
 #include "base/base.h"
 #include "decoder/image/cache.h"
 #include "decoder/image/layout.h"
+#include "decoder/x86/insn.h"
 #include "ptd/record.h"
 
 /* Longer ways go on in another segment. */
@@ -110,24 +111,21 @@ static inline const struct ptd_insn *run_last(const struct ptd_run *run)
 	return &run->block->insns[run->first + run->n - 1];
 }
 
-/* Return: @ip as code of @mode bits has it. */
-static inline uint64_t wrap_ip(uint8_t mode, uint64_t ip)
-{
-	return mode == 64 ? ip : (uint32_t)ip;
-}
-
 /* Return: the address behind @run. */
 static inline uint64_t run_next(const struct ptd_run *run)
 {
 	const struct ptd_insn *last = run_last(run);
 
-	return wrap_ip(run->block->mode, run->base + last->offset + last->size);
+	return insn_wrap(run->block->mode, run->base + last->offset + last->size);
 }
 
 /* Return: where @run leads if it ends with a direct near branch that is taken. */
 static inline uint64_t run_target(const struct ptd_run *run)
 {
-	return wrap_ip(run->block->mode, run->base + (uint64_t)run->block->target);
+	const struct ptd_insn *last = run_last(run);
+
+	return insn_target(run->block->mode, run->block->bytes + last->offset, last->size,
+			   run->base + (uint64_t)run->block->target);
 }
 
 /*

@@ -30,6 +30,9 @@
 /* Erratum BDM64: so many instructions are looked at. */
 #define BDM64_INSNS_MAX 256
 
+/* Behind an instruction that may have gone on, so many segments are looked at. */
+#define LEADS_ON_MAX 64
+
 /* The bits of the last TNT that are left for branches to come. */
 struct tnt {
 	uint64_t bits; /* the oldest is the highest */
@@ -532,6 +535,38 @@ static bool take_target(struct flow *f, const struct seg *s)
 	return decide_seg(f, s, ip, offset);
 }
 
+/*
+ * Instructions that may go on without a packet
+ */
+
+static bool may_go_on(const struct seg *s)
+{
+	const struct ptd_run *run;
+	const struct ptd_insn *last;
+
+	if (s->kind != SEG_FAR)
+		return false;
+	run = &s->runs[s->n_runs - 1];
+	last = run_last(run);
+	return system_may_go_on(last->iclass, run->block->bytes + last->offset, last->size);
+}
+
+/*
+ * Did the instruction that @s ends with go on to the next one? A TNT behind it says so. An
+ * interrupt goes to the kernel, so a TIP to the user's code belongs to a later branch.
+ */
+static bool went_on(const struct flow *f, const struct seg *s, enum walk_next next)
+{
+	uint64_t ip = f->base.walk.last_ip;
+
+	if (!may_go_on(s))
+		return false;
+	return f->tnt.n > 0 || next == WALK_TNT ||
+	       (next == WALK_TIP &&
+		run_last(&s->runs[s->n_runs - 1])->iclass == PTD_INSN_INTERRUPT &&
+		packet_ip(&f->base.walk.packet, &ip) && !(ip >> 63));
+}
+
 /* Nothing is mapped where @s leads. */
 static bool go_nowhere(struct flow *f, const struct seg *s)
 {
@@ -548,7 +583,7 @@ static bool take_segment(struct flow *f, enum walk_next next)
 
 	if (!s)
 		return true;
-	if (s->kind == SEG_ON)
+	if (s->kind == SEG_ON || went_on(f, s, next))
 		return go_on(f, s);
 	if (s->kind == SEG_NOWHERE)
 		return go_nowhere(f, s);
@@ -763,6 +798,47 @@ static bool is_skd022(const struct flow *f, const struct seg *s, size_t i)
 	       system_enters_vm(run->block->bytes + last->offset, last->size);
 }
 
+/* Return: whether packets are on again at @ip first. */
+static bool comes_back_to(struct flow *f, uint64_t ip)
+{
+	struct peek peek = peek_from(&f->base.walk, f->base.walk.offset);
+	uint64_t last_ip = f->base.walk.last_ip;
+	struct packet packet;
+
+	while (peek_next(&peek, &packet) && packet.type != PACKET_OVF) {
+		if (packet.type == PACKET_PSB)
+			last_ip = 0;
+		if (packet_is_in(&packet, PACKET_BIT(FUP) | PACKET_BIT(TIP_PGE)))
+			(void)packet_ip(&packet, &last_ip);
+		if (packet.type == PACKET_TIP_PGE)
+			return last_ip == ip;
+	}
+	return false;
+}
+
+/*
+ * Packets are off behind the instruction that @s ends with, or behind a later one, to which it may
+ * have gone on. It did if the event has an address of the user's code; or if the code leads on to
+ * an instruction that can switch packets off, and execution comes back to what follows that.
+ */
+static bool went_on_to_event(struct flow *f, const struct seg *s)
+{
+	if (f->event.kind != WALK_DISABLED || !may_go_on(s))
+		return false;
+	if (f->event.has_ip)
+		return !(f->event.ip >> 63) && f->event.ip != s->to_ip[0];
+	for (size_t n = 0; n < LEADS_ON_MAX && (s->kind == SEG_ON || may_go_on(s)); n++) {
+		size_t i;
+
+		s = find_seg(f, s->to_ip[0]);
+		i = s ? find_place(f, s) : 0;
+		if (!s || (i < s->n_insns &&
+			   comes_back_to(f, i + 1 < s->n_insns ? seg_ip(s, i + 1) : s->to_ip[0])))
+			return s;
+	}
+	return false;
+}
+
 /* Go on to the place of the event. Return: whether it is reached. */
 static bool go_to_event(struct flow *f)
 {
@@ -774,6 +850,8 @@ static bool go_to_event(struct flow *f)
 	if (!s)
 		return false;
 	i = find_place(f, s);
+	if (i + 1 == s->n_insns && went_on_to_event(f, s))
+		return go_on(f, s);
 	if (i < s->n_insns) {
 		if (is_skd022(f, s, i)) {
 			f->event.kind = WALK_DISABLED;
@@ -786,7 +864,7 @@ static bool go_to_event(struct flow *f)
 	/* It may also be reached where nothing is known. */
 	if (f->event.place == WALK_BEFORE && s->n_insns == 0 && f->event.ip == f->ip)
 		return true;
-	if (s->kind == SEG_ON)
+	if (s->kind == SEG_ON || may_go_on(s))
 		return go_on(f, s);
 	if (s->kind == SEG_NOWHERE) {
 		if (f->event.place != WALK_BEFORE || f->event.ip != s->to_ip[0] || !s->n_runs)

@@ -21,7 +21,8 @@
 
 #include "decoder/pt/errata.h"
 #include "decoder/pt/ipt_copy.h"
-#include "decoder/x86/unknown.h"
+#include "decoder/x86/insn.h"
+#include "decoder/x86/system.h"
 #include "util/psb.h"
 
 /*
@@ -33,6 +34,7 @@ struct course {
 	uint8_t iclass;
 	uint64_t ip;    /* the instruction's */
 	uint64_t to[2]; /* as of run_leads() */
+	bool may_go_on; /* it is an INTO, which libipt takes for one that interrupts */
 };
 
 struct insn_engine {
@@ -67,26 +69,50 @@ static uint64_t used(const struct engine *engine)
  * Code
  */
 
-/*
- * Branches that libipt 2.0.5 does not know as branches: it would go on behind them, and take the
- * packet with their target for that of the next branch there. So it is shown an older instruction
- * of the same length in their place, which takes the same packets: an iret for a return of FRED, an
- * indirect jump for a JMPABS.
- */
-static void disguise(uint8_t *code, size_t size)
+/* Return: whether the instruction has a VEX, EVEX or XOP prefix, or may have one. */
+static bool is_vector(const uint8_t *code, size_t size)
 {
-	static const uint8_t iret[] = { 0xcf }, jump[] = { 0xff, 0xe0 };
-	const uint8_t *older = jump;
-	size_t older_size = sizeof(jump);
-	struct unknown insn;
+	static const char prefixes[] = "\x26\x2e\x36\x3e\x64\x65\x67";
+	size_t i = 0;
 
-	if (!unknown_branch(64, code, size, &insn))
+	while (i < size && memchr(prefixes, code[i], sizeof(prefixes) - 1))
+		i++;
+	return i < size && memchr("\xc4\xc5\x62\x8f", code[i], 4);
+}
+
+/*
+ * Instructions that libipt 2.0.5 does not know as branches, or whose length it does not know: it
+ * would go on behind them, or within the next one. So it is shown an older instruction of the same
+ * length in their place, which takes the same packets: an iret for a return of FRED or of SMM, an
+ * indirect jump for a JMPABS, a vmcall for a call of the TDX module, a nop for what has a VEX or
+ * EVEX prefix.
+ */
+static void disguise(uint8_t mode, uint8_t *code, size_t size)
+{
+	static const uint8_t iret[] = { 0xcf }, jump[] = { 0xff, 0xe0 }, nop[] = { 0x90 },
+			     vmcall[] = { 0x0f, 0x01, 0xc1 };
+	const uint8_t *older = NULL;
+	size_t older_size = 0;
+	struct insn insn;
+
+	if (insn_decode(mode, code, size, &insn) < 0)
 		return;
 	if (insn.class == PTD_INSN_RETURN_FAR) {
 		older = iret;
 		older_size = sizeof(iret);
+	} else if (insn.class == PTD_INSN_JUMP_INDIRECT && mode == 64 && code[0] == 0xd5) {
+		older = jump;
+		older_size = sizeof(jump);
+	} else if (insn.class == PTD_INSN_VM && !system_enters_vm(code, insn.size)) {
+		older = vmcall;
+		older_size = sizeof(vmcall);
+	} else if (insn.class == PTD_INSN_OTHER && is_vector(code, insn.size)) {
+		older = nop;
+		older_size = sizeof(nop);
 	}
-	memset(code, 0x2e, insn.size); /* a prefix that means nothing in 64-bit code */
+	if (!older)
+		return;
+	memset(code, 0x2e, insn.size); /* a prefix that means nothing to these */
 	memcpy(code + insn.size - older_size, older, older_size);
 }
 
@@ -114,23 +140,23 @@ static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, u
 	if (!bytes)
 		return -pte_nomap;
 	memcpy(buffer, bytes, size);
-	if (e->base.mode == 64)
-		disguise(buffer, size);
+	disguise(e->base.mode, buffer, size);
 	return (int)size;
 }
 
-/* Why there is no code at the address where libipt stopped. */
-static enum ptd_gap_reason why_no_code(struct insn_engine *e)
+/* Why there is no instruction at the address where libipt stopped. */
+static enum ptd_gap_reason why_no_code(struct insn_engine *e, enum ptd_gap_reason otherwise)
 {
-	const struct extent *extent;
-	uint64_t offset, last;
+	struct ptd_run run;
 	int r;
 
 	/* Without an address it means that packets do not say where execution is. */
 	if (!e->ip)
 		return PTD_GAP_BAD_FLOW;
-	r = e->base.view ? view_find_code(e->base.view, e->ip, &extent, &offset, &last) : 0;
-	return r > 0 ? (enum ptd_gap_reason)(r - 1) : PTD_GAP_NO_CODE;
+	r = e->base.view ? view_find_run(e->base.view, e->ip, e->base.mode, &run) : 0;
+	if (r < 0)
+		e->base.error = r;
+	return r > 0 ? (enum ptd_gap_reason)(r - 1) : otherwise;
 }
 
 /*
@@ -146,8 +172,15 @@ static bool leads_to(const struct course *course, uint64_t ip)
 	case SEG_COND:
 		return ip == course->to[0] || ip == course->to[1];
 	default:
-		return true;
+		return !course->may_go_on || ip >> 63;
 	}
+}
+
+/* Control goes where the last instruction does not lead. */
+static void break_off(struct course *course)
+{
+	course->kind = SEG_FAR;
+	course->may_go_on = false;
 }
 
 /* Return: whether the last instruction is a direct branch. */
@@ -156,36 +189,60 @@ static bool is_direct(const struct course *course)
 	return course->iclass == PTD_INSN_JUMP || course->iclass == PTD_INSN_CALL;
 }
 
-/* Return: whether @ip is the next instruction of the block of the last run, which it joins. */
-static bool extend(const struct insn_engine *e, struct runlist *out, uint64_t ip)
+/* Return: whether @ip is the next instruction of the block of the last run, which it joins: with
+ * it, that is @ret_run. */
+static bool extend(const struct insn_engine *e, const struct runlist *out, uint64_t ip,
+		   struct ptd_run *ret_run)
 {
-	struct ptd_run *run = out->n > 0 ? &out->runs[out->n - 1] : NULL;
+	const struct ptd_run *run = out->n > 0 ? &out->runs[out->n - 1] : NULL;
 
 	if (!run || run->first + run->n >= e->n_known || ptd_run_ip(run, run->n) != ip)
 		return false;
-	run->n++;
+	*ret_run = *run;
+	ret_run->n++;
 	return true;
 }
 
-/* Begin a run with the instruction at @ip. Return: 0, or what is libipt's status for that. */
-static int begin_run(struct insn_engine *e, struct runlist *out, uint64_t ip)
+/* Find what is at @ip: @ret_run has all instructions there that are mapped. Return: 0, or what is
+ * libipt's status for that. */
+static int find_run(struct insn_engine *e, uint64_t ip, struct ptd_run *ret_run)
 {
-	struct ptd_run *run = &out->runs[out->n];
 	int r;
 
 	if (!e->base.view)
 		return -pte_nomap;
-	r = view_find_run(e->base.view, ip, e->base.mode, run);
+	r = view_find_run(e->base.view, ip, e->base.mode, ret_run);
 	if (r < 0)
 		e->base.error = r;
 	if (r != 0)
-		return r == 1 + PTD_GAP_BAD_FLOW ? -pte_bad_insn : -pte_nomap;
-	(void)engine_note_run(&e->base, run->block, out->n);
-	e->n_known = run->n;
-	run->t = e->base.t;
-	run->n = 1;
-	out->n++;
+		return r == 1 + PTD_GAP_UNKNOWN_INSN ? -pte_bad_insn : -pte_nomap;
 	return 0;
+}
+
+/* Return: whether libipt says of the instruction what we say of the last one of @run. */
+static bool agrees(const struct pt_insn *insn, const struct ptd_run *run, enum seg_kind kind)
+{
+	static const enum pt_insn_class near[] = {
+		[PTD_INSN_OTHER] = ptic_other,        [PTD_INSN_JUMP] = ptic_jump,
+		[PTD_INSN_JUMP_INDIRECT] = ptic_jump, [PTD_INSN_JUMP_COND] = ptic_cond_jump,
+		[PTD_INSN_CALL] = ptic_call,          [PTD_INSN_CALL_INDIRECT] = ptic_call,
+		[PTD_INSN_RETURN] = ptic_return,      [PTD_INSN_RETURN_FAR] = ptic_far_return,
+		[PTD_INSN_SYSCALL] = ptic_far_call,   [PTD_INSN_SYSENTER] = ptic_far_call,
+		[PTD_INSN_INTERRUPT] = ptic_far_call, [PTD_INSN_VM] = ptic_far_call,
+		[PTD_INSN_PTWRITE] = ptic_ptwrite,
+	};
+	const struct ptd_insn *last = run_last(run);
+	enum pt_insn_class class = near[last->iclass];
+
+	if (kind == SEG_FAR && class == ptic_jump)
+		class = ptic_far_jump;
+	else if (kind == SEG_FAR && class == ptic_call)
+		class = ptic_far_call;
+	else if (last->iclass == PTD_INSN_VM &&
+		 system_enters_vm(run->block->bytes + last->offset, last->size))
+		class = ptic_far_return;
+	/* Newer versions may have more classes. */
+	return insn->size == last->size && (insn->iclass == class || insn->iclass > ptic_ptwrite);
 }
 
 /*
@@ -196,23 +253,40 @@ static int begin_run(struct insn_engine *e, struct runlist *out, uint64_t ip)
 static int emit(struct insn_engine *e, struct runlist *out, const struct pt_insn *insn)
 {
 	/* libipt reckons with 64 bits, whatever the mode. */
-	const uint64_t ip = wrap_ip(e->base.mode, insn->ip);
-	const struct ptd_run *run;
+	const uint64_t ip = insn_wrap(e->base.mode, insn->ip);
+	struct course course = { .ip = ip };
+	const struct ptd_insn *last;
+	struct ptd_run run;
+	bool is_new;
 	int r = 0;
 
 	e->ip = ip;
 	if (!leads_to(&e->course, ip))
 		return -pte_bad_query;
-	if (!extend(e, out, ip))
-		r = begin_run(e, out, ip);
+	is_new = !extend(e, out, ip, &run);
+	if (is_new)
+		r = find_run(e, ip, &run);
 	if (r < 0)
 		return r;
+	if (is_new) {
+		e->n_known = run.n;
+		run.t = e->base.t;
+		run.n = 1;
+	}
+	last = run_last(&run);
+	course.iclass = last->iclass;
+	course.kind = run_leads(&run, course.to);
+	course.may_go_on =
+	    last->iclass == PTD_INSN_INTERRUPT &&
+	    system_may_go_on(last->iclass, run.block->bytes + last->offset, last->size);
+	if (!agrees(insn, &run, course.kind))
+		return -pte_bad_insn;
+	if (is_new)
+		(void)engine_note_run(&e->base, run.block, out->n++);
+	out->runs[out->n - 1] = run;
 	out->n_insns++;
-	run = &out->runs[out->n - 1];
-	e->course.ip = ip;
-	e->course.iclass = run_last(run)->iclass;
-	e->course.kind = run_leads(run, e->course.to);
-	e->ip = run_next(run);
+	e->course = course;
+	e->ip = run_next(&run);
 	return 0;
 }
 
@@ -416,11 +490,18 @@ static bool deliver_event(struct insn_engine *e, const struct pt_event *pt_event
 	case WALK_ASYNC:
 	case WALK_ASYNC_DISABLED:
 		/* It is where control went that libipt may not know. */
-		e->course.kind = SEG_FAR;
+		break_off(&e->course);
 		return engine_report(&e->base, &event, ret_step);
 	case WALK_DISABLED:
+		/* An INTO, or what follows it, has left. */
+		if (e->course.may_go_on && pt_event->ip_suppressed) {
+			engine_lose(&e->base, PTD_GAP_BAD_FLOW, e->course.ip, ret_step);
+			return true;
+		}
+		break_off(&e->course);
+		break;
 	case WALK_OVERFLOW:
-		e->course.kind = SEG_FAR;
+		break_off(&e->course);
 		break;
 	default:
 		break;
@@ -474,7 +555,9 @@ static enum ptd_gap_reason reason_of(struct insn_engine *e, int status)
 {
 	switch (-status) {
 	case pte_nomap:
-		return why_no_code(e);
+		return why_no_code(e, PTD_GAP_NO_CODE);
+	case pte_bad_insn:
+		return why_no_code(e, PTD_GAP_UNKNOWN_INSN);
 	case pte_overflow:
 		return PTD_GAP_OVERFLOW;
 	case pte_bad_opc:
@@ -494,7 +577,7 @@ static void forget(struct engine *engine, uint64_t offset)
 {
 	struct insn_engine *e = (struct insn_engine *)engine;
 
-	e->course.kind = SEG_FAR;
+	break_off(&e->course);
 	e->ip = 0;
 	if (engine->walk.offset > offset)
 		walk_go_back(&engine->walk, &e->before);

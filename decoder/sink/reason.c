@@ -26,6 +26,7 @@ const char *ptd_gap_reason_name(enum ptd_gap_reason reason)
 		[PTD_GAP_LOST_RECORDS] = "records lost",
 		[PTD_GAP_LOST_SAMPLES] = "samples lost",
 		[PTD_GAP_RECORDS_DROPPED] = "records dropped",
+		[PTD_GAP_UNKNOWN_INSN] = "instruction unknown",
 	};
 
 	return (size_t)reason < ARRAY_LEN(names) ? names[reason] : "unknown";

@@ -2,28 +2,11 @@
 
 #include "decoder/x86/insn.h"
 
-#include <Zydis/Zydis.h>
 #include <errno.h>
 
 #include "decoder/x86/plain.h"
 #include "decoder/x86/unknown.h"
-
-static bool decoder_init(ZydisDecoder *decoder, uint8_t mode)
-{
-	switch (mode) {
-	case 64:
-		return ZYAN_SUCCESS(
-		    ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64));
-	case 32:
-		return ZYAN_SUCCESS(
-		    ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LEGACY_32, ZYDIS_STACK_WIDTH_32));
-	case 16:
-		return ZYAN_SUCCESS(
-		    ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LEGACY_16, ZYDIS_STACK_WIDTH_16));
-	default:
-		return false;
-	}
-}
+#include "decoder/x86/zydis.h"
 
 /* A direct branch has its target in the instruction: a far one a pointer, others a distance. */
 static enum ptd_insn_class branch_class(const ZydisDecodedInstruction *zi,
@@ -97,16 +80,13 @@ int insn_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *re
 {
 	struct unknown unknown;
 	ZydisDecodedInstruction zi;
-	ZydisDecoder decoder;
 	struct insn insn = {};
 	ZyanStatus status;
 
 	if (mode == 64 && plain_decode(bytes, size, ret_insn))
 		return 0;
-	if (!decoder_init(&decoder, mode))
-		return -EBADMSG;
-	status = ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, &zi);
-	if (status == ZYDIS_STATUS_NO_MORE_DATA)
+	status = zydis_decode(mode, bytes, size, &zi, NULL);
+	if (status == ZYDIS_STATUS_NO_MORE_DATA || status == ZYAN_STATUS_INVALID_ARGUMENT)
 		return -EBADMSG;
 	if (!ZYAN_SUCCESS(status)) {
 		if (unknown_decode(mode, bytes, size, &unknown) < 0)
@@ -138,4 +118,26 @@ int insn_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *re
 
 	*ret_insn = insn;
 	return 0;
+}
+
+uint64_t insn_narrow_target(uint8_t mode, const uint8_t *bytes, size_t size, uint64_t target)
+{
+	for (size_t i = 0; mode == 32 && i < size; i++) {
+		switch (bytes[i]) {
+		case 0x66:
+			return (uint16_t)target;
+		case 0x26:
+		case 0x2e:
+		case 0x36:
+		case 0x3e:
+		case 0x64:
+		case 0x65:
+		case 0x67:
+		case 0xf2:
+		case 0xf3:
+			continue;
+		}
+		break;
+	}
+	return (uint32_t)target;
 }

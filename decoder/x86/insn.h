@@ -30,3 +30,21 @@ struct insn {
  */
 _must_check_ int insn_decode(uint8_t mode, const uint8_t *bytes, size_t size,
 			     struct insn *ret_insn);
+
+/* Return: @ip as code of @mode bits has it: outside 64-bit code addresses wrap at 4 GiB. */
+static inline uint64_t insn_wrap(uint8_t mode, uint64_t ip)
+{
+	return mode == 64 ? ip : (uint32_t)ip;
+}
+
+/*
+ * Get where the direct near branch of @size bytes at @bytes leads. @target is the sum of the
+ * address behind it and its distance. Outside 64-bit code addresses have 32 bits. In 32-bit code a
+ * branch whose operand size is 16 bits keeps only so many of the address.
+ */
+uint64_t insn_narrow_target(uint8_t mode, const uint8_t *bytes, size_t size, uint64_t target);
+
+static inline uint64_t insn_target(uint8_t mode, const uint8_t *bytes, size_t size, uint64_t target)
+{
+	return mode == 64 ? target : insn_narrow_target(mode, bytes, size, target);
+}

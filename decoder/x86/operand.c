@@ -2,7 +2,7 @@
 
 #include "decoder/x86/operand.h"
 
-#include <Zydis/Zydis.h>
+#include "decoder/x86/zydis.h"
 
 #define SIZE_MAX_BYTES 64 /* of an operand: larger ones are saved states */
 #define DISP_SIZE      4
@@ -44,13 +44,10 @@ bool operand_rip(const uint8_t *bytes, size_t size, struct operand *ret_operand)
 {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction insn;
-	ZydisDecoder decoder;
 
 	if (!may_have_operand(bytes, size) ||
-	    !ZYAN_SUCCESS(
-		ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
-	    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, size, &insn, operands)) ||
-	    is_hint(&insn) || is_masked(&insn))
+	    !ZYAN_SUCCESS(zydis_decode(64, bytes, size, &insn, operands)) || is_hint(&insn) ||
+	    is_masked(&insn))
 		return false;
 	for (size_t i = 0; i < insn.operand_count; i++) {
 		const ZydisDecodedOperand *o = &operands[i];

@@ -2,6 +2,8 @@
 
 #include "decoder/x86/system.h"
 
+#include "ptd/record.h"
+
 static bool is_rex(uint8_t byte)
 {
 	return (byte & 0xf0) == 0x40;
@@ -29,6 +31,13 @@ bool system_sets_vmcs(const uint8_t *bytes, size_t size)
 		i++;
 	return size - i >= 3 && bytes[i] == 0x0f && bytes[i + 1] == 0xc7 &&
 	       (bytes[i + 2] & 0x38) == 0x30 && bytes[i + 2] < 0xc0;
+}
+
+/* INTO is ce, which may also be the number of an INT. */
+bool system_may_go_on(uint8_t iclass, const uint8_t *bytes, size_t size)
+{
+	return iclass == PTD_INSN_VM || (iclass == PTD_INSN_INTERRUPT && bytes[size - 1] == 0xce &&
+					 (size == 1 || bytes[size - 2] != 0xcd));
 }
 
 /* 0f 01 c2 and c3. */

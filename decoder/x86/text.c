@@ -2,7 +2,6 @@
 
 #include "decoder/x86/text.h"
 
-#include <Zydis/Zydis.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 
 #include "decoder/x86/unknown.h"
+#include "decoder/x86/zydis.h"
 #include "ptd/record.h"
 
 static ZydisFormatter formatter;
@@ -42,20 +42,19 @@ static void init_formatter(void)
 	formatter_ready = true;
 }
 
-static bool decode_operands(uint8_t mode, const uint8_t *bytes, size_t size,
-			    ZydisDecodedInstruction *ret_insn,
-			    ZydisDecodedOperand ret_operands[static ZYDIS_MAX_OPERAND_COUNT])
+/*
+ * Zydis adds up targets in 64 bits, and cuts them to 16 where the branch does. Return: the address
+ * from which it comes to the right one of 32 bits.
+ */
+static uint64_t shown_address(uint8_t mode, uint64_t address, const ZydisDecodedInstruction *insn)
 {
-	const ZydisMachineMode machine = mode == 64   ? ZYDIS_MACHINE_MODE_LONG_64
-					 : mode == 32 ? ZYDIS_MACHINE_MODE_LEGACY_32
-						      : ZYDIS_MACHINE_MODE_LEGACY_16;
-	const ZydisStackWidth width = mode == 64   ? ZYDIS_STACK_WIDTH_64
-				      : mode == 32 ? ZYDIS_STACK_WIDTH_32
-						   : ZYDIS_STACK_WIDTH_16;
-	ZydisDecoder decoder;
+	const typeof(insn->raw.imm[0]) *imm = &insn->raw.imm[0];
+	uint64_t target;
 
-	return ZYAN_SUCCESS(ZydisDecoderInit(&decoder, machine, width)) &&
-	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, size, ret_insn, ret_operands));
+	if (mode == 64 || !imm->is_relative)
+		return address;
+	target = address + insn->length + (uint64_t)imm->value.s;
+	return address - (target - (uint32_t)target);
 }
 
 size_t text_format(uint8_t mode, uint64_t address, const uint8_t *bytes, size_t size,
@@ -68,10 +67,10 @@ size_t text_format(uint8_t mode, uint64_t address, const uint8_t *bytes, size_t 
 	uint64_t target;
 
 	(void)pthread_once(&formatter_once, init_formatter);
-	if (formatter_ready && decode_operands(mode, bytes, size, &insn, operands) &&
-	    ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &insn, operands,
-							 insn.operand_count_visible, ret_text,
-							 TEXT_MAX, address, NULL)))
+	if (formatter_ready && ZYAN_SUCCESS(zydis_decode(mode, bytes, size, &insn, operands)) &&
+	    ZYAN_SUCCESS(ZydisFormatterFormatInstruction(
+		&formatter, &insn, operands, insn.operand_count_visible, ret_text, TEXT_MAX,
+		shown_address(mode, address, &insn), NULL)))
 		return strlen(ret_text);
 
 	name = unknown_branch(mode, bytes, size, &unknown);
@@ -81,6 +80,8 @@ size_t text_format(uint8_t mode, uint64_t address, const uint8_t *bytes, size_t 
 	}
 	if (name)
 		return (size_t)snprintf(ret_text, TEXT_MAX, "%s", name);
+	if (unknown_decode(mode, bytes, size, &unknown) == 0)
+		return (size_t)snprintf(ret_text, TEXT_MAX, "(unknown)");
 	strcpy(ret_text, "(bad)");
 	return 0;
 }

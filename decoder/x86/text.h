@@ -16,7 +16,8 @@
 
 /*
  * Disassemble the instruction at @bytes, code of @mode bits at @address. Targets of branches are
- * shown as addresses.
+ * shown as addresses. Of instructions that are younger than Zydis only the branches have a name;
+ * the others are "(unknown)".
  *
  * Return: the length of the text; 0, and the text "(bad)", if the bytes are no instruction.
  */

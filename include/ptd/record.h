@@ -223,6 +223,7 @@ enum ptd_gap_reason {
 	PTD_GAP_LOST_SAMPLES, /* samples of this CPU were lost */
 	/* The recorder dropped the process's records of that time: its user had too many. */
 	PTD_GAP_RECORDS_DROPPED,
+	PTD_GAP_UNKNOWN_INSN, /* the bytes at @ip are no instruction that the decoder knows */
 	_PTD_GAP_REASONS,
 };
 

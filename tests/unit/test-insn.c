@@ -77,6 +77,34 @@ static const struct row rows[] = {
 	{ "vpdpbssd, [disp16]", 32, B(0x67, 0xc4, 0xe2, 0x7b, 0x50, 0x06, 1, 2), PTD_INSN_OTHER, 0, 0 },
 	{ "vpdpbssd, disp32", 32, B(0xc4, 0xe2, 0x7b, 0x50, 0x05, 1, 2, 3, 4), PTD_INSN_OTHER, 0, 0 },
 
+	{ "nop, no form of MPX", 64, B(0x0f, 0x1a, 0x05, 1, 2, 3, 4), PTD_INSN_OTHER, 0, 0 },
+	{ "nop, no form of MPX, register", 64, B(0x0f, 0x1b, 0xc4), PTD_INSN_OTHER, 0, 0 },
+	{ "nop, no form of MPX, 16-bit address", 32, B(0x67, 0x0f, 0x1a, 0x46, 1), PTD_INSN_OTHER, 0, 0 },
+	{ "bndmk", 64, B(0xf3, 0x0f, 0x1b, 0x04, 0x08), PTD_INSN_OTHER, 0, 0 },
+	{ "bndmov", 64, B(0x66, 0x0f, 0x1a, 0x45, 0xf0), PTD_INSN_OTHER, 0, 0 },
+	{ "bndcl", 64, B(0xf3, 0x0f, 0x1a, 0xc0), PTD_INSN_OTHER, 0, 0 },
+	{ "bndstx", 64, B(0x0f, 0x1b, 0x44, 0x10, 1), PTD_INSN_OTHER, 0, 0 },
+	{ "shl, the form /6", 64, B(0xc0, 0x30, 1), PTD_INSN_OTHER, 0, 0 },
+	{ "ud1 with memory", 64, B(0x0f, 0xb9, 0x40, 1), PTD_INSN_OTHER, 0, 0 },
+	{ "evex add, rounding", 64, B(0x62, 0xf1, 0x7c, 0x58, 0x58, 0xc1), PTD_INSN_OTHER, 0, 0 },
+	{ "evex map 6", 64, B(0x62, 0xf6, 0x7d, 0x48, 0x98, 0x44, 0x24, 1), PTD_INSN_OTHER, 0, 0 },
+	{ "tdpbf8ps", 64, B(0xc4, 0xe5, 0x78, 0xfd, 0xd1), PTD_INSN_OTHER, 0, 0 },
+	{ "xop", 64, B(0x8f, 0xe9, 0x78, 0xe1, 0xc0), PTD_INSN_OTHER, 0, 0 },
+	{ "tdcall", 64, B(0x66, 0x0f, 0x01, 0xcc), PTD_INSN_VM, 0, 0 },
+	{ "seamret", 64, B(0x66, 0x0f, 0x01, 0xcd), PTD_INSN_VM, 0, 0 },
+	{ "seamcall", 64, B(0x66, 0x0f, 0x01, 0xcf), PTD_INSN_VM, 0, 0 },
+	{ "rsm", 64, B(0x0f, 0xaa), PTD_INSN_RETURN_FAR, FAR, 0 },
+	{ "rsm", 32, B(0x0f, 0xaa), PTD_INSN_RETURN_FAR, FAR, 0 },
+	{ "bound, a fault", 32, B(0x62, 0x00), PTD_INSN_OTHER, 0, 0 },
+	{ "data16 je keeps rel32", 64, B(0x66, 0x0f, 0x84, 1, 0, 0, 0), PTD_INSN_JUMP_COND, 0, 1 },
+	{ "data16 jo keeps rel32", 64, B(0x66, 0x0f, 0x80, 1, 0, 0, 0), PTD_INSN_JUMP_COND, 0, 1 },
+	{ "data16 call keeps rel32", 64, B(0x66, 0xe8, 1, 0, 0, 0), PTD_INSN_CALL, 0, 1 },
+	{ "call, padded", 64, B(0x2e, 0xe8, 5, 0, 0, 0), PTD_INSN_CALL, 0, 5 },
+	{ "data16 jmp rel8", 64, B(0x66, 0xeb, 0xfe), PTD_INSN_JUMP, 0, -2 },
+	{ "data16 ret", 64, B(0x66, 0xc3), PTD_INSN_RETURN, 0, 0 },
+	{ "je rel16", 32, B(0x66, 0x0f, 0x84, 1, 0), PTD_INSN_JUMP_COND, 0, 1 },
+	{ "call rel16", 32, B(0x66, 0xe8, 1, 0), PTD_INSN_CALL, 0, 1 },
+
 	{ "jmp rel8", 64, B(0xeb, 0xfe), PTD_INSN_JUMP, 0, -2 },
 	{ "jmp rel32", 64, B(0xe9, 0xff, 0xff, 0xff, 0x7f), PTD_INSN_JUMP, 0, 0x7fffffff },
 	{ "jmp rel32 back", 64, B(0xe9, 0x00, 0x00, 0x00, 0x80), PTD_INSN_JUMP, 0, -0x80000000LL },
@@ -214,6 +242,8 @@ static void refuses(void **state)
 		{ "erets in 16-bit code", 16, B(0xf2, 0x0f, 0x01, 0xca) },
 		{ "jmpabs with a prefix", 64, B(0x66, 0xd5, 0x00, 0xa1, 1, 2, 3, 4, 5, 6, 7, 8) },
 		{ "another rex2", 64, B(0xd5, 0x08, 0xa1, 1, 2, 3, 4, 5, 6, 7, 8) },
+		{ "call by rex2", 64, B(0xd5, 0x11, 0xff, 0xd0) },
+		{ "evex map 4", 64, B(0x62, 0xf4, 0xfc, 0x18, 0xff, 0xf0) },
 		{ "vex map 9", 64, B(0xc4, 0xe9, 0x79, 0xe6, 0x00) },
 		{ "two-byte opcode that is none", 64, B(0x0f, 0x04, 0xc0) },
 		{ "lock on what cannot be locked", 64, B(0xf0, 0x90) },
@@ -231,11 +261,36 @@ static void refuses(void **state)
 	}
 }
 
+static void cuts_targets(void **state)
+{
+	static const struct {
+		uint8_t mode;
+		uint8_t size;
+		uint8_t bytes[16];
+		uint64_t target, is;
+	} targets[] = {
+		{ 64, B(0x66, 0xeb, 0x10), 0x123456789a, 0x123456789a },
+		{ 32, B(0xe8, 1, 2, 3, 4), 0x108048000, 0x8048000 },
+		{ 32, B(0xeb, 0x10), UINT64_C(0xfffffffffffffff0), 0xfffffff0 },
+		{ 32, B(0x66, 0xeb, 0x10), 0x401013, 0x1013 },
+		{ 32, B(0x2e, 0x66, 0x74, 0x10), 0x401014, 0x1014 },
+		{ 32, B(0xe9, 0x66, 0, 0, 0), 0x40106b, 0x40106b },
+		{ 16, B(0x66, 0xe9, 1, 0, 0, 0), 0x12345, 0x12345 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(targets); i++)
+		assert_int_equal(insn_target(targets[i].mode, targets[i].bytes, targets[i].size,
+					     targets[i].target),
+				 targets[i].is);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(decodes),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test(cuts_targets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

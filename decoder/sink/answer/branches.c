@@ -22,6 +22,7 @@
 #include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
+#include "decoder/x86/insn.h"
 #include "util/vec.h"
 
 #define ROWS_SHOWN    20 /* unless the user says how many */
@@ -126,6 +127,7 @@ static int count_branch(struct branches *branches, uint64_t ip, const struct ptd
 {
 	const struct ptd_run *run = &branches->pending;
 	const struct ptd_block *block = run->block;
+	const struct ptd_insn *last = &block->insns[block->n_insns - 1];
 	struct branch *branch = get_branch(branches, block);
 	struct place place;
 
@@ -134,9 +136,10 @@ static int count_branch(struct branches *branches, uint64_t ip, const struct ptd
 	branches->is_pending = false;
 	branch->n++;
 	if (branch->iclass == PTD_INSN_JUMP_COND) {
-		if (ip == run->base + block->size) {
+		if (ip == insn_wrap(block->mode, run->base + block->size)) {
 			branch->n_not_taken++;
-		} else if (ip == run->base + (uint64_t)block->target) {
+		} else if (ip == insn_target(block->mode, block->bytes + last->offset, last->size,
+					     run->base + (uint64_t)block->target)) {
 			branch->n_taken++;
 			if (next && !branch->taken.object)
 				branch->taken = place_of(next->block, next->first);

@@ -134,6 +134,7 @@ static bool has_operand(const struct ptd_block *block)
 static int make_recorded(struct memtrace_memory *memory, const struct ptd_block *block,
 			 uint64_t base, struct recorded **ret_recorded)
 {
+	const struct ptd_insn *last = &block->insns[block->n_insns - 1];
 	struct recorded *recorded;
 	uint8_t *p;
 	int r;
@@ -147,7 +148,8 @@ static int make_recorded(struct memtrace_memory *memory, const struct ptd_block 
 	recorded->way = (uint8_t)way_of(block->insns[block->n_insns - 1].iclass);
 	recorded->flow = flow_of(block);
 	recorded->is_far = may_be_far(block->insns[block->n_insns - 1].iclass);
-	recorded->target = base + (uint64_t)block->target;
+	recorded->target = insn_target(block->mode, block->bytes + last->offset, last->size,
+				       base + (uint64_t)block->target);
 	recorded->symbol = block->insns[block->n_insns - 1].symbol;
 	recorded->is_left = memory->operands && has_operand(block);
 	recorded->is_mixed = false;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/x86/insn.h"
 #include "ptd/record.h"
 
 struct memtrace_insn {
@@ -62,23 +63,20 @@ static inline bool memtrace_insn_is_call(const struct memtrace_insn *insn)
 		bytes[1] == 0x80);
 }
 
-/* Return: @pc; in code other than 64-bit code, where addresses wrap at 4 GiB, its low 32 bits. */
-static inline uint64_t memtrace_insn_wrap(const struct memtrace_insn *insn, uint64_t pc)
-{
-	return insn->block->mode == 64 ? pc : (uint32_t)pc;
-}
-
 /* Return: the address of the first byte behind the instruction. */
 static inline uint64_t memtrace_insn_next(const struct memtrace_insn *insn)
 {
-	return memtrace_insn_wrap(insn,
-				  memtrace_insn_pc(insn) + insn->block->insns[insn->index].size);
+	return insn_wrap(insn->block->mode,
+			 memtrace_insn_pc(insn) + insn->block->insns[insn->index].size);
 }
 
 /* Return: where the instruction, a direct branch, goes if it is taken. */
 static inline uint64_t memtrace_insn_target(const struct memtrace_insn *insn)
 {
-	return memtrace_insn_wrap(insn, insn->base + (uint64_t)insn->block->target);
+	const struct ptd_insn *last = &insn->block->insns[insn->block->n_insns - 1];
+
+	return insn_target(insn->block->mode, insn->block->bytes + last->offset, last->size,
+			   insn->base + (uint64_t)insn->block->target);
 }
 
 /*
