@@ -30,6 +30,21 @@
 		}                                                                                 \
 	} while (0)
 
+/* Move the item at @at, which may come too late, up to its place. */
+#define heap_lift(v, at, comes_before)                                           \
+	do {                                                                     \
+		__typeof__((v)->items) _items = (v)->items;                      \
+		size_t _i = (at);                                                \
+                                                                                 \
+		for (; _i > 0 && comes_before(_items[_i], _items[(_i - 1) / 2]); \
+		     _i = (_i - 1) / 2) {                                        \
+			const __typeof__(*_items) _item = _items[_i];            \
+                                                                                 \
+			_items[_i] = _items[(_i - 1) / 2];                       \
+			_items[(_i - 1) / 2] = _item;                            \
+		}                                                                \
+	} while (0)
+
 /* Make a heap of the items. */
 #define heap_make(v, comes_before)                          \
 	do {                                                \

@@ -227,21 +227,6 @@ const uint8_t *object_code(const struct object *object, uint64_t address, uint64
 	return NULL;
 }
 
-void object_span(const struct object *object, uint64_t *ret_start, uint64_t *ret_end)
-{
-	const struct codefile *file = (const struct codefile *)object;
-	uint64_t start = UINT64_MAX, end = 0;
-
-	for (size_t i = 0; i < file->segments.n; i++) {
-		const struct codefile_segment *s = &file->segments.items[i];
-
-		start = s->address < start ? s->address : start;
-		end = s->address + s->size > end ? s->address + s->size : end;
-	}
-	*ret_start = start;
-	*ret_end = end;
-}
-
 static const char *display_name(const char *path)
 {
 	return strcmp(path, "//anon") == 0 ? "[anon]" : path;

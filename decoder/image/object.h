@@ -72,9 +72,3 @@ uint64_t object_address(const struct object *object, uint64_t offset);
  */
 const uint8_t *object_code(const struct object *object, uint64_t address, uint64_t size,
 			   uint64_t *ret_size);
-
-/*
- * Find the addresses that object_address() gives to the bytes of @object, which is no ELF file:
- * they lie from @ret_start on and before @ret_end.
- */
-void object_span(const struct object *object, uint64_t *ret_start, uint64_t *ret_end);

@@ -37,9 +37,9 @@ int anonmem_init(struct anonmem *memory, const struct memfiles *files, struct pe
 	for (size_t i = 0; r == 0 && i < memory->pieces.n; i++) {
 		struct anonmem_piece *p = &memory->pieces.items[i];
 
-		/* Nobody has used the object yet. */
-		r = memfile_set_names((struct object *)(uintptr_t)p->object, p->pid, perfmaps,
-				      &p->names);
+		/* Nothing has used the object yet. */
+		memfile_set_names((struct object *)(uintptr_t)p->object, p->pid, perfmaps, true,
+				  &p->names);
 	}
 	if (r < 0)
 		anonmem_deinit(memory);
@@ -48,8 +48,6 @@ int anonmem_init(struct anonmem *memory, const struct memfiles *files, struct pe
 
 void anonmem_deinit(struct anonmem *memory)
 {
-	for (size_t i = 0; i < memory->pieces.n; i++)
-		perfmap_source_deinit(&memory->pieces.items[i].names);
 	vec_deinit(&memory->pieces);
 }
 

@@ -5,8 +5,8 @@
  * Anonymous memory
  *
  * The anonymous executable memory of processes, as it was when the snapshot was taken: pieces, by
- * process and address. Each piece is an object, with the names that the process's perf map
- * (DIR/jit/perf-PID.map) has for the code in it.
+ * process and address. Each piece is an object, with the names that perf maps have for the code in
+ * it.
  */
 
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct anonmem_piece {
 	uint64_t start;
 	uint64_t last;               /* inclusive */
 	const struct object *object; /* borrowed */
-	struct perfmap_source names; /* which the object points to, if the process has a perf map */
+	struct perfmap_source names; /* which the object points to */
 };
 
 struct anonmem {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "util/ranges.h"
 
 /* --- one file --------------------------------------------------------------------------------- */
 
@@ -88,6 +89,36 @@ static int add_parts(struct codelog *log)
 	return r;
 }
 
+/*
+ * Find out which pieces are the last ones of their memory: from the last piece to the first, put
+ * together what those behind it cover.
+ */
+static int find_last(struct codelog_pieces *pieces)
+{
+	struct ranges covered;
+	int r = 0;
+
+	ranges_init(&covered, sizeof(struct range));
+	for (size_t i = pieces->list.n; r == 0 && i > 0; i--) {
+		struct codelog_piece *p = &pieces->list.items[i - 1];
+		const struct ranges_place place = ranges_find(&covered, p->start);
+		struct range all = { p->start, p->last };
+		struct ranges_place at = place;
+		const struct range *there;
+		size_t n = 0;
+
+		for (; (there = ranges_get(&covered, at)) && there->start <= p->last; n++) {
+			all.start = there->start < all.start ? there->start : all.start;
+			all.last = there->last > all.last ? there->last : all.last;
+			at = ranges_next(&covered, at);
+		}
+		p->is_last = n == 0;
+		r = ranges_replace(&covered, place, n, &all, 1);
+	}
+	ranges_deinit(&covered);
+	return r;
+}
+
 /* Read the head of the log, whose size its header states, and parse it. */
 static int read_head(struct codelog *log)
 {
@@ -116,7 +147,12 @@ static int add_log(struct codelogs *logs, const struct memfiles *files, const st
 	if (r == 0)
 		r = read_head(&log);
 	if (r == 0)
+		r = find_last(&log.pieces);
+	if (r == 0)
 		r = add_parts(&log);
+	if (r == 0)
+		r = objects_share(files->objects, log.object, false, MEMFILE_OBJECT_NAME,
+				  &log.last_object);
 	if (r == 0)
 		r = vec_push(&logs->logs, log);
 	if (r < 0)
@@ -136,8 +172,10 @@ int codelogs_init(struct codelogs *logs, const struct memfiles *files, struct pe
 		struct codelog *log = &logs->logs.items[i];
 
 		/* A perf map is of the last program that its process executed. */
-		if (i + 1 == logs->logs.n || log[1].pid != log->pid)
-			r = memfile_set_names(log->object, log->pid, perfmaps, &log->names);
+		if (i + 1 < logs->logs.n && log[1].pid == log->pid)
+			continue;
+		memfile_set_names(log->object, log->pid, perfmaps, false, &log->names);
+		memfile_set_names(log->last_object, log->pid, perfmaps, true, &log->last_names);
 	}
 	if (r < 0)
 		codelogs_deinit(logs);
@@ -146,10 +184,8 @@ int codelogs_init(struct codelogs *logs, const struct memfiles *files, struct pe
 
 void codelogs_deinit(struct codelogs *logs)
 {
-	for (size_t i = 0; i < logs->logs.n; i++) {
-		perfmap_source_deinit(&logs->logs.items[i].names);
+	for (size_t i = 0; i < logs->logs.n; i++)
 		vec_deinit(&logs->logs.items[i].pieces.list);
-	}
 	vec_deinit(&logs->logs);
 }
 

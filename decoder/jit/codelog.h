@@ -9,6 +9,7 @@
  * ptd_code_header).
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,7 @@ struct codelog_piece {
 	uint64_t start;
 	uint64_t last;   /* inclusive */
 	uint64_t offset; /* of the bytes in the file; 0: the bytes are not known */
+	bool is_last;    /* no later piece is of the same memory, in part or whole */
 };
 
 struct codelog_pieces {
@@ -37,9 +39,10 @@ struct codelog_pieces {
 
 struct codelog {
 	uint32_t pid;
-	uint64_t start;              /* when the program began, in ns */
-	struct object *object;       /* borrowed */
-	struct perfmap_source names; /* which the object points to, if the process has a perf map */
+	uint64_t start; /* when the program began, in ns */
+	/* Of the pieces that are not last, and of those that are; borrowed. */
+	struct object *object, *last_object;
+	struct perfmap_source names, last_names; /* which these point to */
 	struct codelog_pieces pieces;
 };
 

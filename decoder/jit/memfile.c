@@ -13,7 +13,6 @@
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
 
-#define OBJECT_NAME   "[anon]"
 #define FILE_NAME_MAX 64
 
 static void format_name(enum memfile_kind kind, const struct memfile *file,
@@ -118,22 +117,13 @@ int memfiles_load(const struct memfiles *files, enum memfile_kind kind, const st
 		path = NULL;
 		return -ENOMEM;
 	}
-	return objects_add_memory(files->objects, path, OBJECT_NAME,
+	return objects_add_memory(files->objects, path, MEMFILE_OBJECT_NAME,
 				  kind == MEMFILE_PIECE ? file->number : 0, ret_object);
 }
 
-int memfile_set_names(struct object *object, uint32_t pid, struct perfmaps *perfmaps,
-		      struct perfmap_source *ret_names)
+void memfile_set_names(struct object *object, uint32_t pid, struct perfmaps *perfmaps, bool is_last,
+		       struct perfmap_source *ret_names)
 {
-	struct perfmap *perfmap;
-	uint64_t start, end;
-	int r;
-
-	r = perfmaps_find(perfmaps, pid, &perfmap);
-	if (r < 0 || !perfmap)
-		return r;
-	object_span(object, &start, &end);
-	perfmap_source_init(ret_names, perfmap, start, end);
+	perfmap_source_init(ret_names, perfmaps, pid, is_last);
 	object->symbols = &ret_names->source;
-	return 0;
 }

@@ -9,6 +9,7 @@
  * taken (named PID-ADDRESS), and the code log of a program (named PID-START.code).
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +18,8 @@
 #include "decoder/symbol/perfmap.h"
 #include "util/vec.h"
 
-#define MEMFILES_MAX (1u << 16) /* of each kind; more are left out */
+#define MEMFILE_OBJECT_NAME "[anon]"
+#define MEMFILES_MAX        (1u << 16) /* of each kind; more are left out */
 
 enum memfile_kind {
 	MEMFILE_PIECE, /* bytes of anonymous memory */
@@ -54,11 +56,7 @@ void memfiles_deinit(struct memfiles *files);
 _must_check_ int memfiles_load(const struct memfiles *files, enum memfile_kind kind,
 			       const struct memfile *file, struct object **ret_object);
 
-/*
- * Let the code of @object, all of whose addresses are known, have the names in the perf map of
- * process @pid, if there is one. @ret_names is what @object points to then; it must not move.
- *
- * Return: 0 or -ENOMEM.
- */
-_must_check_ int memfile_set_names(struct object *object, uint32_t pid, struct perfmaps *perfmaps,
-				   struct perfmap_source *ret_names);
+/* Let the code of @object have the names that perf maps give to that of process @pid; see
+ * perfmap_source_init(). @ret_names is what @object points to then; it must not move. */
+void memfile_set_names(struct object *object, uint32_t pid, struct perfmaps *perfmaps, bool is_last,
+		       struct perfmap_source *ret_names);

@@ -247,7 +247,7 @@ static int decide(struct builder *b, const struct extent *mapped, const struct e
 		part = extent_part(mapped, start, last);
 	else if (logged)
 		part.kind = MAPPING_LOGGED;
-	if (part.kind == MAPPING_LOGGED && mapped && part.object == b->log->object)
+	if (part.kind == MAPPING_LOGGED && mapped && part.object != b->replay->unknown)
 		r = name_extent(b, mapped, &part);
 	return r < 0 ? r : remap(b, &part);
 }
@@ -322,14 +322,15 @@ static int apply_piece(struct builder *b, const struct codelog_piece *piece, uin
 {
 	int r;
 
-	r = map_now(
-	    b->logged_space, &b->logged,
-	    &(struct mapping){ .time = piece->time,
-			       .kind = piece->time ? MAPPING_JIT : MAPPING_MEMORY,
-			       .start = piece->start,
-			       .size = piece->last - piece->start + 1,
-			       .offset = piece->offset,
-			       .object = piece->offset ? b->log->object : b->replay->unknown });
+	r = map_now(b->logged_space, &b->logged,
+		    &(struct mapping){ .time = piece->time,
+				       .kind = piece->time ? MAPPING_JIT : MAPPING_MEMORY,
+				       .start = piece->start,
+				       .size = piece->last - piece->start + 1,
+				       .offset = piece->offset,
+				       .object = piece->offset == 0 ? b->replay->unknown
+						 : piece->is_last   ? b->log->last_object
+								    : b->log->object });
 	/* What was logged before the first mapping is mapped together with that mapping. */
 	if (r < 0 || piece->time < begin || piece->time == 0)
 		return r;

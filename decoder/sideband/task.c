@@ -146,19 +146,22 @@ static int forget_memory(struct tasks *tasks, uint32_t pid)
 	return 0;
 }
 
-/* Give process @pid a new space: a copy of @parent at @time, or an empty one. */
-static int begin_space(struct tasks *tasks, uint32_t pid, const struct space *parent, uint64_t time)
+/* Give process @pid a new space: a copy of process @parent's at @time; or, if that is 0, an empty
+ * one. */
+static int begin_space(struct tasks *tasks, uint32_t pid, uint32_t parent, uint64_t time)
 {
 	_cleanup_(space_freep) struct space *space = NULL;
 	int r;
 
 	r = forget_memory(tasks, pid);
+	if (r == 0)
+		r = perfmaps_begin(&tasks->perfmaps, pid, parent);
+	if (r == 0)
+		r = vec_reserve(&tasks->spaces, 1);
 	if (r < 0)
 		return r;
-	r = vec_reserve(&tasks->spaces, 1);
-	if (r < 0)
-		return r;
-	r = space_new((uint32_t)tasks->spaces.n, parent, time, &space);
+	r = space_new((uint32_t)tasks->spaces.n, parent ? space_of(tasks, parent) : NULL, time,
+		      &space);
 	if (r < 0)
 		return r;
 	r = vec_push(&tasks->births, { .pid = pid, .time = time });
@@ -283,7 +286,7 @@ int tasks_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64_t time,
 	}
 
 	if (!space_of(tasks, pid)) {
-		r = begin_space(tasks, pid, NULL, 0);
+		r = begin_space(tasks, pid, 0, 0);
 		if (r < 0)
 			return r;
 	}
@@ -305,7 +308,7 @@ static int living_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64
 		return r;
 	if (thread->ended) {
 		if (pid == tid) {
-			r = begin_space(tasks, pid, NULL, time);
+			r = begin_space(tasks, pid, 0, time);
 			if (r < 0)
 				return r;
 		}
@@ -334,15 +337,15 @@ static int fork_space(struct tasks *tasks, const struct trace_record *record,
 	if (record->time == 0 && space_of(tasks, fork->pid))
 		return 0;
 	if (record->time == 0 || (record->misc & PERF_RECORD_MISC_FORK_EXEC))
-		return begin_space(tasks, fork->pid, NULL, record->time);
+		return begin_space(tasks, fork->pid, 0, record->time);
 
 	n_copies = parent ? space_n_own(parent, record->time) : 0;
 	if (n_copies > tasks->n_copies_left) {
-		r = begin_space(tasks, fork->pid, NULL, record->time);
+		r = begin_space(tasks, fork->pid, 0, record->time);
 		return r < 0 ? r : TASKS_SKIPPED;
 	}
 	tasks->n_copies_left -= n_copies;
-	return begin_space(tasks, fork->pid, parent, record->time);
+	return begin_space(tasks, fork->pid, fork->ppid, record->time);
 }
 
 int tasks_fork(struct tasks *tasks, const struct trace_record *record)
@@ -363,7 +366,7 @@ int tasks_fork(struct tasks *tasks, const struct trace_record *record)
 	if (fork.pid != fork.ppid && fork.pid == fork.tid)
 		skipped = fork_space(tasks, record, &fork);
 	else if (!space_of(tasks, fork.pid))
-		skipped = begin_space(tasks, fork.pid, NULL, 0);
+		skipped = begin_space(tasks, fork.pid, 0, 0);
 	if (skipped < 0)
 		return skipped;
 
@@ -404,7 +407,7 @@ int tasks_comm(struct tasks *tasks, const struct trace_record *record)
 		return TASKS_SKIPPED;
 
 	if (comm.exec) {
-		r = begin_space(tasks, comm.pid, NULL, record->time);
+		r = begin_space(tasks, comm.pid, 0, record->time);
 		if (r < 0)
 			return r;
 		r = tasks_thread(tasks, comm.pid, comm.tid, record->time, &thread);

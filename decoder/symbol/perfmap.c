@@ -9,18 +9,33 @@
 #include <string.h>
 
 #include "ptd/snapshot.h"
+#include "util/heap.h"
 
 #define NAME_SIZE_MAX 4095u /* longer names are cut, as in a jitdump */
+#define FORKS_MAX     16    /* from a process to the one that has the map */
 
 /* --- the text --------------------------------------------------------------------------------- */
 
-/* Read a number in hex and the blank behind it. */
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+static void skip_blanks(const char **text, const char *end)
+{
+	while (*text < end && is_blank(**text))
+		++*text;
+}
+
+/* Read a number in hex and the blanks behind it. */
 static bool read_hex(const char **text, const char *end, uint64_t *ret_number)
 {
-	const char *at = *text;
+	const char *at = *text, *start;
 	uint64_t number = 0;
 
-	for (; at < end && *at != ' '; at++) {
+	if (end - at > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'X'))
+		at += 2;
+	for (start = at; at < end && !is_blank(*at); at++) {
 		const char *digits = "0123456789abcdef0123456789ABCDEF";
 		const char *digit = *at ? strchr(digits, *at) : NULL;
 
@@ -28,9 +43,10 @@ static bool read_hex(const char **text, const char *end, uint64_t *ret_number)
 			return false;
 		number = number << 4 | ((size_t)(digit - digits) & 15);
 	}
-	if (at == *text || at == end)
+	if (at == start || at == end)
 		return false;
-	*text = at + 1;
+	skip_blanks(&at, end);
+	*text = at;
 	*ret_number = number;
 	return true;
 }
@@ -38,102 +54,207 @@ static bool read_hex(const char **text, const char *end, uint64_t *ret_number)
 static int read_map_line(struct perfmap *perfmap, const char *line, const char *end,
 			 uint32_t number)
 {
-	struct perfmap_name name = { .line = number };
+	struct symtab_symbol name = { .order = number };
 	size_t size;
 
-	if (end - line > 2 && line[0] == '0' && line[1] == 'x')
-		line += 2;
-	if (!read_hex(&line, end, &name.address) || !read_hex(&line, end, &name.size))
+	skip_blanks(&line, end);
+	if (!read_hex(&line, end, &name.address) || !read_hex(&line, end, &name.size) ||
+	    name.size == 0 || name.size > PERFMAP_SIZE_MAX || name.size > UINT64_MAX - name.address)
 		return 0;
-	size = (size_t)(end - line);
+	while (end > line && is_blank(end[-1]))
+		end--;
+	size = strnlen(line, (size_t)(end - line));
 	if (size == 0)
 		return 0;
+	name.limit = name.address + name.size;
 	name.name = line;
 	name.name_size = (uint16_t)(size < NAME_SIZE_MAX ? size : NAME_SIZE_MAX);
 	return vec_push(&perfmap->names, name);
 }
 
-static int compare_names(const void *pa, const void *pb)
-{
-	const struct perfmap_name *a = pa, *b = pb;
-
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return a->line < b->line ? -1 : a->line > b->line;
-}
-
-int perfmap_parse(struct perfmap *perfmap)
+static int read_lines(struct perfmap *perfmap)
 {
 	const char *at = (const char *)perfmap->text->bytes;
 	const char *end = perfmap->text->size > 0 ? at + perfmap->text->size : at;
 	size_t *n_left = perfmap->n_lines_left;
+	const char *newline;
+	int r = 0;
+
+	for (uint32_t line = 0; r == 0 && at<end && * n_left> 0; line++, (*n_left)--) {
+		newline = memchr(at, '\n', (size_t)(end - at));
+		if (!newline)
+			break;
+		r = read_map_line(perfmap, at, newline, line);
+		at = newline + 1;
+	}
+	return r;
+}
+
+/* --- the ranges ------------------------------------------------------------------------------- */
+
+struct name_end {
+	uint64_t address;
+	uint32_t name;
+};
+
+/* The names are painted over each other. What is at one address: */
+struct painting {
+	const struct symtab_symbol *names;
+	VEC(uint32_t) open;  /* a heap, the last line first; others may have ended */
+	struct map n_open;   /* hash of a name → how many lines are open that have it */
+	size_t n_open_names; /* different ones */
+};
+
+static int compare_names(const void *pa, const void *pb)
+{
+	const struct symtab_symbol *a = pa, *b = pb;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int compare_ends(const void *pa, const void *pb)
+{
+	const struct name_end *a = pa, *b = pb;
+
+	return a->address < b->address ? -1 : a->address > b->address;
+}
+
+static uint64_t hash_of(const struct symtab_symbol *name)
+{
+	return map_hash(name->name, name->name_size);
+}
+
+static int open_name(struct painting *painting, uint32_t name)
+{
+	const struct symtab_symbol *names = painting->names;
+	const uint64_t key = hash_of(&names[name]);
+	const uint64_t *n = map_get(&painting->n_open, key);
+	const uint64_t n_before = n ? *n : 0;
+	int r;
+
+#define is_newer(a, b) (names[a].order > names[b].order)
+	r = vec_push(&painting->open, name);
+	if (r == 0)
+		heap_lift(&painting->open, painting->open.n - 1, is_newer);
+	if (r == 0)
+		r = map_put(&painting->n_open, key, n_before + 1);
+	painting->n_open_names += n_before == 0;
+	return r;
+}
+
+static void close_name(struct painting *painting, uint32_t name)
+{
+	uint64_t *n = map_get(&painting->n_open, hash_of(&painting->names[name]));
+
+	painting->n_open_names -= --*n == 0;
+}
+
+/* Return: the name of the last line at @address, or SYMTAB_NONE. */
+static uint32_t top_name(struct painting *painting, uint64_t address)
+{
+	const struct symtab_symbol *names = painting->names;
+
+	while (painting->open.n > 0 && names[painting->open.items[0]].limit <= address)
+		heap_drop(&painting->open, is_newer);
+	return painting->open.n > 0 ? painting->open.items[0] : SYMTAB_NONE;
+}
+
+static int list_ends(const struct perfmap *perfmap, struct name_end **ret_ends)
+{
+	struct name_end *ends = calloc(perfmap->names.n + 1, sizeof(*ends));
+
+	if (!ends)
+		return -ENOMEM;
+	for (size_t i = 0; i < perfmap->names.n; i++)
+		ends[i] = (struct name_end){ .address = perfmap->names.items[i].limit,
+					     .name = (uint32_t)i };
+	qsort(ends, perfmap->names.n, sizeof(*ends), compare_ends);
+	*ret_ends = ends;
+	return 0;
+}
+
+static int add_range(struct perfmap *perfmap, struct perfmap_range range)
+{
+	const struct perfmap_range *before = perfmap->ranges.items + perfmap->ranges.n;
+
+	if (perfmap->ranges.n > 0 && before[-1].name == range.name &&
+	    before[-1].has_others == range.has_others)
+		return 0;
+	return vec_push(&perfmap->ranges, range);
+}
+
+static int make_ranges(struct perfmap *perfmap)
+{
+	struct painting painting = { .names = perfmap->names.items };
+	const size_t n = perfmap->names.n;
+	_cleanup_(freep) struct name_end *ends = NULL;
+	size_t i = 0, ended = 0;
+	int r;
+
+	if (n > 0)
+		qsort(perfmap->names.items, n, sizeof(*perfmap->names.items), compare_names);
+	r = list_ends(perfmap, &ends);
+	while (r == 0 && ended < n) {
+		struct perfmap_range range = { .start = ends[ended].address };
+
+		if (i < n && painting.names[i].address < range.start)
+			range.start = painting.names[i].address;
+		for (; ended < n && ends[ended].address == range.start; ended++)
+			close_name(&painting, ends[ended].name);
+		for (; r == 0 && i < n && painting.names[i].address == range.start; i++)
+			r = open_name(&painting, (uint32_t)i);
+		range.name = top_name(&painting, range.start);
+		range.has_others = painting.n_open_names > 1;
+		if (r == 0)
+			r = add_range(perfmap, range);
+	}
+	vec_deinit(&painting.open);
+	map_deinit(&painting.n_open);
+	return r;
+}
+
+int perfmap_parse(struct perfmap *perfmap)
+{
+	int r;
 
 	if (perfmap->is_parsed)
 		return 0;
-	perfmap->is_parsed = true;
-	for (uint32_t line = 0; at<end && * n_left> 0; line++, (*n_left)--) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		int r;
-
-		if (!newline)
-			newline = end;
-		r = read_map_line(perfmap, at, newline, line);
-		if (r < 0) {
-			perfmap_deinit(perfmap);
-			return r;
-		}
-		at = newline < end ? newline + 1 : end;
-	}
-	if (perfmap->names.n > 0)
-		qsort(perfmap->names.items, perfmap->names.n, sizeof(*perfmap->names.items),
-		      compare_names);
-	return 0;
+	r = read_lines(perfmap);
+	if (r == 0)
+		r = make_ranges(perfmap);
+	if (r < 0)
+		perfmap_deinit(perfmap);
+	else
+		perfmap->is_parsed = true;
+	return r;
 }
 
 void perfmap_deinit(struct perfmap *perfmap)
 {
 	vec_deinit(&perfmap->names);
+	vec_deinit(&perfmap->ranges);
 	perfmap->is_parsed = false;
 }
 
-/* --- the source of a piece of code ------------------------------------------------------------ */
-
-static int read_perfmap(struct symbol_source *source, struct symtab *symtab)
+int perfmap_find(struct perfmap *perfmap, uint64_t address, bool is_last,
+		 const struct symtab_symbol **ret_name, uint64_t *ret_end)
 {
-	const struct perfmap_source *piece = (const struct perfmap_source *)source;
-	const struct perfmap_name *names;
+	const struct perfmap_range *range;
 	size_t i;
 	int r;
 
-	r = perfmap_parse(piece->perfmap);
+	r = perfmap_parse(perfmap);
 	if (r < 0)
 		return r;
-	names = piece->perfmap->names.items;
-	i = vec_bisect(&piece->perfmap->names, name, name->address < piece->start);
-	for (; r == 0 && i < piece->perfmap->names.n && names[i].address < piece->end; i++)
-		r = symtab_add(symtab, &(struct symtab_symbol){
-					   .address = names[i].address,
-					   .size = names[i].size,
-					   .limit = piece->end,
-					   .name = names[i].name,
-					   .name_size = names[i].name_size,
-				       });
-	return r;
-}
-
-static const struct symbol_source_ops perfmap_ops = { .read = read_perfmap };
-
-void perfmap_source_init(struct perfmap_source *source, struct perfmap *perfmap, uint64_t start,
-			 uint64_t end)
-{
-	*source = (struct perfmap_source){
-		.source.ops = &perfmap_ops, .perfmap = perfmap, .start = start, .end = end
-	};
-}
-
-void perfmap_source_deinit(struct perfmap_source *source)
-{
-	symbol_source_deinit(&source->source);
+	i = vec_bisect(&perfmap->ranges, candidate, candidate->start <= address);
+	range = i > 0 ? &perfmap->ranges.items[i - 1] : NULL;
+	*ret_end = i < perfmap->ranges.n ? perfmap->ranges.items[i].start : UINT64_MAX;
+	*ret_name = range && range->name != SYMTAB_NONE && (is_last || !range->has_others)
+			? &perfmap->names.items[range->name]
+			: NULL;
+	return 0;
 }
 
 /* --- those of a snapshot ---------------------------------------------------------------------- */
@@ -165,6 +286,8 @@ void perfmaps_deinit(struct perfmaps *perfmaps)
 		(void)file_free(perfmaps->files.items[i]);
 	vec_deinit(&perfmaps->files);
 	map_deinit(&perfmaps->by_pid);
+	vec_deinit(&perfmaps->programs);
+	map_deinit(&perfmaps->programs_by_pid);
 }
 
 /* Return: 0; -ENOMEM; or another negative errno if the file cannot be mapped. */
@@ -211,4 +334,86 @@ int perfmaps_find(struct perfmaps *perfmaps, uint32_t pid, struct perfmap **ret_
 	}
 	*ret_perfmap = file ? &file->perfmap : NULL;
 	return 0;
+}
+
+static struct perfmap_program *find_program(const struct perfmaps *perfmaps, uint32_t pid)
+{
+	const uint64_t *i = map_get(&perfmaps->programs_by_pid, pid);
+
+	return i ? &perfmaps->programs.items[*i] : NULL;
+}
+
+static uint32_t program_number(const struct perfmaps *perfmaps, uint32_t pid)
+{
+	const struct perfmap_program *program = find_program(perfmaps, pid);
+
+	return program ? program->number : 0;
+}
+
+int perfmaps_begin(struct perfmaps *perfmaps, uint32_t pid, uint32_t parent)
+{
+	struct perfmap_program *program = find_program(perfmaps, pid);
+	int r;
+
+	if (!program) {
+		r = vec_reserve(&perfmaps->programs, 1);
+		if (r == 0)
+			r = map_put(&perfmaps->programs_by_pid, pid, perfmaps->programs.n);
+		if (r < 0)
+			return r;
+		program = &perfmaps->programs.items[perfmaps->programs.n++];
+		program->number = 0;
+	}
+	program->number++;
+	program->parent = parent;
+	program->number_of_parent = program_number(perfmaps, parent);
+	return 0;
+}
+
+/* Return: the process that forked @pid, if its names are those of @pid, too; or 0. */
+static uint32_t parent_of(const struct perfmaps *perfmaps, uint32_t pid)
+{
+	const struct perfmap_program *program = find_program(perfmaps, pid);
+
+	return program && program->number_of_parent == program_number(perfmaps, program->parent)
+		   ? program->parent
+		   : 0;
+}
+
+/* --- the source of code ----------------------------------------------------------------------- */
+
+static int find_name(struct symbol_source *source, uint64_t address,
+		     const struct symtab_symbol **ret_symbol, uint64_t *ret_end)
+{
+	const struct perfmap_source *code = (const struct perfmap_source *)source;
+	uint32_t pid = code->pid;
+	struct perfmap *perfmap;
+	uint64_t end;
+	int r;
+
+	*ret_symbol = NULL;
+	*ret_end = UINT64_MAX;
+	for (int i = 0; i < FORKS_MAX && pid != 0; i++, pid = parent_of(code->perfmaps, pid)) {
+		r = perfmaps_find(code->perfmaps, pid, &perfmap);
+		if (r == 0 && perfmap)
+			r = perfmap_find(perfmap, address, code->is_last && i == 0, ret_symbol,
+					 &end);
+		if (r < 0)
+			return r;
+		if (perfmap && end < *ret_end)
+			*ret_end = end;
+		if (*ret_symbol)
+			break;
+	}
+	return 0;
+}
+
+static const struct symbol_source_ops perfmap_ops = { .find = find_name };
+
+void perfmap_source_init(struct perfmap_source *source, struct perfmaps *perfmaps, uint32_t pid,
+			 bool is_last)
+{
+	*source = (struct perfmap_source){
+		.source.ops = &perfmap_ops, .perfmaps = perfmaps, .pid = pid, .is_last = is_last
+	};
 }

@@ -53,6 +53,8 @@ int symbol_source_find(struct symbol_source *source, uint64_t address,
 	uint32_t i;
 	int r;
 
+	if (source->ops->find)
+		return source->ops->find(source, address, ret_symbol, ret_end);
 	if (!source->is_read) {
 		r = read_symbols(source);
 		if (r < 0)

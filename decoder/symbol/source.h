@@ -35,6 +35,13 @@ struct symbol_source_ops {
 	int (*read)(struct symbol_source *source, struct symtab *symtab);
 
 	/*
+	 * Find a name, as symbol_source_find() does: of a source that has a table of its own, and
+	 * none of the other operations. NULL: all names are read.
+	 */
+	int (*find)(struct symbol_source *source, uint64_t address,
+		    const struct symtab_symbol **ret_symbol, uint64_t *ret_end);
+
+	/*
 	 * Find the function around @address by what else is known of the code; see
 	 * symtab_bounds_fn. This and the next operation are NULL if nothing else is known.
 	 */

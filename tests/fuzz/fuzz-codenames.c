@@ -34,12 +34,24 @@ static void parse_perfmap(const struct mapfile *file)
 
 	need(perfmap_parse(&perfmap) == 0);
 	need(perfmap.names.n <= n_before - n_left);
+	need(perfmap.ranges.n <= 2 * perfmap.names.n);
 	for (size_t i = 0; i < perfmap.names.n; i++) {
-		const struct perfmap_name *n = &perfmap.names.items[i];
+		const struct symtab_symbol *n = &perfmap.names.items[i];
 
 		need_inside(file, n->name, n->name_size);
+		need(n->size > 0 && n->limit > n->address);
 		need(i == 0 || n[-1].address < n->address ||
-		     (n[-1].address == n->address && n[-1].line < n->line));
+		     (n[-1].address == n->address && n[-1].order < n->order));
+	}
+	for (size_t i = 0; i < perfmap.ranges.n; i++) {
+		const struct perfmap_range *range = &perfmap.ranges.items[i];
+		const struct symtab_symbol *n = &perfmap.names.items[range->name];
+
+		need(i == 0 || range[-1].start < range->start);
+		need(i + 1 < perfmap.ranges.n || range->name == SYMTAB_NONE);
+		need(range->name == SYMTAB_NONE ||
+		     (range->name < perfmap.names.n && n->address <= range->start &&
+		      range[1].start <= n->limit));
 	}
 	perfmap_deinit(&perfmap);
 }

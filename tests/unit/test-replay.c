@@ -380,6 +380,88 @@ static void work_ends(void **state)
 	tempdir_remove(dir);
 }
 
+/* The names of a perf map at 0x1000..0x1007, by their first letters; '.' where there is none. */
+static void look_at_names(const struct space *space, uint64_t time, char ret_names[9])
+{
+	struct layout layout;
+
+	layout_init(&layout, space);
+	while (layout.generation < space_generation(space, time))
+		assert_int_equal(layout_advance(&layout), 0);
+	for (size_t i = 0; i < 8; i++) {
+		const struct extent *e = layout_find(&layout, 0x1000 + i);
+		const struct symtab_symbol *name = NULL;
+		uint64_t end;
+
+		if (e && e->object->symbols)
+			assert_int_equal(
+			    symbol_source_find(
+				e->object->symbols,
+				object_address(e->object, e->offset + (0x1000 + i - e->start)),
+				&name, &end),
+			    0);
+		ret_names[i] = name ? name->name[0] : '.';
+	}
+	ret_names[8] = '\0';
+	layout_deinit(&layout);
+}
+
+/* The code that is there at last has the name of the last line; what was there before has a name only
+ * if there is no other. */
+static void perf_map(void **state)
+{
+	static const struct {
+		const char *map;
+		const char *pieces[PIECES_MAX];
+		const char *at[3]; /* at 10, 20 and 30 */
+	} cases[] = {
+		{ "1000 8 f\n", { "0@1000:abcdefgh" }, { "ffffffff", "ffffffff", "ffffffff" } },
+		{ "1000 8 f\n",
+		  { "0@1000:abcdefgh", "20@1002:C" },
+		  { "ffffffff", "ffffffff", "ffffffff" } },
+		{ "1000 4 f\n1000 4 g\n",
+		  { "10@1000:abcd", "20@1000:ABCD" },
+		  { "........", "gggg....", "gggg...." } },
+		{ "1000 4 f\n1000 4 g\n1004 4 h\n",
+		  { "10@1000:abcd", "10@1004:efgh", "20@1000:ABCD", "30@1004:E" },
+		  { "....hhhh", "gggghhhh", "gggghhhh" } },
+		{ "1000 4 f\n1002 4 g\n",
+		  { "10@1000:abcd", "30@1002:CDEF" },
+		  { "ff......", "ff......", "ffgggg.." } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_(objects_freep) struct objects *objects = NULL;
+		_cleanup_(space_freep) struct space *space = NULL;
+		char dir[TEMPDIR_SIZE], names[9];
+		struct perfmaps perfmaps;
+		struct codelogs logs;
+		struct replay replay;
+
+		tempdir_make("test-replay", dir);
+		put_log(dir, "mem/7-100.code", cases[i].pieces);
+		tempdir_put_text(dir, "jit/perf-7.map", cases[i].map);
+		assert_int_equal(objects_new(dir, &objects), 0);
+		perfmaps_init(&perfmaps, dir);
+		load_logs(&logs, objects, &perfmaps);
+		assert_int_equal(replay_init(&replay, objects), 0);
+		assert_int_equal(space_new(0, NULL, 0, &space), 0);
+		map(space, objects, dir, "M10 mmmmmmmm");
+		assert_int_equal(replay_log(&replay, space, codelogs_find(&logs, 7, UINT64_MAX)),
+				 0);
+		for (unsigned k = 0; k < 3; k++) {
+			look_at_names(space, 10 * (k + 1), names);
+			if (strcmp(names, cases[i].at[k]) != 0)
+				fail_msg("%zu at %u: %s", i, 10 * (k + 1), names);
+		}
+		replay_deinit(&replay);
+		codelogs_deinit(&logs);
+		perfmaps_deinit(&perfmaps);
+		tempdir_remove(dir);
+	}
+}
+
 /* A space has the last program that began before the next space of its process did. */
 static void logs_are_found_by_time(void **state)
 {
@@ -420,6 +502,7 @@ int main(void)
 		cmocka_unit_test(is_as_it_ran),
 		cmocka_unit_test(neighbours_are_one_mapping),
 		cmocka_unit_test(work_ends),
+		cmocka_unit_test(perf_map),
 		cmocka_unit_test(logs_are_found_by_time),
 	};
 
