@@ -1,11 +1,39 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# A JIT that writes no jitdump, only /tmp/perf-PID.map: its code is decoded as it
-# ran, and each instruction that lies in a line of the map carries the name in it.
+# A JIT that writes no jitdump, only /tmp/perf-PID.map: its code is decoded as it ran, and carries the name
+# of the last line of the map that has it, if it is the code that line is about.
 . "$(dirname "$0")/common.sh"
 . tests/integration/jit.sh
-need qemu-x86_64 node python3
+need qemu-x86_64 python3
+
+# names_of MODE: what the code of targets/mapnames is called, and how many instructions have that name.
+names_of() {
+	"$O/ptctl" record -o "$T/made" -- "$O/targets/mapnames.c" "$1" >"$T/maps" 2>"$T/err" ||
+		{ cat "$T/err"; fail "record mapnames $1"; }
+	xargs rm -f <"$T/maps"
+	"$O/ptdecode" --force -f summary:json "$T/made" | python3 -c '
+import json, sys
+got = json.load(sys.stdin)["symbols"]
+print(*sorted("%s=%d" % (s["symbol"] or "-", s["instructions"]) for s in got if s["object"] == "[anon]"))'
+	rm -r "$T/made"
+}
+
+start_ptd
+while read -r mode wanted; do
+	got=$(names_of "$mode")
+	[[ $got == "$wanted" ]] || fail "mapnames $mode: $got, must be $wanted"
+	echo "mapnames $mode: $got"
+done <<-EOT
+	jvm a=20300 b=40300
+	reuse -=20300 b=40300
+	append -=20300 b=40300
+	fork a=20300 b=40300
+	end -=40300 a=20300
+EOT
+stop_ptd
+
+need node
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds"
 
 cat >"$T/script.js" <<'EOT'

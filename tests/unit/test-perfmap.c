@@ -163,7 +163,7 @@ static void of_a_snapshot(void **state)
 	tempdir_remove(dir);
 }
 
-/* Of processes that fork: what happened, and whose name the code of process 7 has at 0x1010 to 0x1030. */
+/* Of processes that fork: what happened, and the names of code of process 7 at 0x1010 to 0x1030. */
 static void forks(void **state)
 {
 	static const struct {

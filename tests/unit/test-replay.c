@@ -406,8 +406,8 @@ static void look_at_names(const struct space *space, uint64_t time, char ret_nam
 	layout_deinit(&layout);
 }
 
-/* The code that is there at last has the name of the last line; what was there before has a name only
- * if there is no other. */
+/* The code that is there at last has the name of the last line; what was there before has a name
+ * only if there is no other. */
 static void perf_map(void **state)
 {
 	static const struct {
