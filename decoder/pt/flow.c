@@ -286,6 +286,8 @@ static inline bool take_hot_target(struct flow *f, struct hot *h, struct seg *s,
 	     (!(returns && walk_quick_tnt(&f->base.walk, &h->tnt.bits, &h->tnt.n)) &&
 	      take_slow_target(f, h, returns, &ip)))) {
 		push_calls(f, s, true);
+		if (returns)
+			retstack_drop(&f->calls);
 		*ret_next = link_to(f, s, ip);
 		return true;
 	}
@@ -530,8 +532,10 @@ static bool take_target(struct flow *f, const struct seg *s)
 
 	if (next != WALK_TIP || !walk_take_tip(&f->base.walk, &ip))
 		return contradict(f, s);
-	if (s->kind == SEG_RETURN)
+	if (s->kind == SEG_RETURN) {
 		push_calls(f, s, false);
+		retstack_drop(&f->calls);
+	}
 	return decide_seg(f, s, ip, offset);
 }
 
@@ -580,6 +584,7 @@ static bool take_segment(struct flow *f, enum walk_next next)
 	struct seg *s = find_current_seg(f);
 	struct seg_call *call;
 	uint64_t offset = 0; /* of a TNT that is taken */
+	uint64_t ip;
 
 	if (!s)
 		return true;
@@ -604,7 +609,9 @@ static bool take_segment(struct flow *f, enum walk_next next)
 		push_calls(f, s, false);
 		if (!tnt_pop(&f->tnt) || f->calls.depth == 0)
 			return contradict(f, s);
-		return decide_seg(f, s, retstack_pop(&f->calls, &call), offset);
+		/* 32-bit code takes half of an address that 64-bit code has pushed. */
+		ip = insn_wrap(s->mode, retstack_pop(&f->calls, &call));
+		return decide_seg(f, s, ip, offset);
 	default:
 		return take_target(f, s);
 	}
@@ -919,7 +926,7 @@ static void begin_at(struct flow *f, uint64_t ip)
 	f->enabled = true;
 	f->ip = ip;
 	f->is_done = f->is_behind_branch = false;
-	f->tnt.n = 0;
+	f->tnt.n = f->calls.depth = 0;
 }
 
 /* The PSB+ to join at is over: forget what it does not say. */
@@ -927,8 +934,7 @@ static bool deliver_join(struct flow *f, const struct walk_event *event)
 {
 	f->base.decoded += event->offset > f->base.from ? event->offset - f->base.from : 0;
 	f->base.from = f->base.paid = event->offset;
-	f->calls = (struct retstack){};
-	f->tnt.n = 0;
+	f->calls.depth = f->tnt.n = 0;
 	f->is_behind_branch = f->is_done = f->is_told = false;
 	f->base.when = (struct when){};
 	f->base.bounds = (struct when_bounds){};
@@ -987,6 +993,9 @@ static bool deliver_event(struct flow *f)
 		return fail(f, PTD_GAP_BAD_FLOW, f->ip);
 	if (is_later)
 		f->base.t = event.t;
+	/* A PSB+. */
+	if (event.is_status)
+		f->calls.depth = 0;
 	reset_spin(f);
 	stops = deliver_kind(f, &event);
 	if (f->base.pause < UINT64_MAX) {

@@ -4,9 +4,12 @@
 /*
  * Retstack
  *
- * The return addresses of the last calls, as the CPU keeps them. A near return to the one on top
- * may be compressed: then a bit of a TNT packet stands for it. {} is an empty stack. When the stack
- * is full, a call takes the place of the oldest one.
+ * The return addresses of the last near calls, as the CPU keeps them (SDM volume 3, "Indirect
+ * Transfer Compression for Returns"). Each near return takes the one on top, wherever it goes. If
+ * it goes there, the CPU may compress it: then a bit of a TNT packet stands for it, and not a TIP.
+ * The CPU compresses no return whose call lies before a PSB, an overflow, or code without packets:
+ * the stack is emptied there. {} is an empty stack. When the stack is full, a call takes the place
+ * of the oldest one.
  *
  * With an address goes a call of a segment (view.h), which knows the segment at the address; or
  * NULL. The user forgets these calls when the segments may be gone.
@@ -47,4 +50,13 @@ static inline uint64_t retstack_pop(struct retstack *stack, struct seg_call **re
 	stack->top = (stack->top - 1) % RETSTACK_SIZE;
 	stack->depth--;
 	return ip;
+}
+
+/* A return goes elsewhere, or may do so: it takes the address of the last call, if there is one. */
+static inline void retstack_drop(struct retstack *stack)
+{
+	struct seg_call *call;
+
+	if (stack->depth > 0)
+		(void)retstack_pop(stack, &call);
 }

@@ -591,6 +591,14 @@ static void pass_pads(struct walk *w)
 		w->offset++;
 }
 
+/* A PSB+ that repeats nothing has ended. The time in it is not told before it is needed. */
+static void note_psb(struct walk *w)
+{
+	w->psb.items[w->psb.n++] = (struct walk_event){ .kind = WALK_NOTHING, .is_status = true };
+	make_ready(w, &w->psb, w->psb_has_ip, w->last_ip);
+	w->ready.items[0].t = 0;
+}
+
 static enum walk_next look_ahead(struct walk *w)
 {
 	while (w->ready.n == 0) {
@@ -604,6 +612,8 @@ static enum walk_next look_ahead(struct walk *w)
 		if (r == 0 && w->packet.type == PACKET_PSB) {
 			settle_notes(w);
 			r = take_psb(w);
+			if (r == 0 && w->ready.n == 0)
+				note_psb(w);
 		} else if (r == 0 && lacks_fup(w)) {
 			make_ready(w, &w->fup, false, 0);
 		} else if (r == 0) {
