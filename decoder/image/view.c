@@ -617,17 +617,14 @@ enum seg_kind run_leads(const struct ptd_run *run, uint64_t ret_to[static 2])
 static bool take_run(struct making *m, const struct ptd_run *run, uint64_t *ip)
 {
 	const struct ptd_insn *last = run_last(run);
-	const uint64_t next = run_next(run);
 
 	m->runs[m->seg.n_runs++] = *run;
 	m->seg.n_insns += run->n;
 	touch_pages(m, run->base, (size_t)last->offset + last->size);
 	m->seg.kind = (uint8_t)run_leads(run, m->seg.to_ip);
 	*ip = m->seg.to_ip[0];
-	/* A call of what follows it only finds out where it is: no return comes back to it. */
-	if ((last->iclass == PTD_INSN_CALL && m->seg.kind == SEG_ON && *ip != next) ||
-	    (last->iclass == PTD_INSN_CALL_INDIRECT && m->seg.kind == SEG_INDIRECT))
-		m->calls[m->seg.n_calls++] = (struct seg_call){ .ret = next };
+	if (run_pushes(run, m->seg.kind, m->seg.to_ip))
+		m->calls[m->seg.n_calls++] = (struct seg_call){ .ret = run_next(run) };
 	return m->seg.kind == SEG_ON;
 }
 

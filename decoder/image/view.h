@@ -134,6 +134,18 @@ static inline uint64_t run_target(const struct ptd_run *run)
  */
 enum seg_kind run_leads(const struct ptd_run *run, uint64_t ret_to[static 2]);
 
+/* Return: whether @run ends with a near call that pushes an address which returns come back to.
+ * @kind and @to are as of run_leads(). */
+static inline bool run_pushes(const struct ptd_run *run, enum seg_kind kind,
+			      const uint64_t to[static 2])
+{
+	const enum ptd_insn_class iclass = run_last(run)->iclass;
+
+	/* A direct call of what follows it only finds out where it is. */
+	return (iclass == PTD_INSN_CALL && kind == SEG_ON && to[0] != run_next(run)) ||
+	       (iclass == PTD_INSN_CALL_INDIRECT && kind == SEG_INDIRECT);
+}
+
 /* Return: the address of instruction @i of @seg. */
 static inline uint64_t seg_ip(const struct seg *seg, size_t i)
 {

@@ -6,6 +6,11 @@
  * of blocks, and the packets' boundaries: libipt reads a private copy of the packets (ipt_copy.h).
  * A walk of ours beside libipt says when code ran and where to go on behind an error.
  *
+ * libipt takes an address from its stack of calls at a compressed return only; a CPU does at each
+ * near return. So this engine keeps the CPU's stack (retstack.h) and libipt's beside each other.
+ * Where a compressed return takes different addresses from the two, libipt begins anew there, with
+ * the CPU's stack: see restart().
+ *
  * Where libipt 2.0.5 knows less than engine flow, this engine says less. It does not report what
  * event trace, PEBS records, triggers and power events say (ptd_mark_kind CFE, EVD, PEBS, TRIG,
  * MWAIT, PWRE, EXSTOP and PWRX).
@@ -15,12 +20,14 @@
 
 #include "decoder/pt/engine_base.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <intel-pt.h>
 #include <string.h>
 
 #include "decoder/pt/errata.h"
 #include "decoder/pt/ipt_copy.h"
+#include "decoder/pt/retstack.h"
 #include "decoder/x86/insn.h"
 #include "decoder/x86/system.h"
 #include "util/psb.h"
@@ -35,6 +42,21 @@ struct course {
 	uint64_t ip;    /* the instruction's */
 	uint64_t to[2]; /* as of run_leads() */
 	bool may_go_on; /* it is an INTO, which libipt takes for one that interrupts */
+	bool returns;   /* it is a compressed return: to @to[0] */
+};
+
+/* Of the stretch of code that began last, by the packets that the walk has passed. */
+struct stretch {
+	bool is_known;
+	uint64_t ip;
+	struct when_bounds bounds;
+	uint64_t t; /* the latest TSC at which one began, since the walk began anew */
+};
+
+/* What libipt is shown instead of code. */
+struct fake {
+	const uint8_t *bytes; /* NULL: it is shown code */
+	size_t size;
 };
 
 struct insn_engine {
@@ -42,27 +64,33 @@ struct insn_engine {
 	struct ipt_copy copy;
 	struct pt_insn_decoder *decoder;
 
-	/* Of the stretch of code that began last, by the packets that the walk has passed. */
-	struct {
-		bool is_known;
-		uint64_t ip;
-		struct when_bounds bounds;
-		uint64_t t; /* the latest TSC at which one began, since the walk began anew */
-	} stretch;
-	struct walk before; /* the walk where libipt was, if it has looked for a stretch since */
+	struct stretch stretch;
+	/* The walk where libipt was, if it has looked for a stretch since. */
+	struct walk before;
+	struct stretch stretch_before;
 
 	int status;  /* libipt's, of the last call */
 	uint64_t ip; /* of the instruction that an error hit */
 	struct course course;
 	size_t n_known; /* so many instructions of the last run's block are all mapped */
+
+	struct retstack calls;     /* the CPU's, */
+	struct retstack ipt_calls; /* and libipt's */
+	/* The bits that libipt has not used of the TNT that ends at offset @end; the oldest is the
+	 * highest. */
+	struct {
+		uint64_t end, bits;
+		unsigned n;
+	} tnt;
+	struct fake fake;
 };
 
 static uint64_t used(const struct engine *engine)
 {
-	uint64_t offset = 0;
+	uint64_t offset = IPT_COPY_LEAD;
 
 	(void)pt_insn_get_offset(((const struct insn_engine *)engine)->decoder, &offset);
-	return offset;
+	return offset > IPT_COPY_LEAD ? offset - IPT_COPY_LEAD : 0;
 }
 
 /*
@@ -127,6 +155,10 @@ static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, u
 	uint64_t offset, last;
 
 	(void)asid;
+	if (e->fake.bytes) {
+		memcpy(buffer, e->fake.bytes, e->fake.size);
+		return (int)e->fake.size;
+	}
 	if (!e->base.view)
 		return -pte_nomap;
 	if (view_find_code(e->base.view, ip, &extent, &offset, &last) != 0) {
@@ -169,6 +201,8 @@ static bool leads_to(const struct course *course, uint64_t ip)
 	switch (course->kind) {
 	case SEG_ON:
 		return ip == course->to[0];
+	case SEG_RETURN:
+		return !course->returns || ip == course->to[0];
 	case SEG_COND:
 		return ip == course->to[0] || ip == course->to[1];
 	default:
@@ -287,6 +321,10 @@ static int emit(struct insn_engine *e, struct runlist *out, const struct pt_insn
 	out->n_insns++;
 	e->course = course;
 	e->ip = run_next(&run);
+	if (run_pushes(&run, course.kind, course.to)) {
+		retstack_push(&e->calls, e->ip, NULL);
+		retstack_push(&e->ipt_calls, e->ip, NULL);
+	}
 	return 0;
 }
 
@@ -368,6 +406,22 @@ static enum walk_next take_next(struct insn_engine *e)
 	return walk_sync(walk, walk->offset + 1, &unused, &has_ip) ? WALK_ERROR : WALK_END;
 }
 
+/* Keep where the walk is: libipt is there, too. */
+static void keep_walk(struct insn_engine *e)
+{
+	e->before = e->base.walk;
+	e->stretch_before = e->stretch;
+}
+
+/* Let the walk go back to there, if it is behind @offset. */
+static void go_back(struct insn_engine *e, uint64_t offset)
+{
+	if (e->base.walk.offset <= offset)
+		return;
+	walk_go_back(&e->base.walk, &e->before);
+	e->stretch = e->stretch_before;
+}
+
 /* Let the walk come to @offset, where libipt is, or to the first branch or event behind it. */
 static void come_to(struct insn_engine *e, uint64_t offset)
 {
@@ -377,7 +431,7 @@ static void come_to(struct insn_engine *e, uint64_t offset)
 	while (walk_ahead(walk) != WALK_END && walk->offset < offset && take_next(e) != WALK_END)
 		;
 	if (!is_behind)
-		e->before = *walk;
+		keep_walk(e);
 }
 
 static bool is_at(const struct insn_engine *e, uint64_t ip)
@@ -486,6 +540,9 @@ static bool deliver_event(struct insn_engine *e, const struct pt_event *pt_event
 {
 	struct walk_event event = event_of(pt_event);
 
+	/* The CPU compresses no return to a call before these. */
+	if (pt_event->status_update || event.kind == WALK_ENABLED || event.kind == WALK_OVERFLOW)
+		e->calls.depth = e->tnt.n = 0;
 	switch (event.kind) {
 	case WALK_ASYNC:
 	case WALK_ASYNC_DISABLED:
@@ -579,19 +636,19 @@ static void forget(struct engine *engine, uint64_t offset)
 
 	break_off(&e->course);
 	e->ip = 0;
-	if (engine->walk.offset > offset)
-		walk_go_back(&engine->walk, &e->before);
+	e->calls.depth = e->ipt_calls.depth = e->tnt.n = 0;
+	go_back(e, offset);
 	come_to(e, offset);
 }
 
-/* Let libipt begin at @offset, behind the @n bytes of @psb. Return: whether it can, or there is an
+/* Let libipt begin at @offset, behind the @n bytes at @psb. Return: whether it can, or there is an
  * error. */
 static bool begin_at(struct insn_engine *e, uint64_t offset, const uint8_t *psb, size_t n)
 {
-	e->before = e->base.walk;
+	keep_walk(e);
 	e->base.error = ipt_copy_begin(&e->copy, offset, psb, n);
 	if (e->base.error == 0)
-		e->status = pt_insn_sync_set(e->decoder, offset - n);
+		e->status = pt_insn_sync_set(e->decoder, IPT_COPY_LEAD + offset - n);
 	return e->base.error < 0 || e->status >= 0;
 }
 
@@ -610,6 +667,9 @@ static bool sync_at(struct engine *engine, uint64_t offset, bool has_ip)
 /* Room for the longest PSB+. */
 #define PSB_PLUS_MAX 80
 
+/* No more TSC ticks fit into a TMA. */
+#define FAST_MAX 511
+
 static uint8_t *put(uint8_t *p, const void *bytes, size_t n)
 {
 	memcpy(p, bytes, n);
@@ -623,12 +683,15 @@ static size_t make_psb(const struct walk *walk, uint64_t ip, uint8_t ret_bytes[s
 	const struct walk_state *state = &walk->state;
 	const uint64_t pip = state->cr3 >> 5 << 1 | (state->non_root & 1), vmcs = state->vmcs >> 12;
 	const uint8_t mode = state->mode == 64 ? 1 : state->mode == 32 ? 2 : 0;
+	const bool counts = walk->tsc.has_tsc && tsc_counts(&walk->tsc);
+	const uint64_t fast = counts && walk->tsc.fast <= FAST_MAX ? walk->tsc.fast : 0;
+	const uint64_t tsc = counts ? walk->tsc.base + fast : walk->tsc.now;
 	uint8_t *p = put(ret_bytes, psb_bytes, PSB_SIZE);
 
 	if (walk->tsc.has_tsc)
-		p = put(put(p, "\x19", 1), &walk->tsc.base, 7);
-	if (walk->tsc.has_tsc && tsc_counts(&walk->tsc))
-		p = put(put(put(p, "\x02\x73", 2), &walk->tsc.ctc, 2), "\0\0\0", 3);
+		p = put(put(p, "\x19", 1), &tsc, 7);
+	if (counts)
+		p = put(put(put(put(p, "\x02\x73", 2), &walk->tsc.ctc, 2), "", 1), &fast, 2);
 	if (state->cbr)
 		p = put(put(put(p, "\x02\x03", 2), &state->cbr, 1), "\0", 1);
 	if (state->has_cr3)
@@ -653,7 +716,7 @@ static bool go_on_at(struct engine *engine, const struct walk_point *point)
 	uint8_t psb[PSB_PLUS_MAX];
 	const size_t size = make_psb(&engine->walk, point->ip, psb);
 
-	if (size > point->offset || !begin_at(e, point->offset, psb, size))
+	if (!begin_at(e, point->offset, psb, size))
 		return false;
 	if (tsc->has_tsc && tsc->now > engine->t)
 		engine->t = tsc->now;
@@ -661,6 +724,139 @@ static bool go_on_at(struct engine *engine, const struct walk_point *point)
 		note_stretch(e, point->ip);
 	engine_begin_stretch(engine, e->stretch.bounds, !(point->ip >> 63));
 	return true;
+}
+
+/*
+ * The stack of calls
+ */
+
+/* Room for a PSB+, a TIP for each call and one more, and a TNT. */
+#define RESTART_MAX (PSB_PLUS_MAX + (RETSTACK_SIZE + 1) * 9 + 8)
+
+static_assert(RESTART_MAX <= IPT_COPY_LEAD, "it fits before the first packet");
+
+static uint8_t *put_tip(uint8_t *p, uint64_t ip)
+{
+	return put(put(p, "\xcd", 1), &ip, sizeof(ip));
+}
+
+/* Put the bit of a return that is taken, and those that are left of its TNT. */
+static uint8_t *put_tnt(uint8_t *p, uint64_t bits, unsigned n)
+{
+	const uint64_t left = n > 0 ? bits >> (64 - n) : 0;
+	const uint64_t payload = UINT64_C(3) << n | left;
+
+	return put(put(p, "\x02\xa3", 2), &payload, 6);
+}
+
+/* Let libipt take the instruction at @ip that it is shown. What a PSB+ repeats is known. */
+static void take_fake(struct insn_engine *e, uint64_t ip)
+{
+	struct pt_event event;
+	struct pt_insn insn = {};
+
+	while (e->status > 0 && e->status & pts_event_pending)
+		e->status = pt_insn_event(e->decoder, &event, sizeof(event));
+	if (e->status >= 0)
+		e->status = pt_insn_next(e->decoder, &insn, sizeof(insn));
+	if (e->status >= 0 && insn.ip != ip)
+		e->status = -pte_bad_query;
+}
+
+/*
+ * The last instruction is a compressed return, and libipt, whose stack of calls is another one, has
+ * taken the wrong address. It can only begin anew at a PSB+, and its stack cannot be set. So it is
+ * shown a CPU that makes the calls which are on the CPU's stack, by an indirect call before each
+ * address of them. The last call goes to where the last packet with an address led, since the next
+ * one is compressed against that; and there a return takes the bit of this one, and leads where it
+ * leads.
+ */
+static void restart(struct insn_engine *e)
+{
+	static const uint8_t call[] = { 0xff, 0xd0 }, ret[] = { 0xc3 };
+	const struct walk *walk = &e->base.walk;
+	const unsigned n = e->calls.depth;
+	uint64_t ips[RETSTACK_SIZE + 1];
+	uint8_t bytes[RESTART_MAX], *p;
+
+	go_back(e, e->tnt.end);
+	while (walk->offset < e->tnt.end && take_next(e) != WALK_END)
+		;
+	e->status = -pte_bad_query;
+	if (walk->offset != e->tnt.end)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		ips[i] = e->calls.ips[(e->calls.top - (n - 1 - i)) % RETSTACK_SIZE] - sizeof(call);
+	ips[n] = walk->last_ip;
+	p = bytes + make_psb(walk, ips[0], bytes);
+	for (unsigned i = 1; i <= n; i++)
+		p = put_tip(p, ips[i]);
+	p = put_tnt(p, e->tnt.bits, e->tnt.n);
+	if (!begin_at(e, e->tnt.end, bytes, (size_t)(p - bytes)))
+		return;
+	e->fake = (struct fake){ call, sizeof(call) };
+	for (unsigned i = 0; i < n; i++)
+		take_fake(e, ips[i]);
+	e->fake = (struct fake){ ret, sizeof(ret) };
+	take_fake(e, ips[n]);
+	e->fake = (struct fake){};
+	e->ipt_calls = e->calls;
+}
+
+/* Libipt was at @offset, and has taken a branch. Return: whether it used a bit of a TNT. */
+static bool uses_bit(struct insn_engine *e, uint64_t offset)
+{
+	struct packet packet;
+
+	if (e->tnt.n == 0 && engine_used(&e->base) != offset) {
+		struct peek peek = peek_from(&e->base.walk, offset);
+
+		peek.reader.item_size = 0;
+		if (peek_past(&peek, PACKETS_OF_TIME | PACKETS_OF_REPORTS, &packet) &&
+		    packet.type == PACKET_TNT) {
+			e->tnt.end = peek.offset;
+			e->tnt.bits = packet.bits;
+			e->tnt.n = packet.n_bits;
+		}
+	}
+	if (e->tnt.n == 0)
+		return false;
+	e->tnt.bits <<= 1;
+	e->tnt.n--;
+	return true;
+}
+
+/* The last instruction is a return, and compressed. */
+static void take_compressed(struct insn_engine *e)
+{
+	const struct retstack *calls = &e->calls, *ipt_calls = &e->ipt_calls;
+	struct seg_call *call;
+
+	/* Packets are broken: it was not taken, or there was no call. */
+	if (e->status == -pte_bad_retcomp)
+		return;
+	if (calls->depth == 0) {
+		e->status = -pte_bad_retcomp;
+		return;
+	}
+	if (ipt_calls->depth == 0 || ipt_calls->ips[ipt_calls->top] != calls->ips[calls->top])
+		restart(e);
+	e->course.returns = true;
+	e->course.to[0] = insn_wrap(e->base.mode, retstack_pop(&e->calls, &call));
+	retstack_drop(&e->ipt_calls);
+}
+
+/* libipt was at @offset, and has taken the last instruction. Follow what it took for a branch. */
+static void take_branch(struct insn_engine *e, uint64_t offset)
+{
+	if (e->course.kind == SEG_COND)
+		(void)uses_bit(e, offset);
+	if (e->course.kind != SEG_RETURN)
+		return;
+	if (uses_bit(e, offset))
+		take_compressed(e);
+	else
+		retstack_drop(&e->calls);
 }
 
 /* libipt cannot go on, or packets are over. */
@@ -747,6 +943,7 @@ static bool step(struct insn_engine *e, struct runlist *out, struct engine_step 
 	e->status = take_insn(e, out);
 	if (out->n_insns == n_before)
 		return false;
+	take_branch(e, offset);
 	if (e->status < 0) {
 		/* If it is a branch, that is what the packets do not fit; not what lies behind. */
 		if ((e->course.kind != SEG_ON || is_direct(&e->course)) &&
@@ -806,8 +1003,8 @@ static int read_packets(struct pt_packet_unknown *unknown, const struct pt_confi
 			const uint8_t *at, void *context)
 {
 	struct insn_engine *e = context;
-	const int r =
-	    ipt_copy_go_on(&e->copy, (uint64_t)(at - config->begin), engine_used(&e->base));
+	const int r = ipt_copy_go_on(&e->copy, (uint64_t)(at - config->begin) - IPT_COPY_LEAD,
+				     engine_used(&e->base));
 
 	(void)unknown;
 	if (r < 0 && r != -EBADMSG)
@@ -859,8 +1056,8 @@ static int init(struct engine *engine)
 	if (ipt_copy_init(&e->copy, &config->pt, 0, engine->errata, config->has_events) < 0)
 		return -ENOMEM;
 	pt_config_init(&c);
-	c.begin = e->copy.bytes;
-	c.end = c.begin + config->pt.size;
+	c.begin = e->copy.bytes - IPT_COPY_LEAD;
+	c.end = e->copy.bytes + config->pt.size;
 	c.flags.variant.insn.enable_tick_events = 1;
 	c.decode.callback = read_packets;
 	c.decode.context = e;

@@ -27,18 +27,18 @@ int ipt_copy_init(struct ipt_copy *copy, const struct fileparts *pt, uint64_t wi
 				   .reader = { .errata = errata },
 				   .has_events = has_events };
 	window_init(&copy->window, pt, WINDOW_SIZE);
-	p = mmap(NULL, pt->size, PROT_READ | PROT_WRITE,
+	p = mmap(NULL, IPT_COPY_LEAD + pt->size, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return -ENOMEM;
-	copy->bytes = p;
+	copy->bytes = (uint8_t *)p + IPT_COPY_LEAD;
 	return 0;
 }
 
 void ipt_copy_deinit(struct ipt_copy *copy)
 {
 	if (copy->bytes)
-		(void)munmap(copy->bytes, copy->size);
+		(void)munmap(copy->bytes - IPT_COPY_LEAD, IPT_COPY_LEAD + copy->size);
 	window_deinit(&copy->window);
 	*copy = (struct ipt_copy){};
 }
@@ -166,9 +166,9 @@ static int fill(struct ipt_copy *copy)
 
 int ipt_copy_begin(struct ipt_copy *copy, uint64_t offset, const uint8_t *psb, size_t n)
 {
-	assert(n <= offset);
+	assert(n <= IPT_COPY_LEAD);
 	if (n > 0)
-		memcpy(copy->bytes + (offset - n), psb, n);
+		memcpy(copy->bytes + offset - n, psb, n);
 	copy->end = offset;
 	copy->n_next = FIRST_WINDOW < copy->n_at_once ? FIRST_WINDOW : copy->n_at_once;
 	copy->reader.item_size = 0;

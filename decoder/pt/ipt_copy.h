@@ -31,6 +31,9 @@
 #include "decoder/pt/packet.h"
 #include "util/window.h"
 
+/* So many bytes stand before the copy of the first packet, for what ipt_copy_begin() puts there. */
+#define IPT_COPY_LEAD 4096u
+
 struct ipt_copy {
 	struct window window; /* over the span */
 	uint64_t size;
@@ -39,9 +42,9 @@ struct ipt_copy {
 	uint64_t n_next;    /* so many are copied next */
 	bool has_events;    /* event trace may be among the packets */
 
-	uint8_t *bytes;
-	uint64_t end; /* packets before this offset are there */
-	bool is_bad;  /* at @end, the bytes are no packet */
+	uint8_t *bytes; /* behind IPT_COPY_LEAD others */
+	uint64_t end;   /* packets before this offset are there */
+	bool is_bad;    /* at @end, the bytes are no packet */
 
 	struct packet_reader reader;
 	bool is_off;    /* packets are off */
@@ -63,7 +66,7 @@ void ipt_copy_deinit(struct ipt_copy *copy);
 
 /*
  * Begin anew with the packets from @offset on. Before them, in the place of bytes that have been
- * used up, go the @n bytes of a PSB+ at @psb, if no PSB begins at @offset.
+ * used up, go the @n bytes at @psb, a PSB+ and what may follow it, if no PSB begins at @offset.
  *
  * Return: 0, or negative errno: -ENOMEM, or why the span could not be read.
  */
