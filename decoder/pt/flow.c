@@ -236,6 +236,12 @@ static void note_new_runs(struct flow *f, struct seg *s, size_t first)
 		seg_set_shown(s);
 }
 
+/* Packets were used up, so the code has made progress. */
+static void reset_spin(struct flow *f)
+{
+	f->base.spin_insns = f->base.n_direct = 0;
+}
+
 /* What run_hot() keeps in registers. */
 struct hot {
 	struct tnt tnt;
@@ -352,7 +358,10 @@ static void run_hot(struct flow *f)
 	}
 	out->n = (size_t)(o - out->runs);
 	out->n_insns += n_insns;
-	f->is_behind_branch = f->is_behind_branch || n_insns > 0;
+	if (n_insns > 0) {
+		reset_spin(f);
+		f->is_behind_branch = true;
+	}
 	f->ip = s->ip;
 	f->base.t = h.t;
 	f->tnt = h.tnt;
@@ -379,12 +388,6 @@ static bool fail(struct flow *f, enum ptd_gap_reason reason, uint64_t ip)
 	f->failure = (struct failure){ .reason = reason, .ip = ip };
 	f->has_failed = true;
 	return false;
-}
-
-/* Packets were used up, so the code has made progress. */
-static void reset_spin(struct flow *f)
-{
-	f->base.spin_insns = f->base.n_direct = 0;
 }
 
 /* A stretch of code begins at @ip, behind the packet that was taken last. Return: whether the

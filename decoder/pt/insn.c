@@ -886,7 +886,7 @@ static bool circles(struct insn_engine *e)
 {
 	if (e->course.kind == SEG_ON)
 		return is_direct(&e->course) && engine_circles(&e->base, e->course.to[0]);
-	e->base.n_direct = 0;
+	e->base.n_direct = e->base.spin_insns = 0;
 	return false;
 }
 
