@@ -236,8 +236,7 @@ static void begin_psb(struct encode *e, uint64_t tsc)
 	e->state.since_psb = 0;
 	e->state.last_ip = 0;
 	e->state.mode_sent = 0;
-	clear_stack(&e->state.sdm);
-	clear_stack(&e->state.ipt);
+	clear_stack(&e->state.calls);
 	put_tsc(e, tsc);
 	if (e->state.paging != 0)
 		put_pip(e);
@@ -275,10 +274,8 @@ bool encode_adopt(struct encode *e, const struct encode_state *state)
 	own->enabled = false;
 	own->n_tnt = 0;
 	own->tnt = 0;
-	if (own->sdm.depth > ENCODE_STACK)
-		clear_stack(&own->sdm);
-	if (own->ipt.depth > ENCODE_STACK)
-		clear_stack(&own->ipt);
+	if (own->calls.depth > ENCODE_STACK)
+		clear_stack(&own->calls);
 	return missing;
 }
 
@@ -305,7 +302,7 @@ void encode_disable(struct encode *e)
 	put_cycles(e);
 	put_byte(e, OP_PGD);
 	e->state.enabled = false;
-	clear_stack(&e->state.sdm);
+	clear_stack(&e->state.calls);
 }
 
 void encode_disable_at(struct encode *e, uint64_t ip)
@@ -337,8 +334,7 @@ void encode_paging(struct encode *e, uint64_t cr3)
 
 void encode_push(struct encode *e, uint64_t ip)
 {
-	push_call(&e->state.sdm, ip);
-	push_call(&e->state.ipt, ip);
+	push_call(&e->state.calls, ip);
 }
 
 void encode_indirect(struct encode *e, uint64_t target)
@@ -350,18 +346,13 @@ void encode_indirect(struct encode *e, uint64_t target)
 
 void encode_return(struct encode *e, uint64_t target)
 {
-	const bool agreed =
-	    e->return_compression && top_is(&e->state.sdm, target) && top_is(&e->state.ipt, target);
+	const bool goes_back = top_is(&e->state.calls, target);
 
-	/* The SDM's stack is popped at every return, libipt's only at a compressed one. Where both
-	 * have the same address, every decoder understands the compressed return. */
-	pop_call(&e->state.sdm);
-	if (agreed) {
-		pop_call(&e->state.ipt);
+	pop_call(&e->state.calls);
+	if (goes_back && e->return_compression)
 		encode_cond(e, true);
-	} else {
+	else
 		encode_indirect(e, target);
-	}
 }
 
 static void put_tnt_long(struct encode *e)
@@ -417,8 +408,7 @@ void encode_overflow(struct encode *e, uint64_t tsc)
 	e->state.enabled = false;
 	e->state.tnt = 0;
 	e->state.n_tnt = 0;
-	clear_stack(&e->state.sdm);
-	clear_stack(&e->state.ipt);
+	clear_stack(&e->state.calls);
 	/* A decoder cannot read anything before the first PSB. */
 	if (e->state.since_psb == UINT64_MAX) {
 		begin_psb(e, tsc);

@@ -35,7 +35,8 @@ struct encode_timing {
 	uint8_t mtc_period; /* an MTC every 2^this ticks of the crystal */
 };
 
-/* Two models of the CPU's call stack; a return is compressed only where both agree. */
+/* The CPU's call stack. Each near return takes the address on top; it is compressed if it goes
+ * there. */
 struct encode_stack {
 	uint64_t ip[ENCODE_STACK];
 	uint32_t top;   /* slot the next push writes, modulo ENCODE_STACK */
@@ -47,16 +48,15 @@ struct encode_state {
 	uint64_t head;      /* bytes ever written: running count */
 	uint64_t since_psb; /* bytes since the last PSB; UINT64_MAX before the first */
 	uint64_t last_ip;
-	uint64_t tnt;            /* pending bits, oldest is the highest */
-	uint32_t n_tnt;          /* fewer than fill a packet */
-	uint8_t enabled;         /* PacketEn; these are no bool, which shared memory may not hold */
-	uint8_t mode_sent;       /* in the last MODE.Exec since the last PSB; 0: there was none */
-	uint64_t now;            /* TSC of what is encoded; only with timing */
-	uint64_t timed;          /* TSC of the last time packet */
-	uint64_t mtc;            /* count of the last MTC's period */
-	uint64_t paging;         /* payload of the last PIP; 0: the kernel is not traced */
-	struct encode_stack sdm; /* pops on every return, cleared when packets stop */
-	struct encode_stack ipt; /* libipt's: pops on compressed returns only, cleared at PSB */
+	uint64_t tnt;      /* pending bits, oldest is the highest */
+	uint32_t n_tnt;    /* fewer than fill a packet */
+	uint8_t enabled;   /* PacketEn; these are no bool, which shared memory may not hold */
+	uint8_t mode_sent; /* in the last MODE.Exec since the last PSB; 0: there was none */
+	uint64_t now;      /* TSC of what is encoded; only with timing */
+	uint64_t timed;    /* TSC of the last time packet */
+	uint64_t mtc;      /* count of the last MTC's period */
+	uint64_t paging;   /* payload of the last PIP; 0: the kernel is not traced */
+	struct encode_stack calls; /* none at a PSB, an overflow, and when packets stop */
 };
 
 struct encode {

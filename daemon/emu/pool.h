@@ -38,7 +38,7 @@
 #include "daemon/emu/encode.h"
 
 #define EMU_POOL_MAGIC   UINT64_C(0x006c6f6f70647470) /* "ptdpool" */
-#define EMU_POOL_VERSION 9u
+#define EMU_POOL_VERSION 10u
 #define EMU_CPUS_MAX     256u
 
 struct emu_pool_layout {

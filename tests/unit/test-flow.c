@@ -250,7 +250,7 @@ static void check(const struct row *row)
 	assert_memory_equal(ring + head, row->packets, row->n_packets);
 	assert_int_equal(log.n, row->n_log);
 	assert_memory_equal(log.words, row->log, row->n_log * sizeof(uint32_t));
-	assert_int_equal(e.state.ipt.depth, row->n_pushed);
+	assert_int_equal(e.state.calls.depth, row->n_pushed);
 	blocks_deinit(&blocks);
 }
 

@@ -258,8 +258,7 @@ static void not_believed(void **state)
 	assert_ptr_equal(a.encode.ring, attach_at(&emupool, emu_aux_offset(&layout, 0)));
 	assert_false(a.encode.state.enabled);
 	assert_int_equal(a.encode.state.n_tnt, 0);
-	assert_true(a.encode.state.sdm.depth <= ENCODE_STACK);
-	assert_true(a.encode.state.ipt.depth <= ENCODE_STACK);
+	assert_true(a.encode.state.calls.depth <= ENCODE_STACK);
 	encode_enable(&a.encode, 0x401000, 5);
 	for (int i = 0; i < 200; i++) {
 		encode_push(&a.encode, 0x401000 + (uint64_t)i);
