@@ -342,8 +342,10 @@ static int find_who_runs(struct lane *lane, const struct engine_step *step)
 		stay.space = timeline_kernel(lane->config.timeline);
 	if (!lane->has_stay)
 		lane->first_stay = stay;
-	if (!lane->has_stay || !lane_is_same_slice(&lane->stay, &stay))
+	if (!lane->has_stay || !lane_is_same_slice(&lane->stay, &stay)) {
 		lane->stay_opens = true;
+		engine_change_thread(lane->engine);
+	}
 	lane->stay = stay;
 	lane->has_stay = true;
 	if (lane->is_guest || !stay.space)

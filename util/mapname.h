@@ -31,6 +31,12 @@ static inline bool mapname_is_file(const char *name)
 	return name[0] == '/' && name[1] != '[' && !mapname_is_memory(name);
 }
 
+/* Return: whether the kernel copies instructions there, to step them for a uprobe. */
+static inline bool mapname_is_uprobes(const char *name)
+{
+	return strcmp(name, "[uprobes]") == 0;
+}
+
 /* Return: whether it is the code that the kernel maps into every process. */
 static inline bool mapname_is_vdso(const char *name)
 {

@@ -370,6 +370,7 @@ static bool is_no_fault(enum ptd_gap_reason reason, bool raw)
 	case PTD_GAP_LOST_RECORDS:
 	case PTD_GAP_LOST_SAMPLES:
 	case PTD_GAP_RECORDS_DROPPED:
+	case PTD_GAP_STEPPED:
 		return true;
 	case PTD_GAP_EMPTY:
 		return !raw;

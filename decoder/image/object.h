@@ -24,6 +24,7 @@ enum object_state {
 	OBJECT_MISSING,  /* there is no such file, or it cannot be read */
 	OBJECT_WRONG_ID, /* the file that was found has another build-id */
 	OBJECT_NO_FILE,  /* the code never was in a file: anonymous memory, [heap], … */
+	OBJECT_COPIES,   /* copies of single instructions that are elsewhere, see flow.c */
 };
 
 struct object {

@@ -171,7 +171,9 @@ static void search_elsewhere(struct objects *objects, const struct buildid *want
 static int search_file(struct objects *objects, const char *path, const struct buildid *wanted,
 		       enum object_state *ret_state, struct codefile **ret_file)
 {
-	enum object_state state = mapname_is_file(path) ? OBJECT_MISSING : OBJECT_NO_FILE;
+	enum object_state state = mapname_is_file(path)      ? OBJECT_MISSING
+				  : mapname_is_uprobes(path) ? OBJECT_COPIES
+							     : OBJECT_NO_FILE;
 	bool is_only_there = false;
 	int r = 0;
 

@@ -451,6 +451,8 @@ int view_find_code(struct view *view, uint64_t ip, const struct extent **ret_ext
 		return 1 + PTD_GAP_NO_OBJECT;
 	if (e->object->state == OBJECT_WRONG_ID)
 		return 1 + PTD_GAP_WRONG_OBJECT;
+	if (e->object->state == OBJECT_COPIES)
+		return 1 + PTD_GAP_STEPPED;
 	if (e->object->state != OBJECT_OK || e->offset >= e->object->size ||
 	    ip - e->start >= e->object->size - e->offset)
 		return 1 + PTD_GAP_NO_CODE;

@@ -94,6 +94,11 @@ int engine_set_space(struct engine *e, const struct space *space, size_t generat
 	return r < 0 ? r : 0;
 }
 
+void engine_change_thread(struct engine *e)
+{
+	e->interrupted = 0;
+}
+
 void engine_set_limit(struct engine *e, uint64_t t)
 {
 	e->limit = t;

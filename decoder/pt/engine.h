@@ -155,6 +155,9 @@ _must_check_ int engine_set_space(struct engine *engine, const struct space *spa
  */
 void engine_set_limit(struct engine *engine, uint64_t t);
 
+/* Another thread runs from here on. */
+void engine_change_thread(struct engine *engine);
+
 /*
  * Go on until something stops it. After ENGINE_END, only ENGINE_END follows. @n_runs_max must be at
  * least ENGINE_STEP_RUNS_MAX.

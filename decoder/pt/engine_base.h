@@ -97,6 +97,8 @@ struct engine {
 	uint64_t circle_ip;  /* where one of the last direct branches led */
 	uint64_t n_direct;   /* how many there were since a packet decided where code goes on */
 
+	uint64_t interrupted; /* where user code of the thread was interrupted last; 0: not known */
+
 	/* Behind the others: with the walk's queues between the fields that engine flow uses for
 	 * each segment, it took 5 % longer. */
 	struct walk walk; /* over the span */

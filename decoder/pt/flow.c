@@ -13,6 +13,13 @@
  * which takes no packet, and then delivers the event. If the code does not lead there, packets and
  * code contradict each other.
  *
+ * Where a uprobe is, the kernel has put a breakpoint. An instruction that the kernel cannot
+ * emulate it then copies to a slot of the page [uprobes], where the thread steps over the copy.
+ * The copy may have another register in the place of RIP, but it is as long, and does the same.
+ * Slots are used again, so only the breakpoint tells which instruction is in one: the thread was
+ * interrupted there, and goes on in the slot. It is shown as being at its own address, and so is
+ * what happens in the slot.
+ *
  * Behind an error the engine goes on at the next packet that says where execution is; the bytes
  * before it are a gap.
  */
@@ -53,6 +60,8 @@ struct flow {
 		struct seg_call call;
 	} done;
 	bool is_behind_branch; /* a branch led there */
+	uint64_t entered;      /* where user code went on last, if nothing of it ran since; or 0 */
+	uint64_t slot, probed; /* the slot, and the address of the instruction in it; or 0 */
 	bool has_mode;         /* packets have stated the mode since the last gap */
 
 	struct tnt tnt;
@@ -405,6 +414,56 @@ static bool begin_stretch(struct flow *f, uint64_t ip)
 	return f->base.t >= f->base.limit || to >= f->base.limit || to < f->base.t;
 }
 
+/*
+ * Slots of uprobes
+ */
+
+#define SLOT_SIZE     128
+#define COPY_SIZE_MAX 16 /* of the kernel's copy of an instruction */
+
+/* What happened in the slot happened where the probed instruction is. */
+static void translate_event(struct flow *f)
+{
+	struct walk_event *event = &f->event;
+
+	if (f->slot && event->has_ip && event->kind != WALK_ENABLED &&
+	    event->kind != WALK_OVERFLOW && event->ip >= f->slot &&
+	    event->ip - f->slot < COPY_SIZE_MAX)
+		event->ip = f->probed + (event->ip - f->slot);
+}
+
+/* Return: whether execution is in a slot, and the instruction that is there is known. Then it is at
+ * that. */
+static bool leave_slot(struct flow *f, const struct seg *s)
+{
+	const uint64_t probed = f->base.interrupted;
+	const struct seg *there;
+
+	if (s->kind != SEG_NOWHERE || s->reason != PTD_GAP_STEPPED || s->n_runs > 0 ||
+	    f->ip != f->entered || f->ip % SLOT_SIZE != 0 || !probed)
+		return false;
+	there = find_seg(f, probed);
+	if (!there || there->n_runs == 0)
+		return false;
+	f->slot = f->ip;
+	f->probed = f->ip = probed;
+	f->entered = 0;
+	if (f->has_event)
+		translate_event(f);
+	return true;
+}
+
+/* User code goes on at @ip, as the kernel lets it. */
+static void enter_user(struct flow *f, uint64_t ip)
+{
+	f->entered = ip;
+	f->slot = 0;
+}
+
+/*
+ * Code
+ */
+
 /* Give out the instructions of @s from number @first on before number @end. There is room. */
 static void give_out_from(struct flow *f, const struct seg *s, size_t first, size_t end)
 {
@@ -517,6 +576,7 @@ static bool decide_seg(struct flow *f, const struct seg *s, uint64_t ip, uint64_
 	if (leaves_kernel(s, ip)) {
 		f->base.walk.is_timed = false;
 		asks = begin_stretch(f, ip) || asks;
+		enter_user(f, ip);
 	}
 	if (is_behind) {
 		f->base.ask = asks;
@@ -593,6 +653,8 @@ static bool take_segment(struct flow *f, enum walk_next next)
 		return true;
 	if (s->kind == SEG_ON || went_on(f, s, next))
 		return go_on(f, s);
+	if (leave_slot(f, s))
+		return false;
 	if (s->kind == SEG_NOWHERE)
 		return go_nowhere(f, s);
 	/* The CPU may have written a TIP behind a TNT whose bits, or the rest of them, are of
@@ -857,7 +919,7 @@ static bool go_to_event(struct flow *f)
 
 	mend_bdm64(f);
 	s = find_current_seg(f);
-	if (!s)
+	if (!s || leave_slot(f, s))
 		return false;
 	i = find_place(f, s);
 	if (i + 1 == s->n_insns && went_on_to_event(f, s))
@@ -896,6 +958,7 @@ static bool fetch_event(struct flow *f)
 		return fail(f, f->base.walk.error, f->enabled ? f->ip : 0);
 	f->has_event = true;
 	f->is_told = false;
+	translate_event(f);
 	return false;
 }
 
@@ -932,6 +995,13 @@ static void begin_at(struct flow *f, uint64_t ip)
 	f->tnt.n = f->calls.depth = 0;
 }
 
+/* The kernel's code is interrupted, too. */
+static void note_interruption(struct flow *f, const struct walk_event *event)
+{
+	if (!(event->ip >> 63))
+		f->base.interrupted = event->ip;
+}
+
 /* The PSB+ to join at is over: forget what it does not say. */
 static bool deliver_join(struct flow *f, const struct walk_event *event)
 {
@@ -943,6 +1013,7 @@ static bool deliver_join(struct flow *f, const struct walk_event *event)
 	f->base.bounds = (struct when_bounds){};
 	f->base.bounds_t = f->base.limit = 0;
 	f->base.walk.recovered = 0;
+	f->base.interrupted = f->slot = f->entered = 0;
 	view_put(f->base.view);
 	f->base.view = NULL;
 	f->base.ask = true;
@@ -955,20 +1026,26 @@ static bool deliver_kind(struct flow *f, const struct walk_event *event)
 	switch (event->kind) {
 	case WALK_ENABLED:
 		begin_at(f, event->ip);
+		enter_user(f, event->ip);
 		return begin_stretch(f, event->ip) && stop(f, ENGINE_ASK);
 	case WALK_JOIN:
 		return deliver_join(f, event);
 	case WALK_NOTHING:
 		return false;
 	case WALK_DISABLED:
+		f->enabled = f->is_done = false;
+		break;
 	case WALK_ASYNC_DISABLED:
 		f->enabled = f->is_done = false;
+		note_interruption(f, event);
 		break;
 	case WALK_ASYNC:
 		f->ip = event->to;
 		f->is_behind_branch = false;
+		note_interruption(f, event);
 		break;
 	case WALK_OVERFLOW:
+		f->base.interrupted = 0;
 		begin_at(f, event->ip);
 		f->enabled = event->has_ip;
 		if (f->enabled)
@@ -1061,6 +1138,7 @@ static bool deliver_note(struct flow *f)
 static void forget_code(struct flow *f)
 {
 	f->has_failed = f->is_done = f->is_behind_branch = f->has_mode = false;
+	f->base.interrupted = f->slot = f->entered = 0;
 	f->tnt.n = f->calls.depth = 0;
 }
 

@@ -27,6 +27,7 @@ const char *ptd_gap_reason_name(enum ptd_gap_reason reason)
 		[PTD_GAP_LOST_SAMPLES] = "samples lost",
 		[PTD_GAP_RECORDS_DROPPED] = "records dropped",
 		[PTD_GAP_UNKNOWN_INSN] = "instruction unknown",
+		[PTD_GAP_STEPPED] = "stepped for a uprobe",
 	};
 
 	return (size_t)reason < ARRAY_LEN(names) ? names[reason] : "unknown";

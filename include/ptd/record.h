@@ -224,6 +224,8 @@ enum ptd_gap_reason {
 	/* The recorder dropped the process's records of that time: its user had too many. */
 	PTD_GAP_RECORDS_DROPPED,
 	PTD_GAP_UNKNOWN_INSN, /* the bytes at @ip are no instruction that the decoder knows */
+	/* A copy of an instruction was stepped for a uprobe; it is not known which one. */
+	PTD_GAP_STEPPED,
 	_PTD_GAP_REASONS,
 };
 

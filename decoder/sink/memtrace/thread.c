@@ -112,7 +112,8 @@ static int mark_gap(struct memtrace_thread *thread, const struct ptd_mark *mark)
 	/* Where the code is missing, the address at which control arrived is still known. */
 	const bool arrived = mark->reason == PTD_GAP_NO_CODE || mark->reason == PTD_GAP_NO_OBJECT ||
 			     mark->reason == PTD_GAP_WRONG_OBJECT ||
-			     mark->reason == PTD_GAP_RECORDS_DROPPED;
+			     mark->reason == PTD_GAP_RECORDS_DROPPED ||
+			     mark->reason == PTD_GAP_STEPPED;
 	int r = 0;
 
 	thread->left = true;
