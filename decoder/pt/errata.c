@@ -15,6 +15,7 @@
 #define SAPPHIRE_RAPIDS (ERRATUM_BDM70 | ERRATUM_SKD022 | ERRATUM_SKZ84)
 #define ALDER_LAKE      (ERRATUM_BDM70 | ERRATUM_SKD022 | ERRATUM_APL11)
 #define GOLDMONT        (ERRATUM_APL11 | ERRATUM_APL12)
+#define APOLLO_LAKE     (GOLDMONT | ERRATUM_NLIP)
 #define GOLDMONT_PLUS   ERRATUM_APL11
 
 /*
@@ -34,7 +35,8 @@ static const struct generation {
 	{ 6,
 	  ALDER_LAKE,
 	  { 0x97, 0x9a, 0xaa, 0xac, 0xb5, 0xb7, 0xba, 0xbd, 0xbf, 0xc5, 0xc6, 0xcc, 0xd5 } },
-	{ 6, GOLDMONT, { 0x5c, 0x5f } },
+	{ 6, APOLLO_LAKE, { 0x5c } },
+	{ 6, GOLDMONT, { 0x5f } },
 	{ 6, GOLDMONT_PLUS, { 0x7a, 0x86, 0x96, 0x9c, 0xaf, 0xb6, 0xdd } },
 	{ 0x12, ALDER_LAKE, { 0x01, 0x03 } },
 	{ 0x13, SAPPHIRE_RAPIDS, { 0x01 } },

@@ -34,6 +34,9 @@ enum erratum {
 	ERRATUM_APL11 = 1u << 8,
 	/* Behind an OVF there may be a FUP although packets were off. */
 	ERRATUM_APL12 = 1u << 9,
+	/* The FUP of an interruption at a branch may have the address behind that. (Its number is
+	 * not known; perf works around it on Apollo Lake.) */
+	ERRATUM_NLIP = 1u << 10,
 };
 
 /*

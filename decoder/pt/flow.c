@@ -911,6 +911,17 @@ static bool went_on_to_event(struct flow *f, const struct seg *s)
 	return false;
 }
 
+/* Erratum of Apollo Lake: the FUP of an interruption at the branch that @s ends with has the
+ * address behind it, where a branch that packets must decide does not lead. As with the right
+ * address, it is not known to have been executed. */
+static bool is_behind_cause(const struct flow *f, const struct seg *s)
+{
+	return f->base.errata & ERRATUM_NLIP && f->event.place == WALK_BEFORE &&
+	       (f->event.kind == WALK_ASYNC || f->event.kind == WALK_ASYNC_DISABLED) &&
+	       (s->kind == SEG_RETURN || s->kind == SEG_INDIRECT || s->kind == SEG_FAR) &&
+	       run_next(&s->runs[s->n_runs - 1]) == f->event.ip;
+}
+
 /* Go on to the place of the event. Return: whether it is reached. */
 static bool go_to_event(struct flow *f)
 {
@@ -932,6 +943,10 @@ static bool go_to_event(struct flow *f)
 			f->event.ip = f->event.to;
 		}
 		return stand_at(f, s, i);
+	}
+	if (is_behind_cause(f, s)) {
+		f->event.ip = seg_ip(s, s->n_insns - 1u);
+		return stand_at(f, s, s->n_insns - 1u);
 	}
 	/* It may also be reached where nothing is known. */
 	if (f->event.place == WALK_BEFORE && s->n_insns == 0 && f->event.ip == f->ip)

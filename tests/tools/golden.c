@@ -149,7 +149,9 @@ static unsigned try_all(const struct golden *golden, const char *path, bool prin
 	unsigned n_failed = 0;
 
 	for (size_t e = 0; e < ARRAY_LEN(engines); e++) {
-		n_failed += !try(golden, path, engines[e], NULL, !has_errata, print);
+		/* An erratum that libipt does not know makes no difference to engine insn. */
+		if (!has_errata || !golden->libipt || strcmp(engines[e], "insn") != 0)
+			n_failed += !try(golden, path, engines[e], NULL, !has_errata, print);
 		for (size_t i = 0; i < golden->n_cpus; i++)
 			n_failed += !try(golden, path, engines[e], &golden->cpus[i], true, print);
 	}
