@@ -258,7 +258,7 @@ static void resync(struct engine *e, enum ptd_gap_reason reason, uint64_t ip, ui
 {
 	*ret_step = (struct engine_step){ .reason = reason, .offset = lost_from };
 	engine_stop(e, ENGINE_GAP, ip, ret_step);
-	e->spin_insns = e->n_direct = 0;
+	e->spin_insns = e->circle.n = 0;
 	e->bounds = (struct when_bounds){};
 	e->ops->forget(e, lost_from);
 	if (!e->started || !recover(e, &e->from))
@@ -294,16 +294,6 @@ bool engine_can_pay(struct engine *e, uint64_t n_insns)
 
 	e->paid += n_bytes;
 	return engine_budget_take(e->config.budget, n_insns, n_bytes);
-}
-
-bool engine_circles(struct engine *e, uint64_t target)
-{
-	if (e->n_direct > 0 && target == e->circle_ip)
-		return true;
-	if ((e->n_direct & (e->n_direct - 1)) == 0)
-		e->circle_ip = target;
-	e->n_direct++;
-	return false;
 }
 
 /*

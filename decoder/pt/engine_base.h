@@ -20,10 +20,33 @@
 #include "util/vec.h"
 
 /*
- * Code that executes more instructions than this without using up a packet is given up. (Code that
- * comes back to where it was is given up at once.)
+ * Code that executes more instructions than this without using up a packet is given up: they take
+ * more bytes than any program has in a row. (Code that comes back to where it was is given up at
+ * once.)
  */
-#define ENGINE_SPIN_MAX (UINT64_C(1) << 20)
+#define ENGINE_SPIN_MAX (UINT64_C(1) << 24)
+
+/*
+ * Finds out whether direct branches that no packet lies between lead to where one has led before:
+ * then the code goes round for ever. Only branches whose number is a power of two are remembered,
+ * so that a circle is found after a few rounds, and a chain is none however long it is. {} at the
+ * start.
+ */
+struct engine_circle {
+	uint64_t ip; /* where one of the last branches led */
+	uint64_t n;  /* how many there were */
+};
+
+/* Another branch leads to @target. Return: whether the code goes round. */
+_must_check_ static inline bool engine_circle_closes(struct engine_circle *circle, uint64_t target)
+{
+	if (circle->n > 0 && target == circle->ip)
+		return true;
+	if ((circle->n & (circle->n - 1)) == 0)
+		circle->ip = target;
+	circle->n++;
+	return false;
+}
 
 /* The runs that a step of an engine fills in. */
 struct runlist {
@@ -92,10 +115,9 @@ struct engine {
 	uint64_t pause;   /* offset to stop at */
 	bool passed;      /* packets behind it report what follows */
 
-	uint64_t paid;       /* offset up to which packets were paid with instructions */
-	uint64_t spin_insns; /* since a packet was taken */
-	uint64_t circle_ip;  /* where one of the last direct branches led */
-	uint64_t n_direct;   /* how many there were since a packet decided where code goes on */
+	uint64_t paid;               /* offset up to which packets were paid with instructions */
+	uint64_t spin_insns;         /* since a packet was taken */
+	struct engine_circle circle; /* since a packet decided where code goes on */
 
 	uint64_t interrupted; /* where user code of the thread was interrupted last; 0: not known */
 
@@ -158,10 +180,3 @@ void engine_lose(struct engine *engine, enum ptd_gap_reason reason, uint64_t ip,
 
 /* Return: whether @n_insns instructions are paid for by the packets that were used up. */
 _must_check_ bool engine_can_pay(struct engine *engine, uint64_t n_insns);
-
-/*
- * A direct branch leads to @target. Return: whether one of the direct branches since the last
- * packet has led there, too: then the code goes round for ever. Only branches whose number is a
- * power of two are remembered, so that the circle is found after a few rounds.
- */
-_must_check_ bool engine_circles(struct engine *engine, uint64_t target);

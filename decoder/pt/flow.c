@@ -34,11 +34,11 @@
 #include "decoder/pt/retstack.h"
 #include "decoder/x86/system.h"
 
-/* Erratum BDM64: so many instructions are looked at. */
-#define BDM64_INSNS_MAX 256
-
 /* Behind an instruction that may have gone on, so many segments are looked at. */
 #define LEADS_ON_MAX 64
+
+/* Erratum BDM64: so many instructions are looked at. */
+#define BDM64_INSNS_MAX 256
 
 /* The bits of the last TNT that are left for branches to come. */
 struct tnt {
@@ -248,7 +248,7 @@ static void note_new_runs(struct flow *f, struct seg *s, size_t first)
 /* Packets were used up, so the code has made progress. */
 static void reset_spin(struct flow *f)
 {
-	f->base.spin_insns = f->base.n_direct = 0;
+	f->base.spin_insns = f->base.circle.n = 0;
 }
 
 /* What run_hot() keeps in registers. */
@@ -506,7 +506,7 @@ static bool go_on(struct flow *f, const struct seg *s)
 		end += run->n;
 		if (last->iclass != PTD_INSN_JUMP && last->iclass != PTD_INSN_CALL)
 			continue;
-		if (engine_circles(&f->base, run_target(run))) {
+		if (engine_circle_closes(&f->base.circle, run_target(run))) {
 			give_out(f, s, end);
 			return fail(f, PTD_GAP_NO_PROGRESS, run_next(run));
 		}

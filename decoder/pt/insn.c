@@ -885,8 +885,9 @@ static bool spins(struct insn_engine *e)
 static bool circles(struct insn_engine *e)
 {
 	if (e->course.kind == SEG_ON)
-		return is_direct(&e->course) && engine_circles(&e->base, e->course.to[0]);
-	e->base.n_direct = e->base.spin_insns = 0;
+		return is_direct(&e->course) &&
+		       engine_circle_closes(&e->base.circle, e->course.to[0]);
+	e->base.circle.n = e->base.spin_insns = 0;
 	return false;
 }
 
@@ -979,7 +980,7 @@ static void go(struct engine *engine, struct runlist *out, struct engine_step *r
 		}
 		if (e->status & pts_event_pending) {
 			engine->passed = engine_used(engine) > engine->pause;
-			engine->n_direct = 0;
+			engine->circle.n = 0;
 			if (take_event(e, ret_step))
 				return;
 		} else if (e->status & pts_eos) {
