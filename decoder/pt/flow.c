@@ -37,9 +37,6 @@
 /* Behind an instruction that may have gone on, so many segments are looked at. */
 #define LEADS_ON_MAX 64
 
-/* Erratum BDM64: so many instructions are looked at. */
-#define BDM64_INSNS_MAX 256
-
 /* The bits of the last TNT that are left for branches to come. */
 struct tnt {
 	uint64_t bits; /* the oldest is the highest */
@@ -842,8 +839,8 @@ static bool stand_at(struct flow *f, const struct seg *s, size_t i)
  * that led here was wrong: it led there. */
 static void mend_bdm64(struct flow *f)
 {
-	uint64_t ip = f->ip;
-	size_t n = 0;
+	struct engine_circle circle = {};
+	uint64_t ip = f->ip, n = 0;
 	struct seg *s;
 
 	if (!(f->base.errata & ERRATUM_BDM64) || f->event.kind != WALK_TSX ||
@@ -855,8 +852,10 @@ static void mend_bdm64(struct flow *f)
 			return;
 		n += s->n_insns;
 		ip = s->to_ip[0];
-	} while (s->kind == SEG_ON && n < BDM64_INSNS_MAX);
-	f->ip = f->event.ip;
+	} while (s->kind == SEG_ON && n < ENGINE_SPIN_MAX && !engine_circle_closes(&circle, ip));
+	/* They are paid for, although none is given out. */
+	if (engine_budget_take(f->base.config.budget, n, 0))
+		f->ip = f->event.ip;
 }
 
 /* Erratum SKD022: what looks like an interruption of a VM entry is one that packets end at. */
