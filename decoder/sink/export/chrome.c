@@ -5,7 +5,9 @@
  *
  * The calls as a timeline in the JSON of Chrome's tracing, which Perfetto, Chrome's developer tools
  * and others read: an array of events, each on a line. The beginning and the end of a span are
- * events of their own. CPUs are the threads of a process "CPUs".
+ * events of their own, and both have its name: by the format an end needs none, but Firefox Profiler
+ * refuses a file where one is missing, and speedscope does not end what has another name. CPUs are
+ * the threads of a process "CPUs".
  *
  * Source: "Trace Event Format", a document of Chrome's catapult project.
  */
@@ -34,6 +36,12 @@
 struct members {
 	const char *text; /* NULL: they were not made yet */
 	size_t size;
+	size_t name_size; /* of the first of them, the name, if that is one */
+};
+
+/* The spans that are open on a track, the innermost is the last. */
+struct open_spans {
+	VEC(struct members) items; /* the names, which are texts of their own */
 };
 
 struct chrome {
@@ -43,10 +51,13 @@ struct chrome {
 	bool has_insns;                /* the input has instructions */
 	VEC(struct members) functions; /* by their ids; the object "args" is still open */
 	VEC(struct members) places;    /* the pid and tid of each track */
+	VEC(struct open_spans) open;   /* by the ids of the tracks */
+	VEC(struct members) names;     /* of other spans than functions */
+	struct map by_text;            /* address of a text that stays → index of the name */
 	struct arena texts;
 	struct ptd_output scratch; /* in which members are made */
 	struct map processes;      /* those that have a name */
-	struct map cpus;           /* likewise */
+	struct map cpus;           /* likewise, and the name of the thread that runs there */
 	struct json json;          /* the document; events are objects in an array of it */
 };
 
@@ -82,13 +93,15 @@ static int make_function(struct chrome *chrome, const struct ptd_function *funct
 			 struct members *ret_members)
 {
 	struct ptd_position position;
-	const int r = srcline_of_function(chrome->decoder, function, &position);
+	int r = srcline_of_function(chrome->decoder, function, &position);
 	struct json json;
+	size_t name_end;
 
 	if (r < 0)
 		return r;
 	json = begin_members(chrome);
 	json_text(&json, "name", function->name[0] ? function->name : "?");
+	name_end = chrome->scratch.n_used;
 	json_text(&json, "cat", viewtrack_categories[viewtrack_category_of(function)]);
 	json_object(&json, "args");
 	json_address(&json, "address", function->address);
@@ -97,7 +110,43 @@ static int make_function(struct chrome *chrome, const struct ptd_function *funct
 		json_text(&json, "file", position.file);
 		json_number(&json, "line", position.line);
 	}
-	return keep_members(chrome, ret_members);
+	r = keep_members(chrome, ret_members);
+	ret_members->name_size = name_end - (chrome->scratch.n_used - ret_members->size);
+	return r;
+}
+
+/*
+ * Get the name @text of spans that are no functions. @key is a text that stays where it is, and that
+ * no other name has.
+ */
+static int get_name(struct chrome *chrome, const char *key, const char *text,
+		    struct members *ret_members)
+{
+	const uint64_t *found = map_get(&chrome->by_text, (uintptr_t)key);
+	struct members name = {};
+	struct json json;
+	int r;
+
+	if (found) {
+		*ret_members = chrome->names.items[*found];
+		return 0;
+	}
+	json = begin_members(chrome);
+	json_text(&json, "name", text);
+	r = keep_members(chrome, &name);
+	if (r == 0)
+		r = vec_push(&chrome->names, name);
+	*ret_members = name;
+	return r < 0 ? r : map_put(&chrome->by_text, (uintptr_t)key, chrome->names.n - 1);
+}
+
+/* A span with that name begins on the track. */
+static int open_span(struct chrome *chrome, const struct viewtrack *track, struct members name)
+{
+	while (chrome->open.n <= track->id)
+		if (vec_push(&chrome->open, {}) < 0)
+			return -ENOMEM;
+	return vec_push(&chrome->open.items[track->id].items, name);
 }
 
 static inline int get_function(struct chrome *chrome, const struct ptd_function *function,
@@ -187,6 +236,9 @@ static int begin(void *state, const struct viewtrack *track, uint64_t t,
 	p = put_head(p, 'B', t, place);
 	p = put_text(p, ", ", 2);
 	p = put_text(p, function.text, function.size);
+	function.size = function.name_size;
+	if (open_span(chrome, track, function) < 0)
+		return -ENOMEM;
 	if (frame->how != PTD_CALL_BY_CALL)
 		p = put_how(put_text(p, ", ", 2), "entered_by", frame->how);
 	if (frame->ambiguous)
@@ -199,11 +251,15 @@ static int end(void *state, const struct viewtrack *track, uint64_t t, const str
 {
 	struct chrome *chrome = state;
 	const struct members *place = &chrome->places.items[track->id];
-	char *p = begin_event(chrome, place->size);
+	struct open_spans *open = &chrome->open.items[track->id];
+	const struct members *name = &open->items.items[--open->items.n];
+	char *p = begin_event(chrome, place->size + name->size);
 
 	if (!p)
 		return chrome->output->error;
 	p = put_head(p, 'E', t, place);
+	p = put_text(p, ", ", 2);
+	p = put_text(p, name->text, name->size);
 	if (leave && (chrome->has_insns || leave->how != PTD_CALL_BY_RETURN)) {
 		p = put_text(p, ", \"args\": {", 11);
 		if (chrome->has_insns) {
@@ -259,12 +315,16 @@ static int begin_gap(void *state, const struct viewtrack *track, uint64_t t,
 		     const struct ptd_mark *mark)
 {
 	const bool is_gap = mark->kind == PTD_MARK_GAP;
+	const char *why =
+	    is_gap ? ptd_gap_reason_name(mark->reason) : ptd_mark_kind_name(mark->kind);
 	struct chrome *chrome = state;
+	struct members members;
 	struct json *json;
 	char name[64];
 
-	(void)snprintf(name, sizeof(name), "%s%s", is_gap ? "gap: " : "",
-		       is_gap ? ptd_gap_reason_name(mark->reason) : ptd_mark_kind_name(mark->kind));
+	(void)snprintf(name, sizeof(name), "%s%s", is_gap ? "gap: " : "", why);
+	if (get_name(chrome, why, name, &members) < 0 || open_span(chrome, track, members) < 0)
+		return -ENOMEM;
 	json = put_point(chrome, 'B', t, track, VIEWTRACK_GAP, name);
 	json_number(json, "bytes_lost", mark->n_bytes);
 	if (mark->ip)
@@ -297,7 +357,13 @@ static int put_stated(struct chrome *chrome, char phase, const struct viewtrack 
 static int begin_stated(void *state, const struct viewtrack *track, uint64_t t,
 			const struct ptd_symbol *symbol)
 {
-	return put_stated(state, 'B', track, t, symbol);
+	struct chrome *chrome = state;
+	struct members name;
+
+	if (get_name(chrome, symbol->name, symbol->name, &name) < 0 ||
+	    open_span(chrome, track, name) < 0)
+		return -ENOMEM;
+	return put_stated(chrome, 'B', track, t, symbol);
 }
 
 static int point_stated(void *state, const struct viewtrack *track, uint64_t t,
@@ -379,13 +445,16 @@ static int put_run(void *state, uint32_t cpu, uint64_t t, const struct viewtrack
 	struct chrome *chrome = state;
 	struct json *json = &chrome->json;
 	char name[32], text[64];
+	const uint64_t *known = map_get(&chrome->cpus, cpu);
 	struct members place = { .text = text };
-	int r;
+	const char *comm = viewtrack_comm(track);
 
-	if (!map_get(&chrome->cpus, cpu)) {
-		r = map_put(&chrome->cpus, cpu, 1);
-		if (r < 0)
-			return r;
+	/* The thread may have another name by the time that it leaves. */
+	if (!is_in && known)
+		comm = (const char *)(uintptr_t)*known;
+	else if (map_put(&chrome->cpus, cpu, (uintptr_t)comm) < 0)
+		return -ENOMEM;
+	if (!known) {
 		(void)snprintf(name, sizeof(name), "CPU %" PRIu32, cpu);
 		put_name(chrome, "process_name", PID_OF_CPUS, cpu, "CPUs");
 		put_name(chrome, "thread_name", PID_OF_CPUS, cpu, name);
@@ -393,9 +462,9 @@ static int put_run(void *state, uint32_t cpu, uint64_t t, const struct viewtrack
 	place.size = (size_t)snprintf(text, sizeof(text), "\"pid\": %u, \"tid\": %" PRIu32,
 				      PID_OF_CPUS, cpu);
 	put_open(chrome, is_in ? 'B' : 'E', t, &place);
+	json_text(json, "name", comm);
 	if (is_in) {
 		json_text(json, "cat", "cpu");
-		json_text(json, "name", viewtrack_comm(track));
 		json_object(json, "args");
 		json_number(json, "pid", track->pid);
 		json_number(json, "tid", track->tid);
@@ -424,6 +493,11 @@ static void chrome_free(void *state)
 {
 	struct chrome *chrome = state;
 
+	for (size_t i = 0; i < chrome->open.n; i++)
+		vec_deinit(&chrome->open.items[i].items);
+	vec_deinit(&chrome->open);
+	vec_deinit(&chrome->names);
+	map_deinit(&chrome->by_text);
 	vec_deinit(&chrome->functions);
 	vec_deinit(&chrome->places);
 	map_deinit(&chrome->processes);
