@@ -9,10 +9,14 @@ start_ptd
 record --timing ls ls -l /usr
 record --timing threads "$O/targets/relay.c" /bin/true
 "$O/ptdecode" -f calls:json -o "$T/ls.calls" -f collapsed -o "$T/ls.collapsedstack.txt" \
-	-f collapsed:instructions -o "$T/insns" -f callgrind -o "$T/callgrind" "$T/ls" || fail "ptdecode: status $?"
+	-f collapsed:instructions -o "$T/insns" -f collapsed:unit=us -o "$T/us" -f callgrind -o "$T/callgrind" "$T/ls" || fail "ptdecode: status $?"
 for file in ls.collapsedstack.txt insns; do
 	python3 tests/tools/exported.py "$T/ls.calls" collapsed "$T/$file" ls || fail "collapsed stacks"
 done
+sum_of() {
+	awk '{ sum += $NF } END { printf "%d\n", sum }' "$1"
+}
+[ "$(sum_of "$T/us")" = $(($(sum_of "$T/ls.collapsedstack.txt") / 1000)) ] || fail "collapsed stacks in us"
 for name in ls threads; do
 	"$O/ptdecode" -f calls:json -o "$T/$name.calls" -f fxt -o "$T/$name.fxt" -f chrome -o "$T/$name.json" \
 		-f speedscope -o "$T/$name.speedscope.json" -f pprof -o "$T/$name.pprof" "$T/$name" || fail "ptdecode: status $?"

@@ -32,7 +32,9 @@ struct shown_names {
 struct collapsed {
 	struct stacktree tree; /* comes first */
 	bool in_insns;
-	VEC(uint32_t) path;                    /* of the line that is written */
+	uint64_t unit;      /* of the costs that are written, in that of the stream's clock */
+	uint64_t rest;      /* of the lines so far, less than a unit */
+	VEC(uint32_t) path; /* of the line that is written */
 	struct shown_names functions, threads; /* by their ids; by their indices in the tree */
 	struct arena texts;
 };
@@ -49,6 +51,31 @@ static void collapsed_free(void *state)
 	free(collapsed);
 }
 
+/* Return: 0; or -EINVAL if the stream has no such unit. */
+static int set_unit(struct collapsed *collapsed, const struct ptd_sink_config *config)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = { { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
+	const char *unit = ptd_sink_option(config, "unit");
+
+	collapsed->unit = 1;
+	collapsed->in_insns =
+	    config->info->clock == PTD_CLOCK_NONE || ptd_sink_option(config, "instructions");
+	if (!unit)
+		return 0;
+	collapsed->in_insns = strcmp(unit, "instructions") == 0;
+	if (collapsed->in_insns)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(units); i++)
+		if (strcmp(unit, units[i].name) == 0 && config->info->clock == PTD_CLOCK_NS) {
+			collapsed->unit = units[i].ns;
+			return 0;
+		}
+	return -EINVAL;
+}
+
 static int collapsed_open(const struct ptd_sink_config *config, struct ptd_output *output,
 			  void **ret_state)
 {
@@ -58,9 +85,9 @@ static int collapsed_open(const struct ptd_sink_config *config, struct ptd_outpu
 	(void)output;
 	if (!collapsed)
 		return -ENOMEM;
-	collapsed->in_insns =
-	    config->info->clock == PTD_CLOCK_NONE || ptd_sink_option(config, "instructions");
-	r = stacktree_open(&collapsed->tree, config->info);
+	r = set_unit(collapsed, config);
+	if (r == 0)
+		r = stacktree_open(&collapsed->tree, config->info);
 	if (r < 0) {
 		collapsed_free(collapsed);
 		return r;
@@ -119,11 +146,15 @@ static int put_line(struct collapsed *collapsed, uint32_t i, struct ptd_output *
 {
 	const struct stacktree *tree = &collapsed->tree;
 	const struct stacktree_node *node = &tree->nodes.items[i];
-	const uint64_t cost = collapsed->in_insns ? node->n_insns_self : node->t_self;
+	const uint64_t exact = collapsed->in_insns ? node->n_insns_self : node->t_self;
+	const uint64_t cost = (exact + collapsed->rest) / collapsed->unit;
 	const struct ptd_function *const *functions;
 	size_t n_functions;
 	int r;
 
+	/* What is less than a unit counts where it makes a whole one with what follows. So the sum
+	 * stays what it is, however many stacks cost less than a unit. */
+	collapsed->rest = (exact + collapsed->rest) % collapsed->unit;
 	if (cost == 0)
 		return 0;
 	functions = ptd_calls_functions(collapsed->tree.feed.layer, &n_functions);
@@ -159,7 +190,8 @@ static int collapsed_finish(void *state, const struct ptd_stats *stats, struct p
 }
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "instructions", .help = "count instructions, not time", .is_flag = true },
+	{ .name = "unit", .help = "UNIT  ns, us, ms, s or instructions: what is counted" },
+	{ .name = "instructions", .help = "the same as unit=instructions", .is_flag = true },
 	{},
 };
 

@@ -66,6 +66,8 @@ enum {
 	FUNCTION_LINE = 5,
 };
 
+#define COMM_MAX 15 /* the kernel keeps so many bytes of a thread's name */
+
 enum wire_type {
 	WIRE_NUMBER = 0,
 	WIRE_BYTES = 2,
@@ -284,7 +286,7 @@ static int put_object(struct pprof *pprof, const struct ptd_object *object)
 
 	if (map_get(&pprof->objects, object->id))
 		return 0;
-	if (map_put(&pprof->objects, object->id, 1) < 0 || add_text(pprof, object->name, &file) < 0)
+	if (map_put(&pprof->objects, object->id, 1) < 0 || get_file(pprof, object->name, &file) < 0)
 		return -ENOMEM;
 	put_field(message, MAPPING_ID, object->id + UINT64_C(1));
 	put_field(message, MAPPING_FILE, file);
@@ -299,11 +301,11 @@ static int put_function(struct pprof *pprof, const struct ptd_function *function
 	const uint64_t id = function->id + UINT64_C(1);
 	struct ptd_output *message = &pprof->message, *inner = &pprof->inner;
 	struct ptd_position position = {};
-	uint64_t name, file = TEXT_EMPTY;
+	uint64_t name, file;
 	int r;
 
 	r = srcline_of_function(pprof->decoder, function, &position);
-	if (r < 0 || (r > 0 && get_file(pprof, position.file, &file) < 0) ||
+	if (r < 0 || get_file(pprof, r > 0 ? position.file : function->object->name, &file) < 0 ||
 	    add_text(pprof, function->name, &name) < 0)
 		return -ENOMEM;
 	put_field(message, FUNCTION_ID, id);
@@ -325,13 +327,104 @@ static int put_function(struct pprof *pprof, const struct ptd_function *function
 	return put_profile_field(pprof, PROFILE_LOCATION);
 }
 
+/* Return: whether the object can be the program of a thread with the name @comm. */
+static bool is_named(const struct ptd_object *object, const char *comm)
+{
+	const char *slash = strrchr(object->name, '/'), *base = slash ? slash + 1 : object->name;
+
+	return comm[0] && strncmp(base, comm, COMM_MAX) == 0 &&
+	       (strlen(comm) == COMM_MAX || !base[strlen(comm)]);
+}
+
+static bool is_library(const struct ptd_object *object)
+{
+	const char *so = strstr(object->name, ".so");
+
+	return object->name[0] == '[' || (so && (!so[3] || so[3] == '.'));
+}
+
+/* What was spent in an object, and below the threads that have its name. */
+struct object_cost {
+	const struct ptd_object *object;
+	uint64_t self, named;
+};
+
+struct object_costs {
+	VEC(struct object_cost) all; /* by the ids of the objects */
+};
+
+/* Get the costs of all objects, by their ids, and of all threads' names. Return: 0 or -ENOMEM. */
+static int get_costs(struct pprof *pprof, const struct ptd_function *const *functions, size_t n,
+		     struct object_costs *ret_costs, uint64_t *ret_by_name)
+{
+	const struct stacktree_node *nodes = pprof->tree.nodes.items;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ptd_object *object = functions[i]->object;
+
+		while (ret_costs->all.n <= object->id)
+			if (vec_push(&ret_costs->all, {}) < 0)
+				return -ENOMEM;
+		ret_costs->all.items[object->id].object = object;
+	}
+	for (size_t i = 0; i < pprof->tree.nodes.n; i++) {
+		const struct stacktree_node *above = &nodes[i];
+		const uint64_t cost = has_time(pprof) ? nodes[i].t_self : nodes[i].n_insns_self;
+
+		if (above->parent == STACKTREE_NONE || cost == 0)
+			continue;
+		ret_costs->all.items[functions[above->function]->object->id].self += cost;
+		while (above->parent != STACKTREE_NONE)
+			above = &nodes[above->parent];
+		ret_by_name[above->function] += cost;
+	}
+	return 0;
+}
+
+/*
+ * Find the program. No record says which object it is: that which has the name of the thread that
+ * cost most; if none has the name of a thread, that which cost most itself, libraries aside.
+ *
+ * Return: 0 or -ENOMEM; @ret_program is NULL if there is none.
+ */
+static int find_program(struct pprof *pprof, const struct ptd_function *const *functions, size_t n,
+			const struct ptd_object **ret_program)
+{
+	const struct stacktree *tree = &pprof->tree;
+	_cleanup_(freep) uint64_t *by_name = calloc(tree->names.n + 1, sizeof(*by_name));
+	const struct object_cost *best = NULL;
+	struct object_costs costs = {};
+	int r = by_name ? get_costs(pprof, functions, n, &costs, by_name) : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < costs.all.n; i++) {
+		struct object_cost *cost = &costs.all.items[i];
+
+		if (!cost->object || is_library(cost->object))
+			continue;
+		for (size_t k = 0; k < tree->names.n; k++)
+			if (by_name[k] > cost->named &&
+			    is_named(cost->object, tree->names.items[k].text))
+				cost->named = by_name[k];
+		if (!best || cost->named > best->named ||
+		    (cost->named == best->named && cost->self > best->self))
+			best = cost;
+	}
+	*ret_program = best ? best->object : NULL;
+	vec_deinit(&costs.all);
+	return r;
+}
+
 static int put_functions(struct pprof *pprof)
 {
 	const struct ptd_function *const *functions;
+	const struct ptd_object *program;
 	size_t n;
-	int r = 0;
+	int r;
 
 	functions = ptd_calls_functions(pprof->tree.feed.layer, &n);
+	r = find_program(pprof, functions, n, &program);
+	if (r == 0 && program)
+		r = put_object(pprof, program);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = put_function(pprof, functions[i]);
 	return r;
