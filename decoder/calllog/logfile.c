@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -128,4 +130,45 @@ void logfile_deinit(struct logfile *file)
 {
 	free(file->path);
 	file->path = NULL;
+}
+
+/* Read all of the file. Return: 0 or negative errno. */
+static int read_all(const struct logfile *file, struct logwindow *window, char *text,
+		    char **reterr_message)
+{
+	uint64_t at = 0;
+	struct cursor c;
+	int r = 0;
+
+	while (at < file->size && r == 0) {
+		r = logwindow_look(window, file, at, file->size, 1, &c, reterr_message);
+		if (r == 0) {
+			memcpy(text + at, c.pos, cursor_left(&c));
+			at += cursor_left(&c);
+		}
+	}
+	return r;
+}
+
+int logfile_read(const char *path, uint64_t max, struct logwindow *window, char **ret_text,
+		 size_t *ret_size, char **reterr_message)
+{
+	_cleanup_(freep) char *text = NULL;
+	struct logfile file;
+	int r = logfile_open(&file, path, window, reterr_message);
+
+	if (r == 0 && file.size > max)
+		r = message_set(reterr_message, -EFBIG, "%s: more than %" PRIu64 " bytes", path,
+				max);
+	if (r == 0) {
+		text = malloc(file.size ? (size_t)file.size : 1);
+		r = text ? read_all(&file, window, text, reterr_message) : -ENOMEM;
+	}
+	window->file = NULL;
+	if (r == 0) {
+		*ret_text = TAKE(text);
+		*ret_size = (size_t)file.size;
+	}
+	logfile_deinit(&file);
+	return r;
 }

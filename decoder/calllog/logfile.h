@@ -53,3 +53,11 @@ void logfile_deinit(struct logfile *file);
 _must_check_ int logwindow_look(struct logwindow *window, const struct logfile *file,
 				uint64_t offset, uint64_t end, size_t n, struct cursor *ret_cursor,
 				char **reterr_message);
+
+/*
+ * Read a whole file, unless it has more than @max bytes. The caller frees @ret_text.
+ *
+ * Return: 0; or negative errno and @reterr_message.
+ */
+_must_check_ int logfile_read(const char *path, uint64_t max, struct logwindow *window,
+			      char **ret_text, size_t *ret_size, char **reterr_message);

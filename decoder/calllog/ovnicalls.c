@@ -37,6 +37,11 @@ static const char *const regions[] = {
 	"VHadw",    "VMaf",
 };
 
+/* Regions that end with another letter. */
+static const struct {
+	char begin[OVNI_LETTERS + 1], end;
+} odd_regions[] = { { "VSN", 'n' }, { "VSh", 'f' }, { "KCO", 'I' } };
+
 void ovnicalls_begin(struct ovnicalls *calls)
 {
 	calls->made = (struct ovnitask){};
@@ -74,11 +79,12 @@ static bool find_region(const char letters[static OVNI_LETTERS], char ret_begin[
 		ret_begin[2] = '[';
 		return true;
 	}
-	/* This one is the other way round. */
-	if (memcmp(letters, "VSN", OVNI_LETTERS) == 0 ||
-	    memcmp(letters, "VSn", OVNI_LETTERS) == 0) {
-		*ret_begins = value == 'N';
-		ret_begin[2] = 'N';
+	for (size_t i = 0; i < ARRAY_LEN(odd_regions); i++) {
+		if (memcmp(odd_regions[i].begin, letters, 2) != 0 ||
+		    (value != odd_regions[i].begin[2] && value != odd_regions[i].end))
+			continue;
+		*ret_begins = value == odd_regions[i].begin[2];
+		ret_begin[2] = odd_regions[i].begin[2];
 		return true;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(regions); i++) {
@@ -188,6 +194,13 @@ static int leave_task(struct step *s, bool pauses)
 		     : ovninames_of_type(s->names, s->event->letters[0], task.type, &s->call->name);
 }
 
+/* OpenMP's worksharing is a region that has the name of its type. */
+static int take_worksharing(struct step *s)
+{
+	s->call->kind = s->event->letters[2] == 'x' ? OVNICALL_ENTER : OVNICALL_LEAVE;
+	return ovninames_of_type(s->names, s->event->letters[0], key_at(s, 0), &s->call->name);
+}
+
 /* Return: 1 if the event is not of tasks; else 0 or negative errno. */
 static int take_task(struct step *s, struct ovnitask made)
 {
@@ -252,5 +265,8 @@ int ovnicalls_take(struct ovnicalls *calls, struct ovninames *names, const struc
 		if (r <= 0)
 			return r;
 	}
+	if (memcmp(event->letters, "PQx", OVNI_LETTERS) == 0 ||
+	    memcmp(event->letters, "PQe", OVNI_LETTERS) == 0)
+		return take_worksharing(&s);
 	return take_other(&s);
 }

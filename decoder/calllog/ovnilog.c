@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "decoder/calllog/calllog.h"
 #include "decoder/calllog/logfile.h"
 #include "decoder/calllog/ovnicalls.h"
+#include "decoder/calllog/ovniclock.h"
 #include "decoder/calllog/ovnievent.h"
 #include "decoder/calllog/ovnimeta.h"
 #include "decoder/calllog/ovninames.h"
@@ -27,6 +29,7 @@
 
 struct ovniloom {
 	VEC(uint32_t) cpus; /* by index */
+	int64_t offset_ns;  /* of its host's clock */
 };
 
 struct ovnilane {
@@ -54,6 +57,7 @@ struct ovnilog {
 	VEC(struct ovniloom) looms;
 	struct map processes; /* hash of the loom and the pid → number */
 	struct map by_name;   /* hash of its name → number of the loom */
+	struct ovniclock clock;
 
 	struct symbol_list list;
 	VEC(uint32_t) symbols; /* by number of the name */
@@ -106,12 +110,14 @@ static int get_event(struct ovnilog *log, const struct ovnilane *lane, uint64_t 
 	return r;
 }
 
-static uint64_t time_of(const struct ovnilog *log, uint64_t clock)
+static uint64_t time_of(const struct ovnilog *log, const struct ovnilane *lane, uint64_t clock)
 {
 	const uint64_t t = clock < INT64_MAX ? clock : INT64_MAX;
 	int64_t sum;
 
-	if (__builtin_add_overflow((int64_t)t, log->offset_ns, &sum))
+	/* An offset of a host is less than half of what there is room for. */
+	if (__builtin_add_overflow((int64_t)t, log->looms.items[lane->loom].offset_ns, &sum) ||
+	    __builtin_add_overflow(sum, log->offset_ns, &sum))
 		return INT64_MAX;
 	return sum > 0 ? (uint64_t)sum : 0;
 }
@@ -201,7 +207,7 @@ static int scan_stream(struct ovnilog *log, struct ovnilane *lane, char **reterr
 		if (r < 0)
 			break;
 		if (lane->end == lane->begin)
-			lane->t_first = time_of(log, event.clock);
+			lane->t_first = time_of(log, lane, event.clock);
 		if (event.clock < last && is_sorted) {
 			is_sorted = false;
 			r = calllog_complain(
@@ -237,6 +243,7 @@ static int get_number(struct map *map, const char *text, uint32_t *ret_number, b
 static int find_loom(struct ovnilog *log, struct ovnilane *lane, const char *name,
 		     struct ovnimeta *meta)
 {
+	const int64_t *offset = ovniclock_find(&log->clock, name);
 	char text[OVNIMETA_NAME_MAX + 32];
 	struct ovniloom *loom;
 	bool is_new;
@@ -247,6 +254,7 @@ static int find_loom(struct ovnilog *log, struct ovnilane *lane, const char *nam
 	if (r < 0)
 		return r;
 	loom = &log->looms.items[lane->loom];
+	loom->offset_ns = offset ? *offset : 0;
 	for (size_t i = 0; i < meta->cpus.n && r == 0; i++) {
 		while (r == 0 && loom->cpus.n <= i)
 			r = vec_push(&loom->cpus, UINT32_MAX);
@@ -310,10 +318,37 @@ static int read_stream(struct ovnilog *log, const struct ovnistream *stream, cha
 	return r;
 }
 
+/* Read what must be added to the clocks of hosts, if the trace at @path has that. */
+static int read_clock(struct ovnilog *log, const char *path, char **reterr_message)
+{
+	_cleanup_(freep) char *file = NULL, *text = NULL;
+	unsigned int line;
+	size_t size;
+	int r;
+
+	if (asprintf(&file, "%s/" OVNICLOCK_FILE, path) < 0) {
+		file = NULL;
+		return -ENOMEM;
+	}
+	if (access(file, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	r = logfile_read(file, OVNICLOCK_SIZE_MAX, &log->window, &text, &size, reterr_message);
+	if (r == 0)
+		r = ovniclock_parse(&log->clock, text, size, &line);
+	return r == -EBADMSG && !*reterr_message
+		   ? message_set(reterr_message, r,
+				 "%s: line %u: expected a number, a host, and the median, mean and "
+				 "deviation of the offset of its clock",
+				 file, line)
+		   : r;
+}
+
 static int read_streams(struct ovnilog *log, const char *path, char **reterr_message)
 {
 	int r = ovnitree_find(&log->tree, path, OVNILOG_STREAMS_MAX, reterr_message);
 
+	if (r == 0)
+		r = read_clock(log, path, reterr_message);
 	for (size_t i = 0; i < log->tree.streams.n && r == 0; i++)
 		r = read_stream(log, &log->tree.streams.items[i], reterr_message);
 	for (size_t i = 0; i < log->lanes.n && r == 0; i++)
@@ -387,7 +422,7 @@ static int add_call(const struct ovnilog *log, const struct ovnilane *lane,
 static int take_event(struct ovnilog *log, struct ovnilane *lane, const struct ovnievent *event,
 		      struct cursor data, struct callpiece *piece)
 {
-	const uint64_t t = time_of(log, event->clock);
+	const uint64_t t = time_of(log, lane, event->clock);
 	const uint32_t cpu = lane->lane.cpu;
 	struct ovnicall call;
 	int r;
@@ -462,6 +497,7 @@ static void free_log(struct calllog *calllog)
 	map_deinit(&log->by_name);
 	ovnitree_deinit(&log->tree);
 	ovninames_deinit(&log->names);
+	ovniclock_deinit(&log->clock);
 	symbol_list_deinit(&log->list);
 	logwindow_deinit(&log->window);
 	free(log);

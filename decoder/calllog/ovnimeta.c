@@ -179,60 +179,33 @@ static int read_document(struct ovnimeta *meta, struct ovninames *names, struct 
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-static int read_bytes(const struct logfile *file, struct logwindow *window, uint8_t *bytes,
-		      char **reterr_message)
-{
-	uint64_t at = 0;
-	struct cursor c;
-	int r = 0;
-
-	while (at < file->size && r == 0) {
-		r = logwindow_look(window, file, at, file->size, 1, &c, reterr_message);
-		if (r == 0) {
-			memcpy(bytes + at, c.pos, cursor_left(&c));
-			at += cursor_left(&c);
-		}
-	}
-	return r;
-}
-
-static int parse(struct ovnimeta *meta, const struct logfile *file, const uint8_t *bytes,
+static int parse(struct ovnimeta *meta, const char *path, const char *bytes, size_t size,
 		 struct ovninames *names, char **reterr_message)
 {
-	struct jsonreader json = jsonreader_from(bytes, (size_t)file->size);
+	struct jsonreader json = jsonreader_from(bytes, size);
 	const int r = read_document(meta, names, &json);
 
 	if (r == -EFBIG)
-		return message_set(reterr_message, r, "%s: more than %u names", file->path,
+		return message_set(reterr_message, r, "%s: more than %u names", path,
 				   OVNINAMES_MAX);
 	if (r == -EBADMSG)
 		return message_set(
 		    reterr_message, r,
-		    "%s: byte %zu: expected the metadata of a trace of ovni, in JSON", file->path,
-		    (size_t)(json.c.pos - bytes));
+		    "%s: byte %zu: expected the metadata of a trace of ovni, in JSON", path,
+		    (size_t)(json.c.pos - (const uint8_t *)bytes));
 	return r;
 }
 
 int ovnimeta_read(struct ovnimeta *meta, const char *path, struct logwindow *window,
 		  struct ovninames *names, char **reterr_message)
 {
-	struct logfile file;
-	uint8_t *bytes = NULL;
-	int r = logfile_open(&file, path, window, reterr_message);
+	_cleanup_(freep) char *bytes = NULL;
+	size_t size;
+	int r = logfile_read(path, OVNIMETA_SIZE_MAX, window, &bytes, &size, reterr_message);
 
 	*meta = (struct ovnimeta){};
-	if (r == 0 && file.size > OVNIMETA_SIZE_MAX)
-		r = message_set(reterr_message, -EFBIG, "%s: more than %" PRIu64 " bytes", path,
-				OVNIMETA_SIZE_MAX);
-	if (r == 0) {
-		bytes = malloc(file.size ? (size_t)file.size : 1);
-		r = bytes ? read_bytes(&file, window, bytes, reterr_message) : -ENOMEM;
-	}
 	if (r == 0)
-		r = parse(meta, &file, bytes, names, reterr_message);
-	free(bytes);
-	window->file = NULL;
-	logfile_deinit(&file);
+		r = parse(meta, path, bytes, size, names, reterr_message);
 	if (r < 0)
 		ovnimeta_deinit(meta);
 	return r;

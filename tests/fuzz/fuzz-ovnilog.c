@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A foreign stream of ovni, up to the text "meta:", behind which stands its metadata. It is read as
+ * A foreign stream of ovni, up to the text "meta:", behind which stands its metadata, and perhaps
+ * behind the text "clock:" what must be added to the clocks of hosts. It is read as
  * an input, as a stream of version 1 and of version 3; its calls must nest. Then it is laid over a
  * stream of runs: marks must be in their order, and name symbols.
  */
@@ -90,12 +91,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const uint8_t *found = memmem(data, size, divider, strlen(divider));
 	const size_t n = found ? (size_t)(found - data) : size;
 	const uint8_t *meta = found ? found + strlen(divider) : data;
+	const uint8_t *clock =
+	    found ? memmem(meta, (size_t)(data + size - meta), "clock:", 6) : NULL;
+	const uint8_t *end = clock ?: data + size;
 	char dir[TEMPDIR_SIZE];
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		tempdir_make("fuzz-ovni", dir);
 		tempdir_put(dir, names[i][0], data, n);
-		tempdir_put(dir, names[i][1], meta, found ? (size_t)(data + size - meta) : 0);
+		tempdir_put(dir, names[i][1], meta, found ? (size_t)(end - meta) : 0);
+		if (clock)
+			tempdir_put(dir, "clock-offsets.txt", clock + 6,
+				    (size_t)(data + size - clock) - 6);
 		statedcheck(dir, NULL);
 		lay_over(dir);
 		tempdir_remove(dir);

@@ -94,7 +94,11 @@ static const struct row rows[] = {
 	  "? 9/7: >nosv VAs@1 <nosv VAs@2 >nosv VSN@3 <nosv VSN@4 >nodes DR[@5 <nodes DR[@6 >tampi "
 	  "TCi@7 <tampi TCi@8 " },
 	{ OLDEST, "KCO@1 KCI@2 VS@@3 OB.@4 Zab@5 ZAb@6(1)",
-	  "? 9/7: *kernel KCO@1 *kernel KCI@2 *nosv VS@@3 *ovni OB.@4 *ovni Zab@5 *ovni ZAb@6 " },
+	  "? 9/7: >kernel KCO@1 <kernel KCO@2 *nosv VS@@3 *ovni OB.@4 *ovni Zab@5 *ovni ZAb@6 " },
+	{ OLDEST, "VSh@1 VSf@2 VPp@3 VPr@4 VPa@5",
+	  "? 9/7: >nosv VSh@1 <nosv VSh@2 *nosv VPp@3 *nosv VPr@4 *nosv VPa@5 " },
+	{ OLDEST, "POc@1{1:task} POc@1{2:loop} PPc@1(3,1) PPx@2(3) PQx@3(2) PQe@5(2) PPe@6(3)",
+	  "? 9/7: >task@2 >loop@3 <loop@5 <task@6 " },
 
 	/* CPUs: the thread moves; a CPU that is not listed. */
 	{ OLDEST, "OHx@10(0,-1,0q) OF[@11 OHp@12 OHw@13 OAs@14(1) OHr@15 OF]@16 OHe@17",
@@ -382,13 +386,58 @@ static void changed(void **state)
 	}
 }
 
+static void clocks(void **state)
+{
+#define TITLES "rank hostname offset_median offset_mean offset_std\n"
+	static const struct {
+		const char *text, *calls; /* NULL: the file is refused */
+	} files[] = {
+		{ TITLES "0 a 0.0 0.0 0.0\n1 b -900.0 -900.5 1.0\n",
+		  "? 9/7: >nosv task@1000 <nosv task@1010 ? 9/8: >nosv task@1000 <nosv "
+		  "task@1010 " },
+		{ TITLES "0 a 1.9 2 0\n\n1 b -9.0e+02 0 0",
+		  "? 9/8: >nosv task@1000 <nosv task@1010 ? 9/7: >nosv task@1001 <nosv "
+		  "task@1011 " },
+		{ TITLES "0 c 100 100 0\n", "? 9/7: >nosv task@1000 <nosv task@1010 ? 9/8: >nosv "
+					    "task@1900 <nosv task@1910 " },
+		{ "", "? 9/7: >nosv task@1000 <nosv task@1010 ? 9/8: >nosv task@1900 <nosv "
+		      "task@1910 " },
+		{ TITLES "0 b -5000 0 0\n",
+		  "? 9/8: >nosv task@0 <nosv task@0 ? 9/7: >nosv task@1000 <nosv task@1010 " },
+		{ TITLES "0 a 0.0 0.0\n", NULL },
+		{ TITLES "0 a x 0.0 0.0\n", NULL },
+		{ TITLES "0 a nan 0.0 0.0\n", NULL },
+		{ TITLES "0 a 1e300 0.0 0.0\n", NULL },
+		{ TITLES "0 a 0 0 0 0\n", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		char *text;
+
+		print_message("  %s\n", files[i].text);
+		tempdir_make("ovnilog", dir);
+		tempdir_put_text(dir, "loom.a.1/proc.9/metadata.json", OLD(""));
+		tempdir_put_text(dir, "loom.b.example/proc.9/metadata.json", OLD(""));
+		put_stream("loom.a.1/proc.9/thread.7", "VTc@1000(5,1) VTx@1000(5) VTe@1010(5)");
+		put_stream("loom.b.example/proc.9/thread.8",
+			   "VTc@1900(5,1) VTx@1900(5) VTe@1910(5)");
+		tempdir_put_text(dir, "clock-offsets.txt", files[i].text);
+		text = statedread(dir, &(struct ptd_part){});
+		if (files[i].calls)
+			assert_string_equal(text, files[i].calls);
+		else
+			assert_non_null(strstr(text, "clock-offsets.txt: line 2: expected"));
+		free(text);
+		tempdir_remove(dir);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(streams),
-		cmocka_unit_test(looms),
-		cmocka_unit_test(parts),
-		cmocka_unit_test(changed),
+		cmocka_unit_test(streams), cmocka_unit_test(looms),   cmocka_unit_test(clocks),
+		cmocka_unit_test(parts),   cmocka_unit_test(changed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

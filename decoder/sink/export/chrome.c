@@ -5,9 +5,9 @@
  *
  * The calls as a timeline in the JSON of Chrome's tracing, which Perfetto, Chrome's developer tools
  * and others read: an array of events, each on a line. The beginning and the end of a span are
- * events of their own, and both have its name: by the format an end needs none, but Firefox Profiler
- * refuses a file where one is missing, and speedscope does not end what has another name. CPUs are
- * the threads of a process "CPUs".
+ * events of their own, and both have its name: by the format an end needs none, but Firefox
+ * Profiler refuses a file where one is missing, and speedscope does not end what has another name.
+ * CPUs are the threads of a process "CPUs".
  *
  * Source: "Trace Event Format", a document of Chrome's catapult project.
  */
@@ -116,8 +116,8 @@ static int make_function(struct chrome *chrome, const struct ptd_function *funct
 }
 
 /*
- * Get the name @text of spans that are no functions. @key is a text that stays where it is, and that
- * no other name has.
+ * Get the name @text of spans that are no functions. @key is a text that stays where it is, and
+ * that no other name has.
  */
 static int get_name(struct chrome *chrome, const char *key, const char *text,
 		    struct members *ret_members)
