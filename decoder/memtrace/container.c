@@ -9,6 +9,7 @@
 #include <minizip/unzip.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
@@ -17,8 +18,7 @@
 #include "util/vec.h"
 
 /* Bytes of compressed data that are read at once. */
-#define LZ4_INPUT (UINT32_C(1) << 14)
-#define GZ_BUFFER (1u << 14)
+#define INPUT_SIZE ((size_t)1 << 14)
 
 #define TEXT_BUFFER (1u << 16)
 
@@ -33,7 +33,10 @@ struct container {
 	int fd;
 	uint64_t component;
 
-	gzFile gz; /* owns a descriptor of its own */
+	z_stream gz;
+	bool has_gz;    /* it was made */
+	bool has_frame; /* a stream of gzip began */
+	bool is_plain;  /* nothing is compressed */
 
 	unzFile zip;
 	uint64_t position; /* of minizip in the file */
@@ -41,9 +44,11 @@ struct container {
 	bool past_last;
 
 	LZ4F_dctx *lz4;
-	uint8_t *input; /* of LZ4_INPUT bytes */
+
+	/* Of gzip and lz4: compressed bytes. */
+	uint8_t *input; /* of INPUT_SIZE bytes */
 	size_t n_input, at_input;
-	bool in_frame;
+	bool in_frame; /* of lz4, or a stream of gzip */
 };
 
 /*
@@ -71,46 +76,115 @@ static int read_full(struct container *c,
 	return 0;
 }
 
+/* --- compressed bytes ------------------------------------------------------------------------- */
+
+static int open_input(struct container *c)
+{
+	c->input = malloc(INPUT_SIZE);
+	return c->input ? 0 : -ENOMEM;
+}
+
+/* Have @n compressed bytes at hand, or what is left of the file. Return: 0 or negative errno. */
+static int need_input(struct container *c, size_t n)
+{
+	const size_t left = c->n_input - c->at_input;
+
+	if (left >= n)
+		return 0;
+	memmove(c->input, c->input + c->at_input, left);
+	c->n_input = left;
+	c->at_input = 0;
+	while (c->n_input < n) {
+		const ssize_t got =
+		    read(c->fd, c->input + c->n_input, (size_t)INPUT_SIZE - c->n_input);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		c->n_input += (size_t)got;
+	}
+	return 0;
+}
+
 /* --- gzip and plain --------------------------------------------------------------------------- */
+
+/*
+ * This does not ask zlib's own reader of files, gzread(): whether that reports a file that was cut
+ * off depends on its version, and on how often it is asked. Here the stream says whether it ended.
+ */
 
 static int open_gz(struct container *c)
 {
-	const int fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	c->gz = gzdopen(fd, "rb");
-	if (!c->gz) {
-		(void)fd_close(fd);
+	if (inflateInit2(&c->gz, 15 + 16) != Z_OK)
 		return -ENOMEM;
-	}
-	return gzbuffer(c->gz, GZ_BUFFER) == 0 ? 0 : -ENOMEM;
+	c->has_gz = true;
+	return open_input(c);
 }
 
-static int gz_error(gzFile gz)
+/* Where no stream is open: begin the next one, unless the file is plain or ends. Return: 0 or
+ * negative errno. */
+static int begin_gz(struct container *c)
 {
-	int error;
+	static const uint8_t magic[] = { 0x1f, 0x8b };
+	int r = need_input(c, sizeof(magic));
 
-	(void)gzerror(gz, &error);
-	switch (error) {
-	case Z_OK:
-		return 0;
-	case Z_ERRNO:
-		return errno ? -errno : -EIO;
-	case Z_MEM_ERROR:
-		return -ENOMEM;
-	default:
+	if (r < 0 || c->at_input == c->n_input)
+		return r;
+	c->in_frame = c->n_input - c->at_input >= sizeof(magic) &&
+		      memcmp(c->input + c->at_input, magic, sizeof(magic)) == 0;
+	/* Nothing but another stream may follow one. */
+	if (!c->in_frame && c->has_frame)
 		return -EBADMSG;
-	}
+	c->is_plain = !c->in_frame;
+	c->has_frame = true;
+	return c->in_frame && inflateReset(&c->gz) != Z_OK ? -EBADMSG : 0;
+}
+
+static int inflate_some(struct container *c, uint8_t *bytes, unsigned int size)
+{
+	int r;
+
+	c->gz.next_in = c->input + c->at_input;
+	c->gz.avail_in = (unsigned int)(c->n_input - c->at_input);
+	c->gz.next_out = bytes;
+	c->gz.avail_out = size;
+	r = inflate(&c->gz, Z_NO_FLUSH);
+	c->at_input = c->n_input - c->gz.avail_in;
+	c->in_frame = r != Z_STREAM_END;
+	if (r == Z_OK || r == Z_STREAM_END || r == Z_BUF_ERROR)
+		return (int)(size - c->gz.avail_out);
+	return r == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
 static int read_some_gz(struct container *c, void *bytes, unsigned int size)
 {
-	const int n = gzread(c->gz, bytes, size);
+	int n = 0, r;
 
-	if (n > 0)
-		return n;
-	return gz_error(c->gz) ?: (n < 0 ? -EIO : 0);
+	while (n == 0) {
+		if (!c->in_frame && !c->is_plain) {
+			r = begin_gz(c);
+			if (r < 0 || (!c->in_frame && !c->is_plain))
+				return r;
+		}
+		r = need_input(c, 1);
+		if (r < 0)
+			return r;
+		if (c->is_plain) {
+			const size_t left = c->n_input - c->at_input;
+
+			n = (int)(left < size ? left : size);
+			memcpy(bytes, c->input + c->at_input, (size_t)n);
+			c->at_input += (size_t)n;
+			return n;
+		}
+		if (c->at_input == c->n_input)
+			return -EBADMSG; /* the file ends in the stream */
+		n = inflate_some(c, bytes, size);
+	}
+	return n;
 }
 
 static int read_gz(struct container *c, void *bytes, size_t size, size_t *ret_n)
@@ -120,8 +194,8 @@ static int read_gz(struct container *c, void *bytes, size_t size, size_t *ret_n)
 
 static void close_gz(struct container *c)
 {
-	if (c->gz)
-		(void)gzclose(c->gz);
+	if (c->has_gz)
+		(void)inflateEnd(&c->gz);
 }
 
 static const struct container_ops gz_ops = { open_gz, read_gz, close_gz };
@@ -286,40 +360,22 @@ static const struct container_ops zip_ops = { open_zip, read_zip, close_zip };
 
 static int open_lz4(struct container *c)
 {
-	c->input = malloc(LZ4_INPUT);
-	if (!c->input || LZ4F_isError(LZ4F_createDecompressionContext(&c->lz4, LZ4F_VERSION)))
+	if (LZ4F_isError(LZ4F_createDecompressionContext(&c->lz4, LZ4F_VERSION)))
 		return -ENOMEM;
-	return 0;
-}
-
-/* Read compressed bytes. At the end of the file n_input is 0. */
-static int fill_input(struct container *c)
-{
-	ssize_t n;
-
-	do
-		n = read(c->fd, c->input, LZ4_INPUT);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	c->n_input = (size_t)n;
-	c->at_input = 0;
-	return 0;
+	return open_input(c);
 }
 
 static int read_lz4(struct container *c, void *bytes, size_t size, size_t *ret_n)
 {
 	size_t n = 0;
+	int r;
 
 	while (n < size) {
 		size_t n_out = size - n, n_in, hint;
 
-		if (c->at_input == c->n_input) {
-			const int r = fill_input(c);
-
-			if (r < 0)
-				return r;
-		}
+		r = need_input(c, 1);
+		if (r < 0)
+			return r;
 		n_in = c->n_input - c->at_input;
 		/* What was decompressed already may be waiting behind the end of the input. */
 		hint = LZ4F_decompress(c->lz4, (uint8_t *)bytes + n, &n_out, c->input + c->at_input,
@@ -340,7 +396,6 @@ static int read_lz4(struct container *c, void *bytes, size_t size, size_t *ret_n
 static void close_lz4(struct container *c)
 {
 	(void)LZ4F_freeDecompressionContext(c->lz4);
-	free(c->input);
 }
 
 static const struct container_ops lz4_ops = { open_lz4, read_lz4, close_lz4 };
@@ -373,6 +428,7 @@ struct container *container_free(struct container *container)
 	if (!container)
 		return NULL;
 	container->ops->close(container);
+	free(container->input);
 	(void)fd_close(container->fd);
 	free(container);
 	return NULL;

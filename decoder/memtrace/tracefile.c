@@ -213,6 +213,10 @@ int tracefile_open(struct tracefile *file, char **reterr_message)
 		r = read_header(file, reterr_message);
 	if (r == 0)
 		r = set_process(file);
+	if (r == -EOPNOTSUPP && !*reterr_message)
+		return message_set(reterr_message, r,
+				   "%s: is compressed by snappy, which ptdecode cannot decompress",
+				   file->path);
 	if (r < 0 && !*reterr_message)
 		return message_set(reterr_message, r, "%s: %s", file->path,
 				   r == -EBADMSG ? "is damaged" : strerror(-r));

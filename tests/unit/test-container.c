@@ -27,8 +27,8 @@
 static char dir[TEMPDIR_SIZE];
 static uint8_t bytes[SIZE];
 
-static const char *const names[] = { "plain.trace", "gz.trace.gz", "lz4.trace.lz4",
-				     "zip.trace.zip" };
+static const char *const names[] = { "plain.trace", "gz.trace.gz", "lz4.trace.lz4", "zip.trace.zip",
+				     "two.trace.gz" };
 
 static char *path_of(const char *name)
 {
@@ -45,6 +45,13 @@ static void make_gz(void)
 	assert_non_null(gz);
 	assert_int_equal(gzwrite(gz, bytes, SIZE), SIZE);
 	assert_int_equal(gzclose(gz), Z_OK);
+	/* Two streams, one behind the other. */
+	for (size_t i = 0; i < 2; i++) {
+		gz = gzopen(path_of("two.trace.gz"), i == 0 ? "wb" : "ab");
+		assert_non_null(gz);
+		assert_int_equal(gzwrite(gz, bytes + i * SIZE / 2, SIZE / 2), SIZE / 2);
+		assert_int_equal(gzclose(gz), Z_OK);
+	}
 }
 
 /* Two frames, one behind the other. */
@@ -204,11 +211,13 @@ static void cut_off(void **state)
 			assert_int_equal(fclose(f), 0);
 		}
 		(void)snprintf(name, sizeof(name), "cut-%s", names[i]);
-		for (size_t cut = 5; cut < size; cut += cut < 200 || cut + 300 > size ? 1 : 997) {
+		for (size_t cut = strstr(names[i], "gz") ? 2 : 5; cut < size;
+		     cut += cut < 200 || cut + 300 > size ? 1 : 997) {
 			tempdir_put(dir, name, whole, cut);
 			if (read_all(name, 4096, &n, &component) != -EBADMSG)
-				/* Between the two frames. */
-				assert_true(strstr(name, "lz4") && n == SIZE / 2);
+				/* Between the two frames or streams. */
+				assert_true((strstr(name, "lz4") || strstr(name, "two")) &&
+					    n == SIZE / 2);
 		}
 		free(whole);
 	}
@@ -227,6 +236,11 @@ static void refused(void **state)
 	assert_int_equal(read_all("plain.zip", 1, &n, &component), -EBADMSG);
 	tempdir_put(dir, "plain.lz4", bytes, SIZE);
 	assert_int_equal(read_all("plain.lz4", 1, &n, &component), -EBADMSG);
+	tempdir_put(dir, "byte.gz", "\x1f\x8b", 2);
+	assert_int_equal(read_all("byte.gz", 1, &n, &component), -EBADMSG);
+	tempdir_put(dir, "empty.gz", "", 0);
+	assert_int_equal(read_all("empty.gz", 1, &n, &component), 0);
+	assert_int_equal(n, 0);
 	tempdir_put(dir, "empty.lz4", "", 0);
 	assert_int_equal(read_all("empty.lz4", 1, &n, &component), 0);
 	assert_int_equal(n, 0);
