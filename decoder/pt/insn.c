@@ -646,6 +646,7 @@ static void forget(struct engine *engine, uint64_t offset)
 static bool begin_at(struct insn_engine *e, uint64_t offset, const uint8_t *psb, size_t n)
 {
 	keep_walk(e);
+	e->copy.is_guest = n > 0 && e->base.walk.state.non_root;
 	e->base.error = ipt_copy_begin(&e->copy, offset, psb, n);
 	if (e->base.error == 0)
 		e->status = pt_insn_sync_set(e->decoder, IPT_COPY_LEAD + offset - n);

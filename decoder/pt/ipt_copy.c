@@ -91,7 +91,8 @@ static void take_fup(struct ipt_copy *copy)
 static void take_packet(struct ipt_copy *copy, const struct packet *packet, size_t size)
 {
 	/* Bytes that an erratum has spoiled are a PAD, too. */
-	if (packet_is_in(packet, PACKET_BIT(PAD) | PACKET_BIT(MWAIT) | PACKETS_OF_REPORTS))
+	if (packet_is_in(packet, PACKET_BIT(PAD) | PACKET_BIT(MWAIT) | PACKETS_OF_REPORTS) ||
+	    (copy->is_guest && packet_is_of_tsc(packet)))
 		memset(copy->bytes + copy->end, 0, size);
 	if (packet_is_in(packet, PACKETS_OF_TIME))
 		return;
@@ -100,6 +101,9 @@ static void take_packet(struct ipt_copy *copy, const struct packet *packet, size
 	else if (copy->is_mode && packet->type != PACKET_FUP)
 		copy->waits = false;
 	switch (packet->type) {
+	case PACKET_PIP:
+		copy->is_guest = packet->extra;
+		return;
 	case PACKET_MODE_EXEC:
 		if (copy->has_events && !copy->is_status && !copy->waits)
 			wait_for_fup(copy, true);

@@ -6,8 +6,9 @@
  *
  * A private copy of a span's PT bytes, at the same offsets, that libipt 2.0.5 can read. Packets
  * that it does not know (of event trace, of PEBS records, of triggers) are blanked: they become PAD
- * packets. So are MWAIT packets: while packets are off they have no FUP, and libipt would take the
- * next FUP for theirs, whatever it belongs to. The span itself is only read.
+ * packets. So are those that state the TSC of a guest (see packet_is_of_tsc()), and MWAIT packets:
+ * while packets are off they have no FUP, and libipt would take the next FUP for theirs, whatever
+ * it belongs to. The span itself is only read.
  *
  * A blanked packet may have an address of its own in a FUP behind it. That FUP must stay, because
  * addresses that follow are compressed against it; and it needs a packet that it belongs to, or
@@ -47,6 +48,7 @@ struct ipt_copy {
 	bool is_bad;    /* at @end, the bytes are no packet */
 
 	struct packet_reader reader;
+	bool is_guest;  /* a guest runs: set by the caller before ipt_copy_begin() */
 	bool is_off;    /* packets are off */
 	bool is_status; /* since a PSB or an OVF no address followed: what follows is repeated */
 	bool waits;     /* the next FUP is of the packet at @waiting, of which only that is left */

@@ -113,6 +113,15 @@ bool packet_ip(const struct packet *packet, uint64_t *last_ip);
 	(PACKET_BIT(MNT) | PACKET_BIT(BBP) | PACKET_BIT(BIP) | PACKET_BIT(BEP) | PACKET_BIT(CFE) | \
 	 PACKET_BIT(EVD) | PACKET_BIT(TRIG))
 
+/*
+ * Return: whether it states a time that is not the host's if a guest runs: the TSC of a guest is
+ *         offset, and may be scaled. MTC packets carry on the host's crystal all the same.
+ */
+static inline bool packet_is_of_tsc(const struct packet *packet)
+{
+	return packet->type == PACKET_TSC || packet->type == PACKET_TMA;
+}
+
 static inline bool packet_is_in(const struct packet *packet, uint32_t set)
 {
 	return set >> packet->type & 1;

@@ -202,6 +202,7 @@ static void look_for_time(struct when *when, struct walk *walk)
 	struct peek peek = peek_from(walk, walk->offset);
 	struct tsc tsc = walk->tsc;
 	uint64_t last_ip = walk->last_ip;
+	bool is_guest = walk->state.non_root;
 	struct packet packet;
 
 	*when = (struct when){ .from = walk->offset, .until = UINT64_MAX, .t = UINT64_MAX };
@@ -218,6 +219,10 @@ static void look_for_time(struct when *when, struct walk *walk)
 		}
 		if (ends_stretch(&packet, &last_ip))
 			when->ended = peek.offset;
+		if (packet.type == PACKET_PIP)
+			is_guest = packet.extra;
+		if (is_guest && packet_is_of_tsc(&packet))
+			continue;
 		if (tsc_tells(&tsc, packet.type)) {
 			tsc_take(&tsc, &packet, false);
 			when->t = tsc.now;

@@ -260,6 +260,10 @@ static void take_time(struct walk *w)
 {
 	const enum packet_type type = w->packet.type;
 
+	if (w->state.non_root && packet_is_of_tsc(&w->packet)) {
+		w->leads = false;
+		return;
+	}
 	w->is_timed = w->is_timed || tsc_tells(&w->tsc, type);
 	w->leads = type == PACKET_TSC || (w->leads && type != PACKET_MTC) ||
 		   (type == PACKET_CYC && tsc_counts(&w->tsc));
@@ -306,6 +310,8 @@ static int read_packet(struct walk *w)
 static int take_psb(struct walk *w)
 {
 	const uint64_t offset = w->offset;
+	const bool was_timed = w->is_timed;
+	struct tsc before;
 	int r;
 
 	w->last_ip = 0;
@@ -317,11 +323,17 @@ static int take_psb(struct walk *w)
 		tsc_forget(&w->tsc);
 		w->state = (struct walk_state){};
 	}
+	before = w->tsc;
 	for (pass_packet(w);; pass_packet(w)) {
 		r = read_packet(w);
 		if (r != 0)
 			break;
 		if (w->packet.type == PACKET_OVF || w->packet.type == PACKET_PSBEND) {
+			/* That a guest runs may stand behind its TSC. */
+			if (w->state.non_root) {
+				w->tsc = before;
+				w->is_timed = was_timed;
+			}
 			if (w->packet.type == PACKET_PSBEND && offset == w->join) {
 				w->psb.items[w->psb.n++] =
 				    (struct walk_event){ .kind = WALK_JOIN, .value = offset };
@@ -352,6 +364,7 @@ bool walk_pass_until(struct walk *w, uint64_t end, uint64_t limit)
 	while (walk_now(w) <= limit && w->offset < end && read_packet(w) == 0) {
 		if (packet_is_in(&w->packet, PACKETS_OF_TIME))
 			take_time(w);
+		take_state(w);
 		pass_packet(w);
 	}
 	return walk_now(w) > limit;
