@@ -57,6 +57,7 @@ static const char *const how_names[_PTD_CALL_HOWS] = {
 	[PTD_CALL_BY_UNWINDING] = "unwinding",
 	[PTD_CALL_BY_GAP] = "gap",
 	[PTD_CALL_BY_END] = "end",
+	[PTD_CALL_BY_REOPENING] = "reopening",
 };
 
 const char *ptd_call_how_name(enum ptd_call_how how)

@@ -9,6 +9,12 @@
 /* Frames that are kept behind gaps; of more, the outermost are forgotten. */
 #define HIDDEN_MAX 16384
 
+/* Functions that are kept which were left by a jump, for each frame: the first half of them, since
+ * a loop of an interpreter is among these, and those that were left last. The number of frames
+ * bounds how many there are in all. */
+#define JUMPED_MAX       32
+#define JUMPED_PER_FRAME 4
+
 void callstack_deinit(struct callstack *stack, struct call_list *list)
 {
 	list->n_frames -= stack->frames.n + stack->hidden.n;
@@ -16,8 +22,20 @@ void callstack_deinit(struct callstack *stack, struct call_list *list)
 	vec_deinit(&stack->hidden);
 	vec_deinit(&stack->suspended);
 	vec_deinit(&stack->traps);
+	vec_deinit(&stack->jumped);
 	vec_deinit(&stack->alike);
 	vec_deinit(&stack->refuted);
+}
+
+void callstack_detach(struct callstack *stack, size_t n)
+{
+	while (stack->suspended.n > 0 && stack->suspended.items[stack->suspended.n - 1].frame >= n)
+		stack->suspended.n--;
+	while (stack->traps.n > 0 && stack->traps.items[stack->traps.n - 1].frame >= n)
+		stack->traps.n--;
+	while (stack->jumped.n > 0 && stack->jumped.items[stack->jumped.n - 1].frame >= n)
+		stack->jumped.n--;
+	stack->n_attached = n;
 }
 
 void callstack_begin(struct callstack *stack, const struct call_place *place)
@@ -102,15 +120,69 @@ void callstack_leave(struct callstack *stack, struct call_list *list,
 		callstack_leave_shown(stack, list, functions, place, how);
 }
 
+/* The function of the innermost frame is left by a jump. Return: 0 or -ENOMEM. */
+static int note_jumped(struct callstack *stack)
+{
+	const size_t frame = stack->frames.n - 1;
+	const uint32_t function = stack->frames.items[frame].function;
+	size_t first = stack->jumped.n;
+
+	/* The function itself is open below a local call. */
+	if (stack->frames.items[frame].kind == FRAME_LOCAL ||
+	    stack->jumped.n >= JUMPED_MAX + JUMPED_PER_FRAME * stack->frames.n)
+		return 0;
+	for (; first > 0 && stack->jumped.items[first - 1].frame == frame; first--)
+		if (stack->jumped.items[first - 1].function == function)
+			return 0;
+	if (stack->jumped.n - first == JUMPED_MAX) {
+		first += JUMPED_MAX / 2;
+		stack->jumped.n--;
+		memmove(&stack->jumped.items[first], &stack->jumped.items[first + 1],
+			(stack->jumped.n - first) * sizeof(*stack->jumped.items));
+	}
+	stack->n_attached = frame + 1;
+	return vec_push(&stack->jumped, { function, frame });
+}
+
+/* Enter @frame in the place of the innermost one, to which what belonged to that belongs. */
+static void replace(struct callstack *stack, struct call_list *list,
+		    const struct functions *functions, const struct call_place *place,
+		    const struct frame *frame, enum ptd_call_how how)
+{
+	const size_t n_suspended = stack->suspended.n, n_jumped = stack->jumped.n;
+
+	callstack_leave(stack, list, functions, place, how);
+	callstack_enter(stack, list, functions, place, frame);
+	stack->suspended.n = n_suspended;
+	stack->jumped.n = n_jumped;
+	stack->n_attached = stack->frames.n;
+}
+
 void callstack_tail(struct callstack *stack, struct call_list *list,
 		    const struct functions *functions, const struct call_place *place,
 		    const struct frame *frame)
 {
-	const size_t n = stack->suspended.n;
+	if (note_jumped(stack) < 0)
+		list->r = -ENOMEM;
+	else
+		replace(stack, list, functions, place, frame, PTD_CALL_BY_TAIL);
+}
 
-	callstack_leave(stack, list, functions, place, PTD_CALL_BY_TAIL);
-	stack->suspended.n = n;
-	callstack_enter(stack, list, functions, place, frame);
+void callstack_reopen(struct callstack *stack, struct call_list *list,
+		      const struct functions *functions, const struct call_place *place, size_t i,
+		      bool is_ambiguous)
+{
+	const struct jumped jumped = stack->jumped.items[i];
+	struct frame frame = stack->frames.items[jumped.frame];
+
+	callstack_leave_to(stack, list, functions, place, jumped.frame + 1, PTD_CALL_BY_UNWINDING);
+	stack->jumped.n = i;
+	frame.function = jumped.function;
+	frame.how = PTD_CALL_BY_REOPENING;
+	frame.ambiguous = is_ambiguous;
+	if (frame.kind != FRAME_SIGNAL && frame.kind != FRAME_KERNEL)
+		frame.kind = frame.kind == FRAME_RESTORER ? FRAME_SIGNAL : FRAME_FUNCTION;
+	replace(stack, list, functions, place, &frame, PTD_CALL_BY_RETURN);
 }
 
 void callstack_say_switch(const struct callstack *stack, struct call_list *list,

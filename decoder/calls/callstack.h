@@ -74,6 +74,7 @@ struct callstack {
 	uint64_t bias;            /* n of the stack is n of the thread and this */
 	uint64_t n_too_deep;      /* functions open that have no frames */
 	bool is_whole;            /* the stack's beginning was seen: nothing is below */
+	bool is_lost; /* nothing that was open fitted, once: what is below is not inferred again */
 
 	/* What a thread had executed last when it was interrupted, and the frame that did so. */
 	VEC(struct suspended {
@@ -88,6 +89,14 @@ struct callstack {
 		size_t frame;
 	})
 	traps;
+
+	/* Functions that were left by a jump, and the frames of those that are in their place. */
+	VEC(struct jumped {
+		uint32_t function;
+		size_t frame;
+	})
+	jumped;
+	size_t n_attached; /* no frame behind so many has an entry in one of these three */
 
 	/* Of stacks that threads change between: see stackpool.h. */
 	uint32_t thread;   /* id of the one that was on it last */
@@ -182,6 +191,9 @@ static inline bool callstack_has_room(const struct callstack *stack, const struc
 	return stack->frames.n < PTD_CALLS_DEPTH_MAX && list->n_frames < PTD_CALLS_FRAMES_MAX;
 }
 
+/* Forget what belongs to the frames behind the first @n. */
+void callstack_detach(struct callstack *stack, size_t n);
+
 /* The times of several CPUs may go back. */
 static inline uint64_t callstack_since(uint64_t now, uint64_t then)
 {
@@ -196,11 +208,8 @@ static inline void callstack_pop(struct callstack *stack, struct call_list *list
 
 	stack->frames.n = left;
 	list->n_frames--;
-	while (stack->suspended.n > 0 &&
-	       stack->suspended.items[stack->suspended.n - 1].frame >= left)
-		stack->suspended.n--;
-	while (stack->traps.n > 0 && stack->traps.items[stack->traps.n - 1].frame >= left)
-		stack->traps.n--;
+	if (left < stack->n_attached)
+		callstack_detach(stack, left);
 	if (left < stack->n_old)
 		stack->n_old = left;
 	if (left > 0) {
@@ -298,10 +307,22 @@ static inline bool callstack_return(struct callstack *stack, struct call_list *l
 	return true;
 }
 
-/* The innermost function is left for another one, by a jump. */
+/*
+ * The innermost function is left for another one, by a jump. It is kept in mind that a return may
+ * lead back into it; of too many on one frame, some are forgotten.
+ */
 void callstack_tail(struct callstack *stack, struct call_list *list,
 		    const struct functions *functions, const struct call_place *place,
 		    const struct frame *frame);
+
+/*
+ * Control comes back into the function of the entry @i of those that were left by a jump. What is
+ * in its place is left, and it is entered anew there. If @is_ambiguous, another
+ * activation of it may be the one.
+ */
+void callstack_reopen(struct callstack *stack, struct call_list *list,
+		      const struct functions *functions, const struct call_place *place, size_t i,
+		      bool is_ambiguous);
 
 /* Say that the thread is on @stack now, of which @n_moved frames became those of @moved_to. */
 void callstack_say_switch(const struct callstack *stack, struct call_list *list,

@@ -20,7 +20,10 @@
  *  call           behind the call                          nothing: the code finds out where it is
  *  call           goexit0, from mcall                      the stack has ended; the scheduler's
  *  call           any, from mcall or morestack             it runs on the scheduler's stack
- *  call           same function, not its beginning         a local call: silent
+ *  call           same function, not its beginning         a local call: silent; if it is open
+ *                                                          inside the function, inner ones are left
+ *  call           any, from code without symbol, which     inner ones are unwound, and what it
+ *                 made it before                           called; a call
  *  call           inside a thunk, or a thunk for returns   a local call: silent
  *  call           a stub, a thunk, a prefix                a call: silent until that leads on
  *  call           any                                      a call
@@ -29,7 +32,8 @@
  *  return         any, from a call within a thunk          as an indirect jump
  *  return         where the innermost returns to           a return
  *  return         a beginning, from what a prefix called   the function that was called is entered
- *  return         any, from a handler                      the handler returned to its restorer
+ *  return         any, from a handler                      the handler returned to its restorer,
+ *                                                          unless it was left by a jump: see below
  *  return         a handler of OCaml's that is installed   inner ones are unwound
  *  return         any, from what began a stack             a return
  *  return         where an outer one returns to            inner ones are unwound; a return
@@ -37,10 +41,17 @@
  *                 caller anew                              caller
  *  return         a beginning                              a tail call (push, ret; retpolines)
  *  return         where its function passed its caller     another stack, see stackpool.h
+ *  return         inside one that was left by a jump       the jump was a call: what is in its
+ *                                                          place is left, and it is entered again
+ *  return         same object, without symbol, from code   nothing: the jump was a call
+ *                 to which a jump led
  *  return         any, if the caller is not known          a return; the function of A was open
  *  return         inside the innermost                     nothing (a handler of an exception)
  *  return         inside an outer one                      inner ones are unwound
- *  return         any                                      all are unwound; that of A was open
+ *  return         code of a runtime, without symbol, of    inner ones are unwound to the innermost
+ *                 which some is open                       of that
+ *  return         any, the first time                      all are unwound; that of A was open
+ *  return         any                                      a gap
  *
  *  indirect jump  a handler of OCaml's that is installed   inner ones are unwound
  *  any jump       same function, or its cold part          nothing
@@ -53,6 +64,8 @@
  *  indirect jump  where an open one returns to             inner ones are unwound; a return
  *  indirect jump  where its function passed its caller     another stack, see stackpool.h
  *  indirect jump  inside an open one                       inner ones are unwound (longjmp)
+ *  indirect jump  inside one that was left by a jump, not  as a return there
+ *                 in the place of the innermost
  *  direct jump    any, from a stub                         nothing (lazy binding)
  *  any jump       any, from a stub                         the function that was called is entered
  *  any jump       any                                      a tail call; so is falling through
@@ -72,6 +85,10 @@
  *  untraced       any                                      a gap
  *
  *  gap            any                                      all are ended; as "nothing"
+ *
+ * Of an open function and one that was left by a jump, the inner one counts. "Made it before" is:
+ * what the call entered is open, and between that and the innermost all is such code, but the code
+ * that calls was not entered.
  *
  * If the function that returns is the lowest one that is known, its caller is not. Behind a gap, if
  * one of those that were open before it would have returned to A, the one below that is open still.
@@ -123,9 +140,11 @@ static void arrive_by_call(struct step *s)
 		frame.function = s->code;
 		frame.kind = FRAME_LOCAL;
 	} else if (step_is_named(s) && !step_is_beginning(s) && step_is_inside(s, step_top(s))) {
+		step_drop_locals(s, frame.ret);
 		frame.function = step_top(s)->function;
 		frame.kind = FRAME_LOCAL;
 	} else {
+		step_drop_abandoned(s, frame.ret);
 		frame.function = step_begin(s);
 		frame.kind = step_kind(s);
 	}
@@ -154,6 +173,22 @@ static bool leave_restart(struct step *s)
 	    functions_get(&s->world->functions, step_top(s)->function)->role != FUNCTION_RESTART)
 		return false;
 	step_leave(s, PTD_CALL_BY_UNWINDING);
+	return true;
+}
+
+/*
+ * Control may come back into a function that was left by a jump, in frame @n or inside that.
+ *
+ * Return: whether it does.
+ */
+static bool reopen(struct step *s, size_t n, bool is_ambiguous)
+{
+	const size_t i = step_find_jumped(s, n);
+
+	if (i == STEP_NONE)
+		return false;
+	callstack_reopen(s->thread->stack, &s->world->list, &s->world->functions, &s->place, i,
+			 is_ambiguous);
 	return true;
 }
 
@@ -193,15 +228,19 @@ static void arrive_by_other_return(struct step *s)
 	if (stackpool_learn(s))
 		return;
 	/* Only the lowest frame does not know where it returns to. */
+	i = step_top(s)->ret == 0 ? STEP_NONE : step_find_open(s, stack->frames.n);
+	if (reopen(s, i == STEP_NONE ? 0 : i + 1, i != STEP_NONE) || step_is_after_silent_jump(s))
+		return;
 	if (step_top(s)->ret == 0) {
 		step_return(s);
 		return;
 	}
-	i = step_find_open(s, stack->frames.n);
+	if (i == STEP_NONE)
+		i = step_find_unnamed(s, stack->frames.n);
 	if (i != STEP_NONE)
 		step_unwind_to(s, i);
 	else
-		step_unwind_all(s);
+		step_lose(s);
 }
 
 /*
@@ -225,7 +264,7 @@ static void arrive_by_jump(struct step *s, bool is_indirect)
 	struct callstack *stack = s->thread->stack;
 	const struct frame *top = step_top(s);
 	bool begins;
-	size_t i, trap;
+	size_t i, j, n, trap;
 
 	if (is_indirect && stack->traps.n > 0 && stack->n_too_deep == 0) {
 		i = step_find_trap(s, &trap);
@@ -265,6 +304,12 @@ static void arrive_by_jump(struct step *s, bool is_indirect)
 		if (stackpool_learn(s))
 			return;
 		i = step_find_open(s, stack->frames.n);
+		n = stack->frames.n - 1;
+		/* A jump from what is in its place is a tail call back. */
+		j = step_find_jumped(s, i == STEP_NONE ? 0 : i + 1);
+		if (j != STEP_NONE && stack->jumped.items[j].frame < n &&
+		    reopen(s, stack->jumped.items[j].frame, i != STEP_NONE))
+			return;
 		if (i != STEP_NONE) {
 			step_unwind_to(s, i);
 			return;
@@ -321,7 +366,8 @@ static void arrive_by_return(struct step *s)
 		step_return(s);
 		leave_prefix(s);
 	} else if (top->kind == FRAME_SIGNAL) {
-		top->kind = FRAME_RESTORER;
+		if (step_is_beginning(s) || !reopen(s, stack->frames.n - 1, false))
+			top->kind = FRAME_RESTORER;
 	} else if (stack->alike.n > 0 && stackpool_correct(s)) {
 		step_return(s);
 	} else {
@@ -341,6 +387,7 @@ static void enter_interruption(struct step *s, const struct frame *frame)
 	if (!frame->by_syscall && stack->frames.n > n &&
 	    vec_push(&stack->suspended, { .last = *s->last, .frame = n }) < 0)
 		step_fail(s, -ENOMEM);
+	stack->n_attached = stack->frames.n;
 }
 
 static void enter_kernel(struct step *s, uint64_t ret, bool by_syscall)
@@ -631,6 +678,7 @@ static void take_traps(struct step *s)
 
 	if (stack->n_too_deep > 0)
 		return;
+	stack->n_attached = frame + 1;
 	for (size_t i = run->first; i <= step_last_index(run); i++) {
 		const enum trap_op op = trap_op_at(run->block, i, &handler);
 

@@ -631,11 +631,20 @@ static int move_belongings(struct callstack *from, struct callstack *to, size_t 
 {
 	const size_t difference = to->frames.n - n;
 	size_t first_trap = from->traps.n, first_suspended = from->suspended.n;
+	size_t first_jumped = from->jumped.n;
 
 	while (first_trap > 0 && from->traps.items[first_trap - 1].frame >= n)
 		first_trap--;
 	while (first_suspended > 0 && from->suspended.items[first_suspended - 1].frame >= n)
 		first_suspended--;
+	while (first_jumped > 0 && from->jumped.items[first_jumped - 1].frame >= n)
+		first_jumped--;
+	for (size_t i = first_jumped; i < from->jumped.n; i++) {
+		const struct jumped *jumped = &from->jumped.items[i];
+
+		if (vec_push(&to->jumped, { jumped->function, jumped->frame + difference }) < 0)
+			return -ENOMEM;
+	}
 	for (size_t i = first_trap; i < from->traps.n; i++) {
 		const struct trap *trap = &from->traps.items[i];
 
@@ -651,6 +660,8 @@ static int move_belongings(struct callstack *from, struct callstack *to, size_t 
 	}
 	from->traps.n = first_trap;
 	from->suspended.n = first_suspended;
+	from->jumped.n = first_jumped;
+	to->n_attached = from->frames.n + difference;
 	return 0;
 }
 

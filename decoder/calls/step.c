@@ -9,6 +9,13 @@
 /* How far outside an activation another one of its function is looked for, or a handler. */
 #define OTHERS_MAX 256
 
+/* How many functions are found by inference below those of a stack of which the rules lost track,
+ * since what nothing is known of may return for ever. Of others it is PTD_CALLS_DEPTH_MAX. */
+#define LOST_DEPTH_MAX 64
+
+/* How many frames are looked at to find those whose return address their code dropped. */
+#define ABANDONED_MAX 64
+
 void step_fail(struct step *s, int r)
 {
 	if (r < 0)
@@ -86,6 +93,20 @@ void step_join(struct step *s)
 				    step_last_index(s->last), &code));
 	if (top->kind == FRAME_FUNCTION && code == top->function)
 		functions_join(&s->world->functions, s->code, code);
+}
+
+bool step_is_after_silent_jump(struct step *s)
+{
+	const struct frame *top = step_top(s);
+	uint32_t code = CODE_NONE, nearest;
+
+	if (step_is_named(s))
+		return false;
+	step_fail(s, functions_code(&s->world->functions, s->batch, s->last->block,
+				    step_last_index(s->last), &code));
+	return code == s->code && (!functions_nearest(&s->world->functions, s->last->block,
+						      step_last_index(s->last), &nearest) ||
+				   nearest != top->function);
 }
 
 bool step_is_beginning(const struct step *s)
@@ -241,6 +262,40 @@ size_t step_find_open(struct step *s, size_t n)
 	return STEP_NONE;
 }
 
+size_t step_find_jumped(struct step *s, size_t n)
+{
+	const struct callstack *stack = s->thread->stack;
+	const struct jumped *jumped = stack->jumped.items;
+
+	for (size_t i = stack->jumped.n; i > 0 && i + OTHERS_MAX > stack->jumped.n; i--) {
+		const struct frame frame = { .function = jumped[i - 1].function };
+
+		if (jumped[i - 1].frame < n)
+			break;
+		if (step_is_inside(s, &frame))
+			return i - 1;
+	}
+	return STEP_NONE;
+}
+
+size_t step_find_unnamed(struct step *s, size_t n)
+{
+	const struct frame *frames = s->thread->stack->frames.items;
+	const struct ptd_object *object = s->run->block->object;
+	const size_t n_searched = search_at_most(s->thread, n);
+
+	if (step_is_named(s) || object->name[0] != '[')
+		return STEP_NONE;
+	for (size_t i = n; i-- > n - n_searched;) {
+		const struct function *f = function_at(s, frames[i].function);
+
+		if (f->shown.symbol == PTD_NO_SYMBOL && f->shown.object == object)
+			return i;
+	}
+	s->thread->search_room -= n_searched;
+	return STEP_NONE;
+}
+
 size_t step_find_interrupted(struct step *s)
 {
 	const struct frame *frames = s->thread->stack->frames.items;
@@ -303,6 +358,10 @@ void step_enter_below(struct step *s, bool was_resumed)
 		s->world->list.n_frames -= stack->hidden.n - (i - 1);
 		stack->hidden.n = i - 1;
 	} else {
+		if (stack->low <= (stack->is_lost ? -LOST_DEPTH_MAX : -PTD_CALLS_DEPTH_MAX)) {
+			callstack_begin(stack, &s->place);
+			frame.how = PTD_CALL_BY_START;
+		}
 		frame.function = step_function(s);
 		stackpool_note_return(s);
 	}
@@ -349,8 +408,55 @@ void step_catch(struct step *s, size_t i, size_t trap)
 	s->thread->stack->traps.n = trap;
 }
 
-void step_unwind_all(struct step *s)
+void step_lose(struct step *s)
 {
+	struct callstack *stack = s->thread->stack;
+
+	if (stack->is_lost || stack->is_whole) {
+		step_restart(s);
+		return;
+	}
+	stack->is_lost = true;
 	step_leave_to(s, 0, PTD_CALL_BY_UNWINDING);
 	step_enter_below(s, false);
+}
+
+void step_drop_abandoned(struct step *s, uint64_t ret)
+{
+	const struct callstack *stack = s->thread->stack;
+	const struct functions *functions = &s->world->functions;
+	const struct ptd_block *block = s->last->block;
+	uint32_t own = FUNCTION_NONE;
+
+	if (block->insns[step_last_index(s->last)].symbol != PTD_NO_SYMBOL)
+		return;
+	(void)functions_nearest(functions, block, step_last_index(s->last), &own);
+	for (size_t i = stack->frames.n; i > 1 && i + ABANDONED_MAX > stack->frames.n; i--) {
+		const struct frame *frame = &stack->frames.items[i - 1];
+		const struct function *f = functions_get(functions, frame->function);
+
+		if (frame->function == own || frame->kind != FRAME_FUNCTION ||
+		    f->shown.symbol != PTD_NO_SYMBOL || f->shown.object != block->object)
+			return;
+		if (frame->ret == ret) {
+			step_leave_to(s, i - 1, PTD_CALL_BY_UNWINDING);
+			return;
+		}
+	}
+}
+
+void step_drop_locals(struct step *s, uint64_t ret)
+{
+	const struct callstack *stack = s->thread->stack;
+
+	for (size_t i = stack->frames.n; i > 1 && i + ABANDONED_MAX > stack->frames.n; i--) {
+		const struct frame *frame = &stack->frames.items[i - 1];
+
+		if (frame->kind != FRAME_LOCAL)
+			return;
+		if (frame->ret == ret) {
+			step_leave_to(s, i - 1, PTD_CALL_BY_UNWINDING);
+			return;
+		}
+	}
 }

@@ -116,6 +116,12 @@ uint32_t step_function(struct step *s);
 /* Return: whether that is at its beginning. */
 bool step_is_beginning(const struct step *s);
 
+/*
+ * Return: whether the last instruction, and that where control arrives, are of code without a
+ *         symbol in the same object, and a jump led to the last one from another function.
+ */
+bool step_is_after_silent_jump(struct step *s);
+
 /* Return: whether it is that of @frame. */
 bool step_is_inside(struct step *s, const struct frame *frame);
 
@@ -143,6 +149,14 @@ size_t step_find_returning(struct step *s, const struct frame *frames, size_t n)
 
 /* It is below frame @n, and control arrives inside its function. */
 size_t step_find_open(struct step *s, size_t n);
+
+/* It is below frame @n and of code without a symbol, as is that where control arrives, which a
+ * runtime made: such code jumps to any other without that a function is entered. */
+size_t step_find_unnamed(struct step *s, size_t n);
+
+/* Control arrives in a function that was left by a jump, in frame @n or inside that. Return: the
+ * index of its entry in the stack's list of them. */
+size_t step_find_jumped(struct step *s, size_t n);
 
 /* It is of a handler that interrupted the thread where control arrives. */
 size_t step_find_interrupted(struct step *s);
@@ -183,5 +197,18 @@ void step_unwind_to(struct step *s, size_t i);
 /* Go on in the handler number @trap, that frame @i has installed. */
 void step_catch(struct step *s, size_t i, size_t trap);
 
-/* Nothing that is known to be open fits. */
-void step_unwind_all(struct step *s);
+/*
+ * Nothing that is known to be open fits: the function where control arrives was open before all
+ * that is known. Such a thing is believed once of a stack; after that it is a gap.
+ */
+void step_lose(struct step *s);
+
+/*
+ * Code without a symbol makes the call that returns to @ret. Jumps between such code are silent, so
+ * that a function may have been left by one: it was, if the same call entered it, and the code that
+ * calls was not entered since.
+ */
+void step_drop_abandoned(struct step *s, uint64_t ret);
+
+/* The same of a call within a function, which returns to @ret: its code dropped the address. */
+void step_drop_locals(struct step *s, uint64_t ret);

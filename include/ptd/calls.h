@@ -31,6 +31,12 @@
  * and the time of the first instruction behind the gap. Depth 0 is the function of that instruction
  * from then on.
  *
+ * A return may lead into a function that was left by a jump: some code pushes the address of a
+ * return itself and jumps, instead of calling. That function is entered again in its place, by
+ * PTD_CALL_BY_REOPENING, and has the depth that it had. A return to a function that is not open,
+ * and was not left by a jump, is taken once for one to a function that was open before the first
+ * instruction of the stack; from then on it is a gap.
+ *
  * Code without a symbol is one function from the target of a call to the next such target.
  *
  * Where the input states calls (struct ptd_stated_call), these are the calls. What was entered and
@@ -87,6 +93,8 @@ enum ptd_call_how {
 	PTD_CALL_BY_UNWINDING, /* left: longjmp() or an exception went past it */
 	PTD_CALL_BY_GAP,       /* left, or not: the trace is broken here */
 	PTD_CALL_BY_END,       /* left: the trace, the thread or its program (exec) ended */
+	PTD_CALL_BY_REOPENING, /* entered: it had been left by a jump, which was a call, since what
+				* it jumped to returned into it */
 	_PTD_CALL_HOWS,
 };
 

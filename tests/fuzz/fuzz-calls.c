@@ -51,7 +51,7 @@ struct input {
 
 static void make_code(struct input *in)
 {
-	in->object = (struct ptd_object){ .name = "/bin/demo" };
+	in->object = (struct ptd_object){ .name = "[demo]" };
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		in->symbols[i] =
 		    (struct ptd_symbol){ .name = names[i], .address = (i - 1) * 8 * INSNS };

@@ -455,6 +455,52 @@ static const struct {
 	  "+entry:start@0 +work:call@1 -work:return@1 -entry:end@0" },
 	{ "push and ret", "1000:1C 2000:2r 3000:1r 1001:1o",
 	  "+main:start@0 +f:call@1 -f:tail call@1 +g:tail call@1 -g:return@1 -main:end@0" },
+	{ "push and jmp, twice",
+	  "1000:1C 2000:1j>3000 3000:1r 2003:1j>3000 3000:1r 2004:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:tail call@1 +g:tail call@1 -g:return@1 +f:reopening@1 "
+	  "-f:tail call@1 +g:tail call@1 -g:return@1 +f:reopening@1 -f:return@1 -main:end@0" },
+	{ "push and jmp, in the function of the first instruction",
+	  "1000:1j>3000 3000:1r 1003:1J 3000:1r 1004:1o",
+	  "+main:start@0 -main:tail call@0 +g:tail call@0 -g:return@0 +main:reopening@0 "
+	  "-main:tail call@0 +g:tail call@0 -g:return@0 +main:reopening@0 -main:end@0" },
+	{ "push and jmp in a function that was entered so",
+	  "1000:1C 2000:1j>3000 3000:1j>4000 4000:1r 3003:1r 2003:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:tail call@1 +g:tail call@1 -g:tail call@1 +h:tail call@1 "
+	  "-h:return@1 +g:reopening@1 -g:return@1 +f:reopening@1 -f:return@1 -main:end@0" },
+	{ "a list of functions that return to each other",
+	  "1000:1C 2000:1r 3000:1r 4000:1r 3000:1r 2003:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:tail call@1 +g:tail call@1 -g:tail call@1 +h:tail call@1 "
+	  "-h:tail call@1 +g:tail call@1 -g:return@1 +f:reopening@1 -f:return@1 -main:end@0" },
+	{ "push and jmp, and a function inside returns",
+	  "1000:1C 2000:1j>3000 3000:1C 4000:1r 2003:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:tail call@1 +g:tail call@1 +h:call@2 -h:unwinding@2 "
+	  "-g:return@1 +f:reopening@1 -f:return@1 -main:end@0" },
+	{ "longjmp to a function that was left by a jump",
+	  "1000:1C 2000:1j>3000 3000:1C 4000:1J 2003:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:tail call@1 +g:tail call@1 +h:call@2 -h:unwinding@2 "
+	  "-g:return@1 +f:reopening@1 -f:return@1 -main:end@0" },
+	{ "push and jmp in a recursion",
+	  "1000:1C 2000:1C 2000:1j>3000 3000:1r 2007:1r 2001:1r 1001:1o",
+	  "+main:start@0 +f:call@1 +f:call@2 -f:tail call@2 +g:tail call@2 -g:return@2 "
+	  "+f:reopening@2? -f:return@2? -f:return@1 -main:end@0" },
+	{ "push and jmp in a signal's handler",
+	  "1000:2o async@1002 3000:1j>4000 4000:1r 3003:1r 8000:1s off 1002:1o",
+	  "+main:start@0 +g:signal@1 -g:tail call@1 +h:tail call@1 -h:return@1 +g:reopening@1 "
+	  "-g:signal@1 -main:end@0" },
+	{ "a return to what nothing is known of, twice",
+	  "1000:1C 2000:1r 3005:1C 2000:1r 4005:1r 3006:1o",
+	  "+main:start@0 +f:call@1 -f:unwinding@1 -main:unwinding@0 +g:inference@-1 +f:call@0 "
+	  "-f:gap@0 -g:gap@-1 +h:start@0 -h:return@0 +g:resumption@-1 -g:end@-1" },
+	{ "push and jmp in code without symbols",
+	  "1000:1C 9010:1C 9030:1r 9011:1J 9050:1J 9070:1r 9055:1r 1001:1o",
+	  "+main:start@0 +stripped.so+0x9010:call@1 +stripped.so+0x9030:call@2 "
+	  "-stripped.so+0x9030:return@2 -stripped.so+0x9010:return@1 -main:end@0" },
+	{ "a call in code without symbols is left by a jump, and is made again",
+	  "1000:1C 9010:2C 9030:1C 9040:1J 9011:1C 9030:1r 9012:1r 1001:1o",
+	  "+main:start@0 +stripped.so+0x9010:call@1 +stripped.so+0x9030:call@2 "
+	  "+stripped.so+0x9040:call@3 -stripped.so+0x9040:unwinding@3 "
+	  "-stripped.so+0x9030:unwinding@2 +stripped.so+0x9030:call@2 "
+	  "-stripped.so+0x9030:return@2 -stripped.so+0x9010:return@1 -main:end@0" },
 	{ "longjmp", "1000:1C 2000:1C 3000:1C 4000:1J 1005:1C 2000:2r 1006:1o",
 	  "+main:start@0 +f:call@1 +g:call@2 +h:call@3 -h:unwinding@3 -g:unwinding@2 "
 	  "-f:unwinding@1 +f:call@1 -f:return@1 -main:end@0" },
@@ -1067,7 +1113,9 @@ static void test_moved(void **state)
 	for (size_t i = 1; i <= 3; i++) {
 		assert_int_equal(vec_push(&other->traps, { i, i }), 0);
 		assert_int_equal(vec_push(&other->suspended, { .frame = i }), 0);
+		assert_int_equal(vec_push(&other->jumped, { .frame = i }), 0);
 	}
+	other->n_attached = 4;
 	/* The one with f, g and swapcontext() is taken, until g returns to k. */
 	take_word(f, "3001:1r");
 	take_word(f, "b001:1o");
@@ -1082,6 +1130,9 @@ static void test_moved(void **state)
 	assert_int_equal(taken->traps.items[0].frame, 2);
 	assert_int_equal(taken->suspended.n, 1);
 	assert_int_equal(taken->suspended.items[0].frame, 2);
+	assert_int_equal(other->jumped.n, 1);
+	assert_int_equal(taken->jumped.n, 1);
+	assert_int_equal(taken->jumped.items[0].frame, 2);
 	alone_deinit(&a);
 }
 
@@ -1110,6 +1161,59 @@ static void test_depth(void **state)
 	give_batch(f);
 	assert_int_equal(f->check.stacks.items[0].frames.n, 1);
 	assert_int_equal(f->check.n_faults, 0);
+}
+
+/* Calls that do not return, and jumps that are calls, do not go deeper each time. */
+static void test_bounded(void **state)
+{
+	static const char *const rounds[] = {
+		/* Local calls whose address is popped. */
+		"1000:2c>1100 1100:1j>1000",
+		/* Push and jmp; the same, by code without symbols. */
+		"1000:2j>3000 3000:1r 1002:1j>1000",
+		"1000:2C 9010:1J 9050:2C 9090:1r 9052:1J 9020:1J 9030:1r 9051:1r 1002:1j>1000",
+		/* Returns to code of which nothing is known. */
+		"3005:1C 2000:1r 4005:1r 2005:1r",
+		"1005:1C 9010:1C 2000:1r 3005:1J",
+		/* A call in code without symbols whose function does not return. */
+		"9012:1C 9030:1C 9040:1J",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rounds); i++) {
+		struct fixture *f;
+		int32_t lowest = 0, highest = 0;
+
+		(void)teardown(state);
+		assert_int_equal(setup(state), 0);
+		f = *state;
+		f->is_quiet = true;
+		take_word(f, "9010:2j>9012");
+		take_word(f, "9012:1j>1000");
+		for (size_t k = 0; k < 5000; k++) {
+			_cleanup_(freep) char *copy = strdup(rounds[i]);
+			char *rest = NULL;
+
+			assert_non_null(copy);
+			for (char *word = strtok_r(copy, " ", &rest); word;
+			     word = strtok_r(NULL, " ", &rest))
+				take_word(f, word);
+			give_batch(f);
+			for (size_t n = 0; n < f->check.stacks.n; n++) {
+				const struct callcheck_stack *stack = &f->check.stacks.items[n];
+
+				if (stack->frames.n == 0)
+					continue;
+				if (stack->frames.items[0].depth < lowest)
+					lowest = stack->frames.items[0].depth;
+				if (stack->frames.items[stack->frames.n - 1].depth > highest)
+					highest = stack->frames.items[stack->frames.n - 1].depth;
+			}
+		}
+		assert_in_range(-lowest, 0, 64);
+		assert_in_range(highest, 0, 8);
+		assert_int_equal(ptd_calls_stats(f->calls)->n_too_deep, 0);
+		assert_int_equal(f->check.n_faults, 0);
+	}
 }
 
 /* So many functions are open on other stacks that there is room for a few more. */
@@ -1217,6 +1321,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_traps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_depth, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stacks, setup, teardown),

@@ -206,8 +206,7 @@ static int end_execution(struct executions *executions, struct running *running,
 	running->is_running = false;
 	map_deinit(&running->by_id);
 	if (!profile_is_whole(frame, call)) {
-		/* What goes on behind a gap was counted before it. */
-		executions->n_partial += frame->how != PTD_CALL_BY_RESUMPTION;
+		executions->n_partial += !profile_goes_on(frame->how);
 		return 0;
 	}
 	e->comm = thread->comm;
@@ -276,7 +275,7 @@ static int enter(struct executions *executions, const struct ptd_call_thread *th
 			running->is_running = true;
 			running->level = stack->frames.n;
 			running->execution.n_parts = 0;
-			executions->n += call->how != PTD_CALL_BY_RESUMPTION;
+			executions->n += !profile_goes_on(call->how);
 			running->execution.number = executions->n;
 			running->execution.pid = thread->pid;
 			running->execution.tid = thread->tid;

@@ -83,8 +83,7 @@ static inline int add_call(struct profile *profile, struct profile_function *f,
 	const bool is_whole = profile_is_whole(frame, leave), is_outermost = f->n_open == 0;
 	int r;
 
-	/* A call that goes on behind a gap was counted before it. */
-	if (frame->how != PTD_CALL_BY_RESUMPTION) {
+	if (!profile_goes_on(frame->how)) {
 		f->n_calls++;
 		f->n_partial += !is_whole;
 		profile->n_calls++;

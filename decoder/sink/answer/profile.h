@@ -48,14 +48,22 @@ void profile_deinit(struct profile *profile);
 /* Count the calls of a batch. Return: 0 or -ENOMEM. */
 _must_check_ int profile_add(struct profile *profile, const struct ptd_call_batch *batch);
 
+/* Return: whether what was entered so goes on, and is the call that was counted before: behind a
+ * gap, or behind a jump that turned out to be a call. */
+static inline bool profile_goes_on(uint8_t how)
+{
+	return how == PTD_CALL_BY_RESUMPTION || how == PTD_CALL_BY_REOPENING;
+}
+
 /*
  * Return: whether the call of @frame, which ends by @leave, was seen from its beginning to its end,
  *         so that its duration is known.
  */
 static inline bool profile_is_whole(const struct open_frame *frame, const struct ptd_call *leave)
 {
-	const unsigned int not_entered =
-	    1u << PTD_CALL_BY_INFERENCE | 1u << PTD_CALL_BY_RESUMPTION | 1u << PTD_CALL_BY_START;
+	const unsigned int not_entered = 1u << PTD_CALL_BY_INFERENCE |
+					 1u << PTD_CALL_BY_RESUMPTION |
+					 1u << PTD_CALL_BY_REOPENING | 1u << PTD_CALL_BY_START;
 	const unsigned int not_left = 1u << PTD_CALL_BY_GAP | 1u << PTD_CALL_BY_END;
 
 	return !frame->ambiguous && !leave->ambiguous && !(not_entered >> frame->how & 1) &&

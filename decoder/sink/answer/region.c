@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "decoder/sink/answer/executions.h"
+#include "decoder/sink/answer/profile.h"
 #include "ptd/decode.h"
 
 int region_init(struct region *region, const struct ptd_info *info, const char *function,
@@ -62,9 +63,7 @@ static int take_call(struct region *region, const struct ptd_slice *slice,
 			end(region, call, part);
 	} else if (call->kind == PTD_CALL_ENTER && !open->is_open) {
 		*open = (struct region_call){ true, call->depth };
-		/* One that goes on behind a gap has its number already. */
-		region->n_begun += call->how != PTD_CALL_BY_RESUMPTION;
-		if (call->how != PTD_CALL_BY_RESUMPTION && region->n_begun == region->number)
+		if (!profile_goes_on(call->how) && ++region->n_begun == region->number)
 			begin(region, slice, call, part);
 	}
 	return 0;
