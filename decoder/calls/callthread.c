@@ -31,6 +31,7 @@
  *  return         any, from a function that changes stacks another stack, see stackpool.h
  *  return         any, from a call within a thunk          as an indirect jump
  *  return         where the innermost returns to           a return
+ *  return         not a beginning, from a local call       as from the function itself; or nothing
  *  return         a beginning, from what a prefix called   the function that was called is entered
  *  return         any, from a handler                      the handler returned to its restorer,
  *                                                          unless it was left by a jump: see below
@@ -324,6 +325,21 @@ static void arrive_by_jump(struct step *s, bool is_indirect)
 }
 
 /*
+ * A function called within itself, to return, or to go on elsewhere in itself: the compiler has put
+ * a thunk into it.
+ *
+ * Return: whether it goes on.
+ */
+static bool leave_local(struct step *s)
+{
+	if (step_top(s)->kind != FRAME_LOCAL || step_top(s)->ret == s->ip || step_is_beginning(s))
+		return false;
+	while (step_top(s)->kind == FRAME_LOCAL && s->thread->stack->frames.n > 1)
+		step_leave(s, PTD_CALL_BY_RETURN);
+	return step_top(s)->ret != s->ip && step_is_inside(s, step_top(s));
+}
+
+/*
  * The innermost calls within a thunk do not return to where they were made: they are over.
  *
  * Return: whether the thunk stands for an indirect branch.
@@ -355,6 +371,8 @@ static void arrive_by_return(struct step *s)
 		arrive_by_jump(s, true);
 		return;
 	}
+	if (stack->n_too_deep == 0 && leave_local(s))
+		return;
 	top = step_top(s);
 	if (stack->n_too_deep > 0) {
 		stack->n_too_deep--;

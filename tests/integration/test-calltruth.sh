@@ -40,5 +40,22 @@ start_ptd
 record calls "$O/targets/calltruth.c" "$T/calls.calls" "$T/opened.so"
 truth calls calltruth.c opened.so
 drop calls
+# Built with thunks for indirect branches and returns, which are in no call.
+n=0
+while read -r compiler flags; do
+	name=thunks$((++n))
+	$compiler $flags -O2 -g -pthread -o "$T/$name.c" tests/targets/calltruth.c &&
+		$compiler $flags -O2 -shared -fPIC -o "$T/opened.so" "$T/opened.c" ||
+		{ echo "not built: $compiler $flags"; continue; }
+	record $name "$T/$name.c" "$T/$name.calls" "$T/opened.so"
+	truth $name $name.c opened.so
+	! "$O/ptdecode" -f calls "$T/$name" 2>/dev/null | grep -E "thunk_|retpoline_" || fail "$flags: thunks are functions"
+	drop $name
+done <<END
+${CC:-cc} -fcf-protection=none -mindirect-branch=thunk -mfunction-return=thunk
+${CC:-cc} -fcf-protection=none -mindirect-branch=thunk-inline -mfunction-return=thunk-inline
+clang -w -Dnoipa=noinline -mretpoline
+END
+
 record throw "$O/targets/calltruth-throw.cc" "$T/throw.calls"
 truth throw calltruth-throw.cc

@@ -430,6 +430,10 @@ static const struct {
 	  "+main:start@0 +g:call@1 -g:return@1 -main:end@0" },
 	{ "an inline retpoline that jumps", "1000:1C 2000:1c>2008 2008:2r 3000:1r 1001:1o",
 	  "+main:start@0 +f:call@1 -f:tail call@1 +g:tail call@1 -g:return@1 -main:end@0" },
+	{ "an inline retpoline into its own function", "2000:1c>2008 2008:2r 2100:1o",
+	  "+f:start@0 -f:end@0" },
+	{ "an inline return thunk, from below what is known", "2000:1c>2008 2008:2r 1001:1o",
+	  "+f:start@0 -f:return@0 +main:inference@-1 -main:end@-1" },
 	{ "a loop that fills the branch history",
 	  "1000:1C a400:1c>a410 a410:1c>a420 a420:2b>a410 a410:1c>a420 a420:2b>a410 a422:1r "
 	  "a411:1r a411:1r a401:1r 1001:1o",
