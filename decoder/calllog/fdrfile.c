@@ -13,6 +13,32 @@
 
 #define WORD 8 /* zeros between blocks are as many bytes, or a multiple of that */
 
+static bool has_data(const struct fdrrecord *record)
+{
+	return !record->is_function &&
+	       (record->kind == FDR_CUSTOM_EVENT || record->kind == FDR_TYPED_EVENT);
+}
+
+bool fdrfile_is_event(const struct fdrrecord *record)
+{
+	return has_data(record) || (!record->is_function && record->kind == FDR_CALL_ARGUMENT);
+}
+
+int fdrwindow_data(struct logwindow *window, const struct fdrfile *file, uint64_t offset,
+		   const struct fdrrecord *record, struct cursor *ret_data, char **reterr_message)
+{
+	const uint64_t size = has_data(record) ? record->size : 0;
+	const size_t n = size < FDRFILE_DATA_MAX ? (size_t)size : FDRFILE_DATA_MAX;
+	struct cursor c;
+	int r;
+
+	*ret_data = cursor_from(NULL, 0);
+	if (n == 0)
+		return 0;
+	r = logwindow_look(window, &file->log, offset - size, offset, n, &c, reterr_message);
+	return r < 0 ? r : cursor_get_sub(&c, n, ret_data);
+}
+
 int fdrwindow_get(struct logwindow *window, const struct fdrfile *file, uint64_t end,
 		  uint64_t *offset, struct fdrrecord *ret_record, const char **reterr_fault,
 		  char **reterr_message)
@@ -31,8 +57,7 @@ int fdrwindow_get(struct logwindow *window, const struct fdrfile *file, uint64_t
 	if (r < 0)
 		return r;
 	size = (uint64_t)(c.pos - begin);
-	if (!record.is_function &&
-	    (record.kind == FDR_CUSTOM_EVENT || record.kind == FDR_TYPED_EVENT))
+	if (has_data(&record))
 		size += record.size;
 	if (size > end - *offset || size > file->log.size - *offset)
 		return -ENODATA;
@@ -42,6 +67,18 @@ int fdrwindow_get(struct logwindow *window, const struct fdrfile *file, uint64_t
 }
 
 /* --- the file --------------------------------------------------------------------------------- */
+
+/*
+ * Return: whether the header is of a log of XRay's basic mode, which has other records: version 1
+ *         to 3, type 0. That is so little that the name must be that of a log, too.
+ */
+static bool is_basic(const char *path, const uint8_t bytes[static 4])
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	return strncmp(name, FDRFILE_PREFIX, strlen(FDRFILE_PREFIX)) == 0 && bytes[0] >= 1 &&
+	       bytes[0] <= FDRFILE_BASIC_MAX && bytes[1] == 0 && bytes[2] == 0 && bytes[3] == 0;
+}
 
 bool fdrfile_is(const char *path)
 {
@@ -55,7 +92,7 @@ bool fdrfile_is(const char *path)
 	    pread(fd, bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return false;
 	c = cursor_from(bytes, sizeof(bytes));
-	return fdrheader_get(&c, &header) == 0;
+	return fdrheader_get(&c, &header) == 0 || is_basic(path, bytes);
 }
 
 int fdrfile_open(struct fdrfile *file, const char *path, struct logwindow *window,
@@ -67,6 +104,11 @@ int fdrfile_open(struct fdrfile *file, const char *path, struct logwindow *windo
 	if (r == 0)
 		r = logwindow_look(window, &file->log, 0, file->log.size, FDR_HEADER_SIZE, &c,
 				   reterr_message);
+	if (r == 0 && cursor_left(&c) >= FDR_HEADER_SIZE && is_basic(path, c.pos))
+		r = message_set(reterr_message, -EBADMSG,
+				"%s: is a log of XRay's basic mode; only logs of flight data "
+				"recorder mode are read (XRAY_OPTIONS=xray_mode=xray-fdr)",
+				file->log.path);
 	if (r == 0 && fdrheader_get(&c, &file->header) < 0)
 		r = message_set(reterr_message, -EBADMSG,
 				"%s: byte 0: expected the header of a flight data recorder file of "
@@ -195,6 +237,16 @@ static int scan_record(struct scan *s, bool *has_arguments)
 		    s->file->header.format.version > 1 || record.kind == FDR_ENTRY_ARGUMENTS;
 		s->found->n_calls++;
 		return s->found->function(s->found->userdata, record.function);
+	}
+	if (fdrfile_is_event(&record) && (record.kind != FDR_CALL_ARGUMENT || *has_arguments)) {
+		struct cursor data;
+
+		r = fdrwindow_data(s->window, s->file, s->offset, &record, &data,
+				   s->reterr_message);
+		if (r == 0)
+			r = s->found->event(s->found->userdata, &record, data);
+		if (r < 0)
+			return r;
 	}
 	switch (record.kind) {
 	case FDR_CALL_ARGUMENT:

@@ -22,6 +22,14 @@
 /* More blocks of one input are refused. */
 #define FDRFILE_BLOCKS_MAX (1u << 24)
 
+#define FDRFILE_PREFIX "xray-log." /* of the names of logs */
+
+/* Versions of basic mode's logs that are known by name. */
+#define FDRFILE_BASIC_MAX 3
+
+/* So many bytes of an event's data are shown. */
+#define FDRFILE_DATA_MAX 64
+
 struct fdrblock {
 	uint32_t file;       /* index of its file; set by whoever collects blocks */
 	uint32_t pid, tid;   /* PTD_ID_UNKNOWN: the file does not say */
@@ -44,6 +52,9 @@ struct fdrscan {
 
 	/* Called with the id of each function that is called. Return: 0, or negative errno. */
 	int (*function)(void *userdata, uint32_t function);
+	/* Called with each argument and event, and the first bytes of an event's data. Return:
+	 * likewise. */
+	int (*event)(void *userdata, const struct fdrrecord *record, struct cursor data);
 	/* Called with what is wrong with the file at the byte @offset. Return: likewise. */
 	int (*fault)(void *userdata, const struct fdrfile *file, uint64_t offset,
 		     const char *fault);
@@ -61,7 +72,17 @@ _must_check_ int fdrwindow_get(struct logwindow *window, const struct fdrfile *f
 			       uint64_t *offset, struct fdrrecord *ret_record,
 			       const char **reterr_fault, char **reterr_message);
 
-/* Return: whether the file at @path begins as such a file does. */
+/* Return: whether the record is of an argument, or of a custom or typed event. */
+bool fdrfile_is_event(const struct fdrrecord *record);
+
+/* Get the first bytes of the data of the event @record, which ends at @offset. Return: 0; or as
+ * above. */
+_must_check_ int fdrwindow_data(struct logwindow *window, const struct fdrfile *file,
+				uint64_t offset, const struct fdrrecord *record,
+				struct cursor *ret_data, char **reterr_message);
+
+/* Return: whether the file at @path begins as such a file does, or as a log of XRay's basic mode,
+ *         which fdrfile_open() refuses. */
 bool fdrfile_is(const char *path);
 
 /*

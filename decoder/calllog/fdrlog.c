@@ -19,9 +19,19 @@
 #include "util/map.h"
 #include "util/message.h"
 
-#define NAME_PREFIX "xray-log."
-#define MAP_NAME    "map.elf"
-#define NS_PER_S    1000000000
+#define MAP_NAME "map.elf"
+#define NS_PER_S 1000000000
+
+/* From LLVM 20 on, a number has that of the object above that of the function in it: 0 is the
+ * program, libraries that were compiled with -fxray-shared have others. */
+#define OBJECT_SHIFT  24
+#define FUNCTION_MASK ((1u << OBJECT_SHIFT) - 1)
+
+#define EVENT_TEXT_MAX  128
+#define EVENT_BYTES_MAX 16
+
+/* Arguments and events stand behind the functions. */
+#define EVENT_ADDRESS(i) ((UINT64_C(1) << 32) + (i))
 
 struct fdrlane {
 	struct calllane lane; /* the first field */
@@ -38,6 +48,12 @@ struct fdrfunction {
 	uint32_t symbol;
 };
 
+/* An argument or event. */
+struct fdrevent {
+	const char *text;
+	uint32_t symbol;
+};
+
 struct fdrlog {
 	struct calllog log;        /* the first field */
 	VEC(struct fdrfile) files; /* in the order of their names */
@@ -49,6 +65,10 @@ struct fdrlog {
 	VEC(struct fdrfunction) functions;
 	struct map by_number; /* number → index */
 	struct symbol_list unnamed;
+
+	/* Arguments and events, as they are shown. */
+	VEC(struct fdrevent) events;
+	struct map by_text; /* hash → index */
 };
 
 static struct fdrlog *of(struct calllog *log)
@@ -60,7 +80,7 @@ static struct fdrlog *of(struct calllog *log)
 
 static bool is_log_name(const char *name)
 {
-	return strncmp(name, NAME_PREFIX, strlen(NAME_PREFIX)) == 0;
+	return strncmp(name, FDRFILE_PREFIX, strlen(FDRFILE_PREFIX)) == 0;
 }
 
 bool fdrlog_is(const char *path)
@@ -146,6 +166,92 @@ static int note_function(void *userdata, uint32_t number)
 	return r < 0 ? r : map_put(&log->by_number, number, log->functions.n - 1);
 }
 
+/* Add the data of an event to @text: as text if it is one, or its bytes. */
+static void put_data(char *text, size_t size, const struct fdrrecord *record, struct cursor data)
+{
+	size_t n = cursor_left(&data), used = strlen(text);
+	bool is_text = true;
+
+	while (n > 0 && data.pos[n - 1] == '\0')
+		n--;
+	for (size_t i = 0; i < n; i++)
+		is_text = is_text && data.pos[i] >= ' ' && data.pos[i] <= '~';
+	if (is_text)
+		used += (size_t)snprintf(text + used, size - used, "%.*s", (int)n, data.pos);
+	else
+		for (size_t i = 0; i < n && i < EVENT_BYTES_MAX; i++)
+			used += (size_t)snprintf(text + used, size - used, "%02x", data.pos[i]);
+	if (record->size > FDRFILE_DATA_MAX || (!is_text && n > EVENT_BYTES_MAX))
+		(void)snprintf(text + used, size - used, "…");
+}
+
+/* Write what an argument or event is shown as; without @data only what kind it is of. */
+static void show_event(const struct fdrrecord *record, const struct cursor *data,
+		       char ret_text[static EVENT_TEXT_MAX])
+{
+	const bool is_typed = record->kind == FDR_TYPED_EVENT;
+
+	if (record->kind == FDR_CALL_ARGUMENT) {
+		if (data)
+			(void)snprintf(ret_text, EVENT_TEXT_MAX, "argument %#" PRIx64,
+				       record->value);
+		else
+			(void)snprintf(ret_text, EVENT_TEXT_MAX, "argument");
+		return;
+	}
+	if (is_typed)
+		(void)snprintf(ret_text, EVENT_TEXT_MAX, "typed event %u", record->type);
+	else
+		(void)snprintf(ret_text, EVENT_TEXT_MAX, "custom event");
+	if (data) {
+		strcat(ret_text, ": ");
+		put_data(ret_text, EVENT_TEXT_MAX, record, *data);
+	}
+}
+
+/* Find the event that is shown as @text. Return: NULL if there is none, and the @ret_key for it. */
+static struct fdrevent *find_text(struct fdrlog *log, const char *text, uint64_t *ret_key)
+{
+	const uint64_t *known;
+
+	*ret_key = map_hash(text, strlen(text));
+	for (; (known = map_get(&log->by_text, *ret_key)); ++*ret_key)
+		if (strcmp(log->events.items[*known].text, text) == 0)
+			return &log->events.items[*known];
+	return NULL;
+}
+
+/* Find how the argument or event is shown: more than so many different ones by their kinds alone.
+ * Return: NULL if it is new, and the @ret_key and the @ret_text for it. */
+static struct fdrevent *find_event(struct fdrlog *log, const struct fdrrecord *record,
+				   struct cursor data, char ret_text[static EVENT_TEXT_MAX],
+				   uint64_t *ret_key)
+{
+	struct fdrevent *found;
+
+	show_event(record, &data, ret_text);
+	found = find_text(log, ret_text, ret_key);
+	if (found || log->events.n < FDRLOG_EVENTS_MAX)
+		return found;
+	show_event(record, NULL, ret_text);
+	return find_text(log, ret_text, ret_key);
+}
+
+static int note_event(void *userdata, const struct fdrrecord *record, struct cursor data)
+{
+	struct fdrlog *log = userdata;
+	char text[EVENT_TEXT_MAX];
+	const char *copy;
+	uint64_t key;
+	int r;
+
+	if (find_event(log, record, data, text, &key))
+		return 0;
+	copy = arena_strdup(&log->log.texts, text);
+	r = copy ? vec_push(&log->events, { .text = copy, .symbol = PTD_NO_SYMBOL }) : -ENOMEM;
+	return r < 0 ? r : map_put(&log->by_text, key, log->events.n - 1);
+}
+
 static int note_fault(void *userdata, const struct fdrfile *file, uint64_t offset,
 		      const char *fault)
 {
@@ -157,6 +263,7 @@ static int scan_files(struct fdrlog *log, const char *path, char **reterr_messag
 	int r = 0;
 
 	log->scan.function = note_function;
+	log->scan.event = note_event;
 	log->scan.fault = note_fault;
 	log->scan.userdata = log;
 	for (size_t i = 0; i < log->files.n && r == 0; i++) {
@@ -188,7 +295,9 @@ static int name_by_map(struct fdrlog *log, const struct object *object, const st
 		uint32_t symbol = PTD_NO_SYMBOL;
 		uint64_t end;
 
-		if (f->number == 0 || f->number > map->addresses.n)
+		/* Which library has which number is not known. */
+		if (f->number == 0 || f->number > map->addresses.n ||
+		    f->number >> OBJECT_SHIFT != 0)
 			continue;
 		r = resolver_find(log->log.resolver, object->symbols,
 				  map->addresses.items[f->number - 1], &symbol, &end);
@@ -217,7 +326,13 @@ static int read_map(struct fdrlog *log, const char *path, struct objects *object
 				   path);
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: %s", path, strerror(-r));
-	r = name_by_map(log, object, &map);
+	if (map.is_library)
+		r = message_set(reterr_message, -EBADMSG,
+				"%s: is a library; a log does not say which library has which "
+				"numbers, so that only the program can name its functions",
+				path);
+	else
+		r = name_by_map(log, object, &map);
 	instrmap_deinit(&map);
 	return r;
 }
@@ -225,7 +340,7 @@ static int read_map(struct fdrlog *log, const char *path, struct objects *object
 /* Name the other functions by their numbers, which are their addresses, too. */
 static int name_by_number(struct fdrlog *log, struct objects *objects)
 {
-	char name[sizeof("#4294967295")];
+	char name[sizeof("#15:4294967295")];
 	struct object *object;
 	int r;
 
@@ -236,7 +351,10 @@ static int name_by_number(struct fdrlog *log, struct objects *objects)
 	object->symbols = &log->unnamed.source;
 	for (size_t i = 0; i < log->functions.n && r == 0; i++) {
 		struct fdrfunction *f = &log->functions.items[i];
-		const int n = snprintf(name, sizeof(name), "#%" PRIu32, f->number);
+		const uint32_t object_id = f->number >> OBJECT_SHIFT;
+		const int n = object_id ? snprintf(name, sizeof(name), "#%" PRIu32 ":%" PRIu32,
+						   object_id, f->number & FUNCTION_MASK)
+					: snprintf(name, sizeof(name), "#%" PRIu32, f->number);
 		const char *copy;
 
 		if (f->symbol != PTD_NO_SYMBOL)
@@ -246,6 +364,12 @@ static int name_by_number(struct fdrlog *log, struct objects *objects)
 		r = copy ? symbol_list_add(&log->unnamed, f->number, 1, copy, (uint16_t)n, NULL)
 			 : -ENOMEM;
 	}
+	for (size_t i = 0; i < log->events.n && r == 0; i++) {
+		const char *text = log->events.items[i].text;
+
+		r = symbol_list_add(&log->unnamed, EVENT_ADDRESS(i), 1, text,
+				    (uint16_t)strlen(text), NULL);
+	}
 	for (size_t i = 0; i < log->functions.n && r == 0; i++) {
 		struct fdrfunction *f = &log->functions.items[i];
 		uint64_t end;
@@ -253,6 +377,12 @@ static int name_by_number(struct fdrlog *log, struct objects *objects)
 		if (f->symbol == PTD_NO_SYMBOL)
 			r = resolver_find(log->log.resolver, object->symbols, f->number, &f->symbol,
 					  &end);
+	}
+	for (size_t i = 0; i < log->events.n && r == 0; i++) {
+		uint64_t end;
+
+		r = resolver_find(log->log.resolver, object->symbols, EVENT_ADDRESS(i),
+				  &log->events.items[i].symbol, &end);
 	}
 	return r;
 }
@@ -294,7 +424,7 @@ static int find_comm(struct fdrlog *log, const struct fdrfile *file, const char 
 	*ret_comm = NULL;
 	if (!is_log_name(name))
 		return 0;
-	name += strlen(NAME_PREFIX);
+	name += strlen(FDRFILE_PREFIX);
 	end = strchr(name, '.');
 	if (!end || end == name)
 		return 0;
@@ -397,9 +527,35 @@ static void add_ticks(const struct fdrlog *log, struct fdrlane *lane, uint32_t d
 	lane->lane.t = time_of(log, lane);
 }
 
+/* Show the argument or event, which ends where the lane stands. Its time is that of the call before
+ * it, and how much later it was, if the file says so, as in version 5. */
+static int add_event(struct fdrlog *log, const struct fdrlane *lane, const struct fdrrecord *record,
+		     struct callpiece *piece, char **reterr_message)
+{
+	const struct fdrfile *file = &log->files.items[log->scan.blocks.items[lane->block].file];
+	const struct fdrevent *event;
+	char text[EVENT_TEXT_MAX];
+	struct cursor data;
+	uint64_t key;
+	int r;
+
+	r = fdrwindow_data(&log->window, file, lane->offset, record, &data, reterr_message);
+	if (r < 0)
+		return r;
+	event = find_event(log, record, data, text, &key);
+	/* The file was changed since it was gone through. */
+	if (!event)
+		return -ESTALE;
+	return vec_push(&piece->marks, { .kind = PTD_MARK_STATED,
+					 .run = piece->calls.n,
+					 .t = lane->lane.t,
+					 .value = event->symbol,
+					 .extra = PTD_STATED_POINT });
+}
+
 /* Take a record. Return: 0; 1: the lane is on another CPU now; or negative errno. */
-static int take_record(const struct fdrlog *log, struct fdrlane *lane,
-		       const struct fdrrecord *record, uint16_t version, struct callpiece *piece)
+static int take_record(struct fdrlog *log, struct fdrlane *lane, const struct fdrrecord *record,
+		       uint16_t version, struct callpiece *piece, char **reterr_message)
 {
 	const bool is_time =
 	    !record->is_function && (record->kind == FDR_NEW_CPU || record->kind == FDR_TSC_WRAP);
@@ -409,6 +565,8 @@ static int take_record(const struct fdrlog *log, struct fdrlane *lane,
 		add_ticks(log, lane, record->delta);
 	if (record->is_function)
 		return add_call(log, lane, record, version, piece);
+	if (fdrfile_is_event(record))
+		return add_event(log, lane, record, piece, reterr_message);
 	if (is_time) {
 		lane->ticks = record->time;
 		lane->lane.t = time_of(log, lane);
@@ -457,7 +615,8 @@ static int read_lane(struct calllog *calllog, struct calllane *calllane, struct 
 		r = fdrwindow_get(&log->window, file, block->end, &lane->offset, &record, &fault,
 				  reterr_message);
 		if (r == 0)
-			r = take_record(log, lane, &record, file->header.format.version, piece);
+			r = take_record(log, lane, &record, file->header.format.version, piece,
+					reterr_message);
 		if (r == -EBADMSG || r == -ENODATA || (r == -ESTALE && !*reterr_message))
 			r = message_set(reterr_message, -ESTALE,
 					"%s: was changed while it was read", file->log.path);
@@ -478,6 +637,8 @@ static void free_log(struct calllog *calllog)
 	vec_deinit(&log->lanes);
 	vec_deinit(&log->functions);
 	map_deinit(&log->by_number);
+	vec_deinit(&log->events);
+	map_deinit(&log->by_text);
 	symbol_list_deinit(&log->unnamed);
 	logwindow_deinit(&log->window);
 	free(log);

@@ -20,6 +20,8 @@ struct resolver;
 /* More files of one directory, or functions, are refused. */
 #define FDRLOG_FILES_MAX     (1u << 17)
 #define FDRLOG_FUNCTIONS_MAX (1u << 20)
+/* More different arguments and events of one log are shown without their values. */
+#define FDRLOG_EVENTS_MAX (1u << 16)
 
 /* Return: whether @path is such a file, or a directory with one called xray-log.*. */
 bool fdrlog_is(const char *path);

@@ -98,7 +98,9 @@ static int read_event(struct fields *f, uint16_t version, struct fdrrecord *reco
 		record->delta = take32(f);
 	else
 		record->time = take64(f);
-	if (version == 4)
+	if (record->kind == FDR_TYPED_EVENT)
+		record->type = take16(f);
+	else if (version == 4)
 		record->cpu = take16(f);
 	if (size > 0 && size <= INT32_MAX)
 		return 0;
@@ -136,6 +138,7 @@ static int read_metadata(struct fields *f, uint8_t first, uint16_t version,
 		record->size = take64(f);
 		return 0;
 	case FDR_CALL_ARGUMENT:
+		record->value = take64(f);
 		return 0;
 	case FDR_END_OF_BUFFER:
 		if (version == 1)

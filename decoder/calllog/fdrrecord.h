@@ -38,8 +38,10 @@ struct fdrrecord {
 	uint64_t time;   /* ticks; of FDR_WALL_TIME: seconds */
 	uint32_t micros; /* of FDR_WALL_TIME */
 	uint32_t cpu;
-	uint32_t id;   /* of FDR_NEW_BUFFER and FDR_PID: thread or process */
-	uint64_t size; /* bytes behind the record: of an event's data, or of the block */
+	uint32_t id;    /* of FDR_NEW_BUFFER and FDR_PID: thread or process */
+	uint16_t type;  /* of FDR_TYPED_EVENT */
+	uint64_t value; /* of FDR_CALL_ARGUMENT */
+	uint64_t size;  /* bytes behind the record: of an event's data, or of the block */
 };
 
 /*

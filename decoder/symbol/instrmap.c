@@ -36,6 +36,26 @@ static int add_functions(struct instrmap *map, struct cursor *c, uint64_t addres
 	return r;
 }
 
+/* A program that may be loaded anywhere is of the same type as a library. It has an interpreter, or
+ * a flag that says so. */
+static bool is_library(const struct elfsym *elf)
+{
+	struct elfsym_section *dynamic;
+	Elf_Data *data;
+	GElf_Ehdr header;
+	GElf_Dyn entry;
+
+	if (!gelf_getehdr(elf->elf, &header) || header.e_type != ET_DYN ||
+	    elfsym_find(elf, SHT_PROGBITS, ".interp"))
+		return false;
+	dynamic = elfsym_find(elf, SHT_DYNAMIC, NULL);
+	data = dynamic ? elfsym_data(elf, dynamic) : NULL;
+	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
+		if (entry.d_tag == DT_FLAGS_1 && entry.d_un.d_val & DF_1_PIE)
+			return false;
+	return dynamic;
+}
+
 int instrmap_read(struct filebytes *file, struct instrmap *ret_map)
 {
 	struct instrmap map = {};
@@ -53,6 +73,7 @@ int instrmap_read(struct filebytes *file, struct instrmap *ret_map)
 	if (bytes) {
 		c = cursor_from(bytes, section->size);
 		r = add_functions(&map, &c, section->header.sh_addr);
+		map.is_library = is_library(&elf);
 	}
 	elfsym_deinit(&elf);
 	if (r == 0 && map.addresses.n == 0)

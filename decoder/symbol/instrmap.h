@@ -8,6 +8,7 @@
  * numbers the functions in the order in which they first stand in it, from 1.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/base.h"
@@ -20,6 +21,7 @@ struct filebytes;
 
 struct instrmap {
 	VEC(uint64_t) addresses; /* of function 1, 2, …, as the file is linked */
+	bool is_library;         /* the file is one, not a program */
 };
 
 /*

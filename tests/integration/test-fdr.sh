@@ -118,6 +118,15 @@ assert truth == calls, ({t: len(c) for t, c in truth.items()}, {t: len(c) for t,
 print(f"{sum(map(len, calls.values()))} calls of {len(calls)} threads, as the program logged them")
 EOF
 
+# What a log does not say is not guessed: which library has which numbers. A log of basic mode is refused by that name.
+printf 'int f(void) { return 1; }\n__attribute__((section("xray_instr_map"))) long map[4] = { 1, 1 };\n' >"$T/library.c"
+cc -shared -fPIC -o "$T/library.so" "$T/library.c" || fail "cc"
+! "$O/ptdecode" --instr-map "$T/library.so" -f calls "$log" >"$T/out" 2>&1 && grep -q "library.so: is a library; " "$T/out" ||
+	fail "the names of a library: $(cat "$T/out")"
+{ printf '\3\0\0\0\377\0\0\0' && head -c 88 /dev/zero; } >"$T/xray-log.basic.abc"
+! "$O/ptdecode" -f calls "$T/xray-log.basic.abc" >"$T/out" 2>&1 && grep -q "is a log of XRay's basic mode" "$T/out" ||
+	fail "basic mode: $(cat "$T/out")"
+
 # Each export takes a log.
 "$O/ptdecode" --instr-map "$T/demo" -f fxt -o "$T/fxt" -f chrome -o "$T/chrome" -f speedscope -o "$T/speedscope" \
 	-f collapsed -o "$T/collapsed" -f pprof -o "$T/pprof" -f callgrind -o "$T/callgrind" "$log" || fail "exports: $?"

@@ -14,8 +14,13 @@
 
 #include "ptd/record.h"
 
-static void print_mark(FILE *f, const struct ptd_mark *mark)
+static void print_mark(FILE *f, const struct ptd_batch *batch, const struct ptd_mark *mark)
 {
+	if (mark->kind == PTD_MARK_STATED) {
+		assert_int_equal(mark->extra, PTD_STATED_POINT);
+		fprintf(f, "*%s@%" PRIu64 " ", batch->symbols[mark->value]->name, mark->t);
+		return;
+	}
 	assert_int_equal(mark->kind, PTD_MARK_GAP);
 	fprintf(f, "[%s, %" PRIu64 "] ",
 		mark->reason == PTD_GAP_CUT ? "data cut off" : "bad packet", mark->n_bytes);
@@ -52,7 +57,7 @@ static void print_batch(FILE *f, const struct ptd_batch *batch, uint64_t *slice)
 	*slice = batch->slice->id;
 	for (size_t i = 0; i <= batch->n_stated; i++) {
 		while (m < batch->n_marks && batch->marks[m].run == i)
-			print_mark(f, &batch->marks[m++]);
+			print_mark(f, batch, &batch->marks[m++]);
 		if (i < batch->n_stated)
 			print_call(f, batch, &batch->stated[i]);
 	}

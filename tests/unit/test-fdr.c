@@ -49,23 +49,24 @@ static const struct row rows[] = {
 
 	/* Function Records: 28 bits of id, 32 bits of ticks since the last; the actions. */
 	{ "h1 " HEAD1 ">268435455+4294967295 <268435455+4294967295 .",
-	  "2 ?/7: >#268435455@4294967395 <#268435455@8589934690 " },
+	  "2 ?/7: >#15:16777215@4294967395 <#15:16777215@8589934690 " },
 	{ "h1 " HEAD1 ">1 >2+1 ~2+1 >3+1 <3+1 <1+1 .",
 	  "2 ?/7: >#1@100 >#2@101 ^#2@102 >#3@103 <#3@104 <#1@105 " },
 	{ "B h1 " HEAD1 ">268435455+4294967295 ~1 <268435455 .",
-	  "2 ?/7: >#268435455@4294967395 ^#1@4294967395 <#268435455@4294967395 " },
+	  "2 ?/7: >#15:16777215@4294967395 ^#1@4294967395 <#15:16777215@4294967395 " },
 	{ "h1 " HEAD1 ">0 <0 .", "2 ?/7: >#0@100 <#0@100 " },
 
 	/* CallArgument Records: behind an entry with arguments. */
 	{ "h1 " HEAD1 "a1+1 v18446744073709551615 v2 >2+1 <2 <1 .",
-	  "2 ?/7: >#1@101 >#2@102 <#2@102 <#1@102 " },
+	  "2 ?/7: >#1@101 *argument 0xffffffffffffffff@101 *argument 0x2@101 >#2@102 <#2@102 "
+	  "<#1@102 " },
 	{ "h1 " HEAD1 "v3 >1 .", "!: byte 80: an argument that belongs to no function" },
 	{ "h1 " HEAD1 ">1 v3 <1 .", "2 ?/7: >#1@100 [bad packet, 40] ; byte 88: an argument that "
 				    "belongs to no function" },
 	{ "h1 " HEAD1 "a1 c3@101 v3 <1 .", "2 ?/7: >#1@100 ? ?/7: [bad packet, 40] ; byte 104: an "
 					   "argument that belongs to no function" },
 	/* Of later versions, llvm-xray takes them behind any function. */
-	{ "h5 x " HEAD ">1 v3 <1", "2 9/7: >#1@100 <#1@100 " },
+	{ "h5 x " HEAD ">1 v3 <1", "2 9/7: >#1@100 *argument 0x3@100 <#1@100 " },
 
 	/* NewBuffer Records: 16 bits of id; WallClockTime Records: no matter from when. */
 	{ "h1 b65535 w18446744073709551615.999999 c0@0 >1 .", "0 ?/65535: >#1@0 " },
@@ -83,12 +84,14 @@ static const struct row rows[] = {
 
 	/* CustomEventMarker Records: as many bytes behind them, whatever these are. Their time is
 	 * absolute, and calls count from the one before. */
-	{ "h1 " HEAD1 ">1 e@700=\x11 <1+1 .", "2 ?/7: >#1@100 <#1@101 " },
-	{ "h1 " HEAD1 ">1 e@700=0123456789abcdefghi <1+1 .", "2 ?/7: >#1@100 <#1@101 " },
+	{ "h1 " HEAD1 ">1 e@700=\x11 <1+1 .", "2 ?/7: >#1@100 *custom event: 11@100 <#1@101 " },
+	{ "h1 " HEAD1 ">1 e@700=0123456789abcdefghi <1+1 .",
+	  "2 ?/7: >#1@100 *custom event: 0123456789abcdefghi@100 <#1@101 " },
 
 	/* All kinds of the other byte order, whose bits are in the other order, too. */
 	{ "B h1 " HEAD1 "a1+1 v18446744073709551615 >2 c3@300 ~2+1 t@500 >3+1 e@700=abc <3+1 <1 .",
-	  "2 ?/7: >#1@101 >#2@101 3 ?/7: ^#2@301 >#3@501 <#3@502 <#1@502 " },
+	  "2 ?/7: >#1@101 *argument 0xffffffffffffffff@101 >#2@101 3 ?/7: ^#2@301 >#3@501 *custom "
+	  "event: abc@501 <#3@502 <#1@502 " },
 
 	/* EndOfBuffer Records: the rest of the buffer is passed over, whatever is in it; then comes
 	 * a buffer, a header or the end. */
@@ -126,10 +129,11 @@ static const struct row rows[] = {
 	{ "h2 x b7 w3 c2@100 >1+1 z16 x b8 w3 c2@200 >1",
 	  "2 ?/7: >#1@101 >#0@101 >#0@101 2 ?/8: >#1@200 " },
 	{ "h3 x " HEAD ">1+1 e@700=hi <1+1 x b8 w3 p9 c0@101 >2",
-	  "2 9/7: >#1@101 <#1@102 0 9/8: >#2@101 " },
-	{ "h4 x " HEAD ">1+1 e@700=hi <1+1", "2 9/7: >#1@101 <#1@102 " },
-	{ "h5 x " HEAD ">1+1 e+10=hi <1+1 y3+5=abc ~1", "2 9/7: >#1@101 <#1@112 ~#1@117 " },
-	{ "B h5 x " HEAD ">1+1 e+10=hi <1+1", "2 9/7: >#1@101 <#1@112 " },
+	  "2 9/7: >#1@101 *custom event: hi@101 <#1@102 0 9/8: >#2@101 " },
+	{ "h4 x " HEAD ">1+1 e@700=hi <1+1", "2 9/7: >#1@101 *custom event: hi@101 <#1@102 " },
+	{ "h5 x " HEAD ">1+1 e+10=hi <1+1 y3+5=abc ~1",
+	  "2 9/7: >#1@101 *custom event: hi@111 <#1@112 *typed event 3: abc@117 ~#1@117 " },
+	{ "B h5 x " HEAD ">1+1 e+10=hi <1+1", "2 9/7: >#1@101 *custom event: hi@111 <#1@112 " },
 	{ "h5 x=0 x " HEAD ">1+1", "2 9/7: >#1@101 " },
 
 	/* What is not a log. */
@@ -152,7 +156,8 @@ static const struct row rows[] = {
 	  "2 9/7: >#1@101 [bad packet, 16] ; byte 120: an end of the buffer, "
 	  "which only version 1 has" },
 	{ "h5 x " HEAD ">1+1 v3 e+1=a v3",
-	  "2 9/7: >#1@101 [bad packet, 16] ; byte 153: an argument that belongs to no function" },
+	  "2 9/7: >#1@101 *argument 0x3@101 *custom event: a@102 [bad packet, 16] ; byte 153: an "
+	  "argument that belongs to no function" },
 	{ "h5 x " HEAD ">1+1 e+1=", "2 9/7: >#1@101 [bad packet, 16] ; byte 120: an event without "
 				    "data" },
 	{ "h5 x " HEAD ">1+1 r0bffffff7f rffffffffffffffffffffff",
