@@ -18,7 +18,8 @@
  * The copy may have another register in the place of RIP, but it is as long, and does the same.
  * Slots are used again, so only the breakpoint tells which instruction is in one: the thread was
  * interrupted there, and goes on in the slot. It is shown as being at its own address, and so is
- * what happens in the slot.
+ * what happens in the slot. Calls and jumps the kernel executes itself; they are shown, too, as
+ * they tell which function runs.
  *
  * Behind an error the engine goes on at the next packet that says where execution is; the bytes
  * before it are a gap.
@@ -57,7 +58,7 @@ struct flow {
 		struct seg_call call;
 	} done;
 	bool is_behind_branch; /* a branch led there */
-	uint64_t entered;      /* where user code went on last, if nothing of it ran since; or 0 */
+	uint64_t entered;      /* where user code has just gone on; or 0 */
 	uint64_t slot, probed; /* the slot, and the address of the instruction in it; or 0 */
 	bool has_mode;         /* packets have stated the mode since the last gap */
 
@@ -209,8 +210,8 @@ static struct tnt take_slow_tnt(struct flow *f)
 /* Can run_hot() go on from here? */
 static bool is_hot(const struct flow *f)
 {
-	return f->base.view && f->enabled && !f->is_done && !f->has_event && !f->has_failed &&
-	       !f->base.passed && f->base.walk.n_notes == 0 && is_in_limit(f);
+	return f->base.view && f->enabled && !f->entered && !f->is_done && !f->has_event &&
+	       !f->has_failed && !f->base.passed && f->base.walk.n_notes == 0 && is_in_limit(f);
 }
 
 /* Copy all runs of @seg, which has some, with time @t. Return: behind the last one. */
@@ -429,25 +430,47 @@ static void translate_event(struct flow *f)
 		event->ip = f->probed + (event->ip - f->slot);
 }
 
-/* Return: whether execution is in a slot, and the instruction that is there is known. Then it is at
- * that. */
-static bool leave_slot(struct flow *f, const struct seg *s)
+/* Execution is in a slot, whose instruction is the one at @probed. */
+static void leave_slot(struct flow *f, uint64_t probed)
 {
-	const uint64_t probed = f->base.interrupted;
-	const struct seg *there;
-
-	if (s->kind != SEG_NOWHERE || s->reason != PTD_GAP_STEPPED || s->n_runs > 0 ||
-	    f->ip != f->entered || f->ip % SLOT_SIZE != 0 || !probed)
-		return false;
-	there = find_seg(f, probed);
-	if (!there || there->n_runs == 0)
-		return false;
 	f->slot = f->ip;
 	f->probed = f->ip = probed;
-	f->entered = 0;
 	if (f->has_event)
 		translate_event(f);
-	return true;
+}
+
+/* Give out the branch that @s begins with, which the kernel has executed itself for a uprobe, if it
+ * is a direct one that leads to where execution is. */
+static void give_out_emulated(struct flow *f, const struct seg *s)
+{
+	const struct ptd_run *run = &s->runs[0];
+	const uint8_t iclass = run->block->insns[run->first].iclass;
+	struct runlist *out = f->out;
+
+	if (run->n != 1 || (iclass != PTD_INSN_CALL && iclass != PTD_INSN_JUMP) ||
+	    run_target(run) != f->ip || run_next(run) == f->ip)
+		return;
+	(void)engine_note_run(&f->base, run->block, out->n);
+	out->runs[out->n] = *run;
+	out->runs[out->n++].t = f->base.t;
+	out->n_insns++;
+}
+
+/* User code that was interrupted goes on: where it was, unless it was at the breakpoint of a
+ * uprobe. */
+static void arrive_in_user(struct flow *f)
+{
+	const uint64_t probed = f->base.interrupted;
+	const struct seg *s = find_seg(f, f->ip), *there = find_seg(f, probed);
+	const bool is_slot = s && s->kind == SEG_NOWHERE && s->reason == PTD_GAP_STEPPED &&
+			     s->n_runs == 0 && f->ip % SLOT_SIZE == 0;
+
+	if (!there || there->n_runs == 0)
+		return;
+	if (is_slot)
+		leave_slot(f, probed);
+	else
+		give_out_emulated(f, there);
 }
 
 /* User code goes on at @ip, as the kernel lets it. */
@@ -650,8 +673,6 @@ static bool take_segment(struct flow *f, enum walk_next next)
 		return true;
 	if (s->kind == SEG_ON || went_on(f, s, next))
 		return go_on(f, s);
-	if (leave_slot(f, s))
-		return false;
 	if (s->kind == SEG_NOWHERE)
 		return go_nowhere(f, s);
 	/* The CPU may have written a TIP behind a TNT whose bits, or the rest of them, are of
@@ -929,7 +950,7 @@ static bool go_to_event(struct flow *f)
 
 	mend_bdm64(f);
 	s = find_current_seg(f);
-	if (!s || leave_slot(f, s))
+	if (!s)
 		return false;
 	i = find_place(f, s);
 	if (i + 1 == s->n_insns && went_on_to_event(f, s))
@@ -1048,6 +1069,7 @@ static bool deliver_kind(struct flow *f, const struct walk_event *event)
 		return false;
 	case WALK_DISABLED:
 		f->enabled = f->is_done = false;
+		f->base.interrupted = 0;
 		break;
 	case WALK_ASYNC_DISABLED:
 		f->enabled = f->is_done = false;
@@ -1240,6 +1262,9 @@ static bool do_step(struct flow *f)
 		return deliver_note(f);
 	if (f->has_failed)
 		return give_up(f);
+	if (f->entered && f->enabled && f->ip == f->entered && f->base.interrupted)
+		arrive_in_user(f);
+	f->entered = 0;
 	if (f->has_event) {
 		if (f->enabled && f->event.place != WALK_HERE) {
 			if (!go_to_event(f))
