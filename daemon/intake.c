@@ -179,15 +179,19 @@ static bool is_seen(struct map *seen, const uint8_t *bytes, const struct record 
  *
  * @made: of processes that were made by records which the sideband has not been given yet → user
  */
-static uid_t user_of(const struct intake *intake, const struct map *made, uint32_t pid)
+static struct jitfile_user user_of(const struct intake *intake, const struct map *made,
+				   uint32_t pid)
 {
 	struct source *source = intake->options.source;
 	const uint64_t *user = map_get(made, pid);
 	uid_t uid = 0;
 
 	if (source->claims.is_writer && source->ops->owner)
-		return source->ops->owner(source, pid, &uid) == 0 ? uid : 0;
-	return user ? (uid_t)*user : sideband_user(intake->sideband, pid);
+		return source->ops->owner(source, pid, &uid) == 0
+			   ? (struct jitfile_user){ .uid = uid, .is_known = true }
+			   : (struct jitfile_user){};
+	uid = user ? (uid_t)*user : sideband_user(intake->sideband, pid);
+	return (struct jitfile_user){ .uid = uid };
 }
 
 /* Without memory for it, the user of a process that ends soon is not known. */
@@ -197,7 +201,7 @@ static void note_made(const struct intake *intake, struct map *made, const struc
 
 	if (record->header.type == PERF_RECORD_FORK && record_get_task(record, &task) == 0 &&
 	    task.pid != task.ppid)
-		(void)!map_put(made, task.pid, user_of(intake, made, task.ppid));
+		(void)!map_put(made, task.pid, user_of(intake, made, task.ppid).uid);
 }
 
 static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t size)
@@ -207,20 +211,20 @@ static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t siz
 	struct record_mmap2 mmap;
 	struct object *object;
 	struct record record;
+	struct jitfile_user user;
 	int r;
 
 	while (record_next(&c, &record) == 0) {
 		note_made(intake, &made, &record);
 		if (record_get_mmap2(&record, &mmap) < 0 || is_seen(&seen, bytes, &record))
 			continue;
-		jitfiles_add(intake->jitfiles, &mmap);
-		/* Jitdumps are no code; jitfiles_add() above has noted them. */
-		if (mapname_is_jitdump(mmap.name))
+		user = user_of(intake, &made, mmap.pid);
+		/* Jitdumps are no code. */
+		if (jitfiles_add(intake->jitfiles, &mmap, record.trailer.time, &user))
 			continue;
 		if (objectstore_is_full(intake->options.store))
 			make_object_room(intake);
-		r = objectstore_add(intake->options.store, &mmap, user_of(intake, &made, mmap.pid),
-				    &object);
+		r = objectstore_add(intake->options.store, &mmap, user.uid, &object);
 		if (r < 0)
 			say_no_room(intake, mmap.name, r);
 	}

@@ -25,6 +25,12 @@ static inline bool mapname_is_memory(const char *name)
 	return false;
 }
 
+/* Return: whether it is memory that may be read and written like a file. */
+static inline bool mapname_is_memfd(const char *name)
+{
+	return strncmp(name, "/memfd:", strlen("/memfd:")) == 0;
+}
+
 /* Return: whether it is the path of a file. */
 static inline bool mapname_is_file(const char *name)
 {
@@ -44,8 +50,9 @@ static inline bool mapname_is_vdso(const char *name)
 }
 
 /*
- * Return: whether it is a jitdump, .../jit-<digits>.dump. A JIT compiler maps its jitdump so that a
- *         record says where it lies.
+ * Return: whether it is the usual name of a jitdump, .../jit-<digits>.dump. A JIT compiler maps its
+ *         jitdump so that a record says where it lies. Some give it other names: where the file can
+ *         be read, its first bytes say it (jitmagic.h).
  */
 static inline bool mapname_is_jitdump(const char *name)
 {

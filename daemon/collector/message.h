@@ -19,7 +19,7 @@
 #include "util/buildid.h"
 #include "util/sha256.h"
 
-#define COLLECTOR_VERSION     3u
+#define COLLECTOR_VERSION     4u
 #define COLLECTOR_PATH_MAX    4096u                       /* bytes, with the NUL */
 #define COLLECTOR_MESSAGE_MAX (512u + COLLECTOR_PATH_MAX) /* bytes */
 #define COLLECTOR_TIMEOUT_MAX 60000u                      /* ms */
@@ -70,7 +70,11 @@ enum collector_flag {
 	COLLECTOR_NOFOLLOW = 1 << 4,
 	/* COLLECTOR_COPY: of a larger file, its first bytes are copied. */
 	COLLECTOR_FIRST = 1 << 5,
-	_COLLECTOR_FLAGS = 1 << 6,
+	/* The file that is found is to be a jitdump, or to have nothing in it yet. */
+	COLLECTOR_JITDUMP = 1 << 6,
+	/* It is known that the user started the process, so that a file of theirs may be read. */
+	COLLECTOR_OWN = 1 << 7,
+	_COLLECTOR_FLAGS = 1 << 8,
 };
 
 struct collector_request {

@@ -24,6 +24,7 @@
 #include "util/copyfile.h"
 #include "util/dirs.h"
 #include "util/effort.h"
+#include "util/jitmagic.h"
 #include "util/progress.h"
 
 void work_init(struct work *work)
@@ -67,9 +68,22 @@ static int check_elf(int fd)
 		   : -ENOEXEC;
 }
 
+/* A compiler maps its jitdump, as a rule, before it writes the head: nobody else maps an empty
+ * file. */
+static int check_jitdump(int fd)
+{
+	uint8_t magic[JITMAGIC_SIZE];
+	const ssize_t n = pread(fd, magic, sizeof(magic), 0);
+
+	return n == 0 || (n == (ssize_t)sizeof(magic) && jitmagic_is(magic)) ? 0 : -ENOEXEC;
+}
+
 static struct claimant find_process(const struct collector_request *request)
 {
-	struct claimant by = { .pid_fd = -1, .is_true = request->flags & COLLECTOR_TRUE };
+	struct claimant by = { .pid_fd = -1,
+			       .is_true = request->flags & COLLECTOR_TRUE,
+			       .has_user = request->flags & COLLECTOR_OWN,
+			       .user = request->uid };
 
 	if (request->pid == 0)
 		return by;
@@ -96,10 +110,10 @@ static int find_file(const struct collector_request *request, struct collector_a
 	int r;
 
 	r = mappedfile_find(&by, &file, request->flags & COLLECTOR_VERIFY, &path_fd, &st);
-	if (r == 0 && request->flags & COLLECTOR_ELF) {
+	if (r == 0 && request->flags & (COLLECTOR_ELF | COLLECTOR_JITDUMP)) {
 		r = mappedfile_reopen(path_fd, &fd);
 		if (r == 0)
-			r = check_elf(fd);
+			r = request->flags & COLLECTOR_ELF ? check_elf(fd) : check_jitdump(fd);
 	}
 	if (r < 0)
 		return r;
@@ -136,8 +150,6 @@ static int hash_file(const struct collector_request *request, const int fds[stat
 	int r;
 
 	r = mappedfile_reopen(fds[0], &fd);
-	if (r == 0)
-		r = check_elf(fd);
 	if (r < 0)
 		return r;
 	if (fstat(fd, &st) < 0)
@@ -240,7 +252,17 @@ static int check_processes(const struct collector_request *request, int fd)
 	return pwrite(fd, processes, size, 0) == (ssize_t)size ? 0 : -errno;
 }
 
-/* Return: 0 if the process has the file mapped; -ENOENT if not; or another negative errno. */
+/* Return: whether the process has memory: one that has ended, and whose parent has not asked how,
+ * is still there, but has none. */
+static bool has_memory(int pid_fd)
+{
+	char path[2];
+
+	return readlinkat(pid_fd, "exe", path, sizeof(path)) >= 0 || errno != ENOENT;
+}
+
+/* Return: 0 if the process has the file mapped; -ENOENT if not; -ESRCH if it has ended; or another
+ * negative errno. */
 static int check_mapped(const struct collector_request *request)
 {
 	_cleanup_(claimant_deinit) struct claimant by = find_process(request);
@@ -257,6 +279,8 @@ static int check_mapped(const struct collector_request *request)
 		return r > 0 ? 0 : r < 0 ? r : -ENOENT;
 	}
 	r = mappedfile_stat_mapping(by.pid_fd, &file, &st);
+	if (r == -ENOENT && !has_memory(by.pid_fd))
+		return -ESRCH;
 	if (r < 0)
 		return r;
 	return st.st_dev == request->dev && st.st_ino == request->ino ? 0 : -ENOENT;

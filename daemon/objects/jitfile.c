@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "daemon/collector/link.h"
+#include "daemon/objects/original.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/share/share.h"
 #include "daemon/tasks/tasks.h"
@@ -28,13 +29,19 @@
 /* For so long it does not wait again for files of a user for which it waited in vain. */
 #define HUNG_NS UINT64_C(10000000000)
 
+/* A jitdump of a process, or a process that has none. */
 struct process {
 	uint32_t pid;
 	uid_t uid;
-	int fd; /* of its jitdump, or -1 */
+	int fd; /* of the jitdump, or -1 */
 	const char *reason;
 	bool has_dump; /* the process claims to have a jitdump */
 	uint64_t seen; /* number of the last record of a mapping by the process */
+
+	/* Of the jitdump. */
+	char *path;        /* owned */
+	uint64_t dev, ino; /* 0: it could not be opened */
+	uint64_t since;    /* as struct jitfile has it */
 };
 
 struct jitfiles {
@@ -106,13 +113,20 @@ int jitfiles_new(const struct claims *claims, const char *runtime_dir, struct ji
 	return 0;
 }
 
+static void deinit_process(struct process *p)
+{
+	p->fd = fd_close(p->fd);
+	free(p->path);
+	p->path = NULL;
+}
+
 struct jitfiles *jitfiles_free(struct jitfiles *files)
 {
 	if (!files)
 		return NULL;
 
 	for (size_t i = 0; i < files->processes.n; i++)
-		(void)fd_close(files->processes.items[i].fd);
+		deinit_process(&files->processes.items[i]);
 	vec_deinit(&files->processes);
 	vec_deinit(&files->given_up);
 	map_deinit(&files->hung);
@@ -225,42 +239,61 @@ static bool make_process_room(struct jitfiles *files, bool has_dump)
 		share_count_taken_back(&files->share, least->uid);
 	if (least->has_dump)
 		note_given_up(files, least->pid);
-	(void)fd_close(least->fd);
+	deinit_process(least);
 	files->processes.n--;
 	memmove(least, least + 1, (size_t)(items + files->processes.n - least) * sizeof(*items));
 	return true;
 }
 
-/* The user of the process is read while the process is known to live. It may change by setuid(), or
- * because another process has the number now. */
-static struct process *get_process(struct jitfiles *files, uint32_t pid, bool has_dump)
+/* Find the user of the process. It is read while the process is known to live, and may change by
+ * setuid(), or because another process has the number now. @user: who it is if the process has
+ * ended. Return: whether it has one user. */
+static bool find_user(const struct jitfiles *files, uint32_t pid, const struct jitfile_user *user,
+		      struct jitfile_user *ret_user)
 {
-	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
-	struct process *p = find_process(files, pid);
-	uid_t uid;
-
-	/* To check that a process writes records takes a while, so it is done once. */
-	if (p && !has_dump && files->claims.is_writer)
-		return p;
-	by = claimant_find(&files->claims, pid);
+	_cleanup_(claimant_deinit) struct claimant by = claimant_find(&files->claims, pid);
 	/* Not the owner of /proc/PID, which is root if the process has disabled core dumps. */
-	if (by.pid_fd < 0 || claimant_user(&by, &uid) < 0)
-		return p;
-	if (p) {
-		p->uid = uid;
-		return p;
-	}
+	const int r = by.pid_fd < 0 ? -ESRCH : claimant_user(&by, &ret_user->uid);
+
+	ret_user->is_known = r == 0;
+	if (r == -ESRCH)
+		*ret_user = *user;
+	return r == 0 || r == -ESRCH;
+}
+
+/* Remember a process, or a jitdump of one. Return: NULL if there is no room. */
+static struct process *add_process(struct jitfiles *files, uint32_t pid, uid_t uid, bool has_dump)
+{
 	if (files->processes.n == JITFILES_MAX && !make_process_room(files, has_dump))
 		return NULL;
-	if (vec_push(&files->processes, { .pid = pid, .uid = uid, .fd = -1 }) < 0)
+	if (vec_push(&files->processes,
+		     { .pid = pid, .uid = uid, .fd = -1, .has_dump = has_dump }) < 0)
 		return NULL;
 	return &files->processes.items[files->processes.n - 1];
+}
+
+static void note_process(struct jitfiles *files, uint32_t pid, const struct jitfile_user *user)
+{
+	struct process *p = find_process(files, pid);
+	struct jitfile_user found;
+
+	/* To check that a process writes records takes a while, so it is done once. */
+	if (!p || !files->claims.is_writer) {
+		if (!find_user(files, pid, user, &found))
+			return;
+		if (!p)
+			p = add_process(files, pid, found.uid, false);
+		else if (!p->has_dump)
+			p->uid = found.uid;
+	}
+	if (p)
+		p->seen = ++files->moment;
 }
 
 /* Have the kernel asked whether the process has the file mapped there. Return: 0 if it has;
  * -ENOENT; or another negative errno, -EPERM or -EACCES if that may not be seen. */
 static int check_mapped(struct jitfiles *files, const struct record_mmap2 *mmap, uid_t uid,
-			const struct jitfile_found *found)
+			const struct original *found)
 {
 	struct collector_request request = {
 		.verb = COLLECTOR_MAPPED,
@@ -286,50 +319,119 @@ static int check_mapped(struct jitfiles *files, const struct record_mmap2 *mmap,
 	return r;
 }
 
-/* Return: why the file that @claim led to is refused, or NULL. */
-static const char *judge_dump(struct jitfiles *files, const struct record_mmap2 *mmap,
-			      const struct jitfile_claim *claim, const struct jitfile_found *found)
+/* A jitdump that was found. */
+struct found {
+	int fd; /* -1: not taken */
+	struct original original;
+	const char *reason; /* why it is not */
+};
+
+/*
+ * Return: why the file that was found is refused, or NULL.
+ *
+ * @by_inode: it is the one whose inode the record names
+ */
+static const char *judge_dump(struct jitfiles *files, const struct record_mmap2 *mmap, uid_t uid,
+			      const struct original *original, bool by_inode)
 {
 	int r;
 
+	if (original->uid != uid)
+		return "it does not belong to the process's user";
 	/* The kernel's record names the inode. */
-	if (claim->must_match && !files->claims.is_writer)
+	if (by_inode && !files->claims.is_writer)
 		return NULL;
-	r = check_mapped(files, mmap, claim->uid, found);
-	/* Without the right to see that, ptd can only open files that its own user may read. */
-	if (r == 0 || (claim->must_match && (r == -EPERM || r == -EACCES)))
+	r = check_mapped(files, mmap, uid, original);
+	/* A process that has ended maps nothing any more; and without the right to see what one
+	 * maps, ptd can only open files that its own user may read. */
+	if (r == 0 || (by_inode && (r == -ESRCH || r == -EPERM || r == -EACCES)))
 		return NULL;
 	return mmap->ino != 0 ? "it is not the file that the process mapped"
 			      : "it cannot be seen that the process mapped it";
 }
 
-static void open_dump(struct jitfiles *files, struct process *p, const struct record_mmap2 *mmap)
+static int find_dump(struct jitfiles *files, const struct record_mmap2 *mmap,
+		     const struct jitfile_user *user, struct found *ret_found)
 {
-	struct jitfile_found found = { .fd = -1 };
-	struct jitfile_claim claim = { .path = mmap->name,
-				       .pid = p->pid,
-				       .uid = p->uid,
-				       .must_match = mmap->ino != 0,
-				       .maj = mmap->maj,
-				       .min = mmap->min,
-				       .ino = mmap->ino };
+	const enum original_way way = user->is_known ? ORIGINAL_OWN_JITDUMP : ORIGINAL_JITDUMP;
+
+	if (is_hung(files, user->uid))
+		return -EBUSY;
+	return note_end(files, user->uid,
+			original_find(files->link, way, &files->claims, mmap, user->uid, NULL,
+				      &ret_found->fd, &ret_found->original));
+}
+
+/* Open the file that is mapped, if it is a jitdump. Return: whether it is one; of a file that
+ * cannot be seen, whether it has the usual name of one. */
+static bool open_dump(struct jitfiles *files, const struct record_mmap2 *mmap,
+		      const struct jitfile_user *user, struct found *ret_found)
+{
+	struct record_mmap2 unknown = *mmap;
+	bool by_inode = mmap->ino != 0;
 	int r;
 
-	r = open_for(files, &claim, &found, &p->reason);
+	*ret_found = (struct found){ .fd = -1 };
+	r = find_dump(files, mmap, user, ret_found);
 	/* Some file systems show another inode in records. */
-	if (r == -EPERM && claim.must_match) {
-		claim.must_match = false;
-		r = open_for(files, &claim, &found, &p->reason);
+	if (r == -ESTALE && by_inode) {
+		unknown.maj = unknown.min = 0;
+		unknown.ino = 0;
+		by_inode = false;
+		r = find_dump(files, &unknown, user, ret_found);
 	}
 	if (r == 0) {
-		p->reason = judge_dump(files, mmap, &claim, &found);
-		if (p->reason)
-			found.fd = fd_close(found.fd);
-	} else if (r != -EPERM) {
-		p->reason = collectorlink_may_retry(r) ? "the collector did not answer in time"
-						       : "it cannot be opened";
+		ret_found->reason =
+		    judge_dump(files, mmap, user->uid, &ret_found->original, by_inode);
+		if (ret_found->reason)
+			ret_found->fd = fd_close(ret_found->fd);
+		return true;
 	}
-	p->fd = found.fd;
+	ret_found->reason = collectorlink_may_retry(r) ? "the collector did not answer in time"
+			    : r == -ENOEXEC            ? "it is not a regular file, or no jitdump"
+			    : r == -ESTALE ? "it is not the file that the process mapped"
+					   : "it cannot be opened";
+	return mapname_is_jitdump(mmap->name);
+}
+
+/* Return: what is remembered of this jitdump; NULL if it is a new one. */
+static struct process *find_known_dump(const struct jitfiles *files,
+				       const struct record_mmap2 *mmap, const struct found *found)
+{
+	for (size_t i = 0; i < files->processes.n; i++) {
+		struct process *p = &files->processes.items[i];
+
+		if (p->pid == mmap->pid && p->has_dump && strcmp(p->path, mmap->name) == 0 &&
+		    (p->fd < 0 || found->fd < 0 ||
+		     (p->dev == found->original.dev && p->ino == found->original.ino)))
+			return p;
+	}
+	return NULL;
+}
+
+/* Remember the jitdump. Return: NULL if there is no room for it, or no memory. */
+static struct process *note_dump(struct jitfiles *files, const struct record_mmap2 *mmap, uid_t uid,
+				 const struct found *found, uint64_t time)
+{
+	struct process *p = find_known_dump(files, mmap, found);
+	char *path;
+
+	if (p)
+		return p;
+	path = strdup(mmap->name);
+	if (!path)
+		return NULL;
+	p = find_process(files, mmap->pid);
+	if (!p || p->has_dump)
+		p = add_process(files, mmap->pid, uid, true);
+	if (!p) {
+		free(path);
+		return NULL;
+	}
+	p->has_dump = true;
+	p->path = path;
+	p->since = time;
+	return p;
 }
 
 void jitfiles_get_share(const struct jitfiles *files, struct share *ret_share)
@@ -337,29 +439,54 @@ void jitfiles_get_share(const struct jitfiles *files, struct share *ret_share)
 	*ret_share = files->share;
 }
 
-void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap)
+static bool add_dump(struct jitfiles *files, const struct record_mmap2 *mmap, uint64_t time,
+		     const struct jitfile_user *user)
 {
-	const bool is_dump = mapname_is_jitdump(mmap->name);
+	struct found found;
 	struct process *p;
+	struct jitfile_user by;
 
-	if (!(mmap->prot & PROT_EXEC) || (!is_dump && !mapname_is_memory(mmap->name)))
-		return;
-	p = get_process(files, mmap->pid, is_dump);
-	if (!p)
-		return;
-	p->seen = ++files->moment;
-	if (!is_dump)
-		return;
+	if (!find_user(files, mmap->pid, user, &by) || !open_dump(files, mmap, &by, &found))
+		return mapname_is_jitdump(mmap->name);
+	p = note_dump(files, mmap, by.uid, &found, time);
+	/* One that was opened stays open, whatever has become of its name. */
+	if (!p || (p->fd >= 0 && found.fd < 0)) {
+		(void)fd_close(found.fd);
+		return true;
+	}
 	forget_given_up(files, p->pid);
-	/* A program that the process executed may begin another jitdump. */
-	p->fd = fd_close(p->fd);
-	p->reason = NULL;
-	p->has_dump = true;
-	open_dump(files, p, mmap);
+	(void)fd_close(p->fd);
+	p->uid = by.uid;
+	p->fd = found.fd;
+	p->dev = found.original.dev;
+	p->ino = found.original.ino;
+	p->reason = found.reason;
+	p->seen = ++files->moment;
+	return true;
 }
 
-/* Open the list of names of a JIT compiler that writes no jitdump. Return: whether there is one, or
- * a reason why it was refused. */
+/* Return: whether the mapping, which is executable, may be of a jitdump: compilers map its first
+ * page. */
+static bool may_be_dump(const struct record_mmap2 *mmap)
+{
+	return mmap->pgoff == 0 && mmap->build_id.size == 0 &&
+	       (mapname_is_file(mmap->name) || mapname_is_memfd(mmap->name));
+}
+
+bool jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap, uint64_t time,
+		  const struct jitfile_user *user)
+{
+	if (!(mmap->prot & PROT_EXEC))
+		return false;
+	if (may_be_dump(mmap) && add_dump(files, mmap, time, user))
+		return true;
+	if (mapname_is_memory(mmap->name))
+		note_process(files, mmap->pid, user);
+	return false;
+}
+
+/* Open the list of names that a JIT compiler may write instead of a jitdump, or beside it. Return:
+ * whether there is one, or a reason why it was refused. */
 static bool open_map(struct jitfiles *files, const struct process *p, struct jitfile *file)
 {
 	struct jitfile_found found;
@@ -400,11 +527,15 @@ static int find_size(struct jitfiles *files, struct jitfile *file)
 	return r;
 }
 
-static void list_dump(struct jitfiles *files, const struct process *p, struct jitfile *file)
+/* Return: whether there is something to list. A file that was mapped while it was empty, and still
+ * is, need not be a jitdump. */
+static bool list_dump(struct jitfiles *files, const struct process *p, struct jitfile *file)
 {
+	file->since = p->since;
+	file->path = strdup(p->path);
 	if (p->fd < 0) {
 		file->reason = p->reason;
-		return;
+		return file->path;
 	}
 	file->fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 3);
 	if (file->fd < 0) {
@@ -413,26 +544,36 @@ static void list_dump(struct jitfiles *files, const struct process *p, struct ji
 		file->fd = fd_close(file->fd);
 		file->reason = "it cannot be read";
 	}
+	if (file->path && (file->reason || file->size > 0 || mapname_is_jitdump(p->path)))
+		return true;
+	file->fd = fd_close(file->fd);
+	free(file->path);
+	return false;
+}
+
+/* Return: whether it is the first one that is remembered of its process. */
+static bool is_first(const struct jitfiles *files, const struct process *p)
+{
+	return p == find_process(files, p->pid);
 }
 
 int jitfiles_list(struct jitfiles *files, struct jitfile **ret_list, size_t *ret_n)
 {
-	struct jitfile *list = calloc(files->processes.n + files->given_up.n + 1, sizeof(*list));
+	struct jitfile *list =
+	    calloc(2 * files->processes.n + files->given_up.n + 1, sizeof(*list));
 	size_t n = 0;
 
 	if (!list)
 		return -ENOMEM;
 	for (size_t i = 0; i < files->processes.n; i++) {
 		const struct process *p = &files->processes.items[i];
-		struct jitfile file = {
-			.pid = p->pid, .uid = p->uid, .is_dump = p->has_dump, .fd = -1
-		};
+		struct jitfile dump = { .pid = p->pid, .uid = p->uid, .is_dump = true, .fd = -1 };
+		struct jitfile map = { .pid = p->pid, .uid = p->uid, .fd = -1 };
 
-		if (p->has_dump)
-			list_dump(files, p, &file);
-		else if (!open_map(files, p, &file))
-			continue;
-		list[n++] = file;
+		if (p->has_dump && list_dump(files, p, &dump))
+			list[n++] = dump;
+		if (is_first(files, p) && open_map(files, p, &map))
+			list[n++] = map;
 	}
 	for (size_t i = 0; i < files->given_up.n; i++)
 		list[n++] = (struct jitfile){ .pid = files->given_up.items[i],
@@ -444,9 +585,20 @@ int jitfiles_list(struct jitfiles *files, struct jitfile **ret_list, size_t *ret
 	return 0;
 }
 
-void jitfiles_list_free(struct jitfile *list, size_t n)
+bool jitfiles_has_dump(const struct jitfile *list, size_t n, const struct record_mmap2 *mmap)
 {
 	for (size_t i = 0; i < n; i++)
+		if (list[i].path && list[i].pid == mmap->pid &&
+		    strcmp(list[i].path, mmap->name) == 0)
+			return true;
+	return false;
+}
+
+void jitfiles_list_free(struct jitfile *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
 		(void)fd_close(list[i].fd);
+		free(list[i].path);
+	}
 	free(list);
 }

@@ -30,7 +30,7 @@ const char *object_why(int error)
 	case ESTALE:
 		return "another file is at this path by now";
 	case ENOEXEC:
-		return "it is not an ELF file";
+		return "it is not a regular file";
 	case EACCES:
 		return "not every user may read it, and the process does not have it mapped "
 		       "any more";

@@ -63,6 +63,8 @@ static struct collector_request request_for(enum original_way way, const struct 
 		[ORIGINAL_TAKE] = COLLECTOR_OPEN,
 		[ORIGINAL_VERIFY] = COLLECTOR_OPEN | COLLECTOR_VERIFY,
 		[ORIGINAL_IS_ELF] = COLLECTOR_ELF,
+		[ORIGINAL_JITDUMP] = COLLECTOR_OPEN | COLLECTOR_JITDUMP,
+		[ORIGINAL_OWN_JITDUMP] = COLLECTOR_OPEN | COLLECTOR_JITDUMP | COLLECTOR_OWN,
 	};
 	struct collector_request request = {
 		.verb = COLLECTOR_FIND,

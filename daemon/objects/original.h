@@ -6,7 +6,7 @@
  *
  * The file that a record says is mapped, before it is copied. The collector finds the file
  * (daemon/collector/link.h), and can say later whether the file at the path is still the same one.
- * A record is only a claim: a file is accepted if it is a regular ELF file, has the build-id in the
+ * A record is only a claim: a file is accepted if it is a regular file, has the build-id in the
  * record, and the process in the record has it mapped or may read it (daemon/proc/mappedfile.h).
  *
  * ptd gets a descriptor that only stands for the file (O_PATH): whatever the file's disk does, the
@@ -54,6 +54,11 @@ enum original_way {
 	ORIGINAL_VERIFY,
 	/* Only to know whether it is an ELF file that could be copied. */
 	ORIGINAL_IS_ELF,
+	/* To copy it, if it is a jitdump or has nothing in it yet. */
+	ORIGINAL_JITDUMP,
+	/* The same, if it is known that @user started the process: one of theirs, too, that others
+	 * may not read. */
+	ORIGINAL_OWN_JITDUMP,
 };
 
 /*
@@ -62,11 +67,12 @@ enum original_way {
  * @claims: who wrote the record
  * @user: who started the process in the record, should it have ended; 0: root, or not known
  * @cancel: gives up once this is true; may be NULL
- * @ret_fd: with ORIGINAL_TAKE and ORIGINAL_VERIFY a descriptor, which is the caller's; otherwise -1
+ * @ret_fd: with ORIGINAL_TAKE, ORIGINAL_VERIFY and ORIGINAL_JITDUMP a descriptor, which is the
+ *          caller's; otherwise -1
  *
  * Return: 0; -ESTALE if another file was found than the mapped one; -ENOEXEC if it is no regular
- *         file, or no ELF file; -EACCES if the process may not read it; -ECANCELED; an error of
- *         collectorlink_ask(), of which collectorlink_may_retry() says which those are that say
+ *         file, or not what it is to be; -EACCES if the process may not read it; -ECANCELED; an
+ * error of collectorlink_ask(), of which collectorlink_may_retry() says which those are that say
  *         nothing of the file; or another negative errno.
  */
 _must_check_ int original_find(struct collectorlink *link, enum original_way way,

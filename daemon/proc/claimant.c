@@ -84,6 +84,8 @@ bool claimant_may_read(const struct claimant *claimant, const struct stat *st)
 {
 	if (st->st_mode & S_IROTH)
 		return true;
+	if (claimant->has_user && claimant->user == st->st_uid && st->st_mode & S_IRUSR)
+		return true;
 	return claimant->is_true && claimant->pid_fd >= 0 && st->st_mode & S_IRUSR &&
 	       claimant_user_is(claimant, st->st_uid);
 }

@@ -26,8 +26,10 @@ struct claims {
 };
 
 struct claimant {
-	int pid_fd;   /* /proc/PID; -1: the process has ended */
-	bool is_true; /* the kernel says that the process has the file mapped */
+	int pid_fd;    /* /proc/PID; -1: the process has ended */
+	bool is_true;  /* the kernel says that the process has the file mapped */
+	bool has_user; /* it is known who started the process: */
+	uid_t user;
 };
 
 /* Find the process @pid of a record. @claims is NULL if the kernel wrote the record. */
@@ -45,7 +47,8 @@ bool claimant_user_is(const struct claimant *claimant, uid_t uid);
  * set-user-id program. Return: whether the process is there. */
 bool claimant_real_user(const struct claimant *claimant, uid_t *ret_uid);
 
-/* Return: whether the file @st may be read for the process: everyone may read it; or, if the kernel
- *         wrote the record, the user of the process owns it and may read it. A forged record can
- *         name any process of the file's owner. */
+/* Return: whether the file @st may be read for the process: everyone may read it; or the user who
+ * is known to have started the process owns it and may read it; or, if the kernel wrote the record,
+ * the user of the process owns it and may read it. A forged record can name any process of the
+ * file's owner. */
 bool claimant_may_read(const struct claimant *claimant, const struct stat *st);

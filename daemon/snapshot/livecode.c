@@ -30,6 +30,7 @@
 #include "util/cancel.h"
 #include "util/fullwrite.h"
 #include "util/map.h"
+#include "util/objectsmap.h"
 
 /* Bytes of memory that are looked at for what is not zero: a record may claim any amount, and a
  * program may map it. */
@@ -49,6 +50,11 @@
 #define USER_RATE (UINT64_C(1) << 30) /* bytes a second */
 
 #define MS UINT64_C(1000000) /* in ns */
+
+#define JITFILE_NAME_SIZE 48
+
+/* Instead of a file of a JIT compiler there is a line in the manifest that says why. */
+#define JITFILE_REFUSED 1
 
 /* What keeps something from being taken, in the manifest's words: also the user's part. */
 #define PART "his share of MaxUse="
@@ -177,25 +183,44 @@ static int copy_jitfile(struct livecode *l, const struct jitfile *file, int fd, 
 	return 0;
 }
 
-/* Somebody else's file may fail to be read, on NFS for one: the snapshot goes on without it. */
-static int add_jitfile(struct livecode *l, const struct jitfile *file, const char *limit)
+/* Format the name of file @i in the folder. */
+static void name_jitfile(const struct livecode *l, size_t i,
+			 char ret_name[static JITFILE_NAME_SIZE])
 {
+	const struct jitfile *files = l->known->jitfiles;
+	unsigned number = 1;
+
+	for (size_t k = 0; k < i; k++)
+		number += files[k].is_dump && files[k].pid == files[i].pid;
+	if (!files[i].is_dump)
+		(void)snprintf(ret_name, JITFILE_NAME_SIZE, "perf-%" PRIu32 ".map", files[i].pid);
+	else if (number == 1)
+		(void)snprintf(ret_name, JITFILE_NAME_SIZE, "jit-%" PRIu32 ".dump", files[i].pid);
+	else
+		(void)snprintf(ret_name, JITFILE_NAME_SIZE, "jit-%" PRIu32 ".%u.dump", files[i].pid,
+			       number);
+}
+
+/* Somebody else's file may fail to be read, on NFS for one: the snapshot goes on without it.
+ * Return: 0; JITFILE_REFUSED; or negative errno. */
+static int add_jitfile(struct livecode *l, size_t i, const char *limit)
+{
+	const struct jitfile *file = &l->known->jitfiles[i];
+	char name[JITFILE_NAME_SIZE], path[64];
 	_cleanup_(fd_closep) int fd = -1;
 	int r, error = 0;
-	char path[64];
-	const char *name = path + strlen(PTD_SNAPSHOT_JIT "/");
 
 	if (file->reason) {
 		refuse_jitfile(l, file, "%s", file->reason);
-		return 0;
+		return JITFILE_REFUSED;
 	}
 	if (limit) {
 		refuse_jitfile(l, file, "its %" PRIu64 " bytes are more than %s leaves to user %u",
 			       file->size, limit, (unsigned)file->uid);
-		return 0;
+		return JITFILE_REFUSED;
 	}
-	(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_JIT "/%s-%" PRIu32 ".%s",
-		       file->is_dump ? "jit" : "perf", file->pid, file->is_dump ? "dump" : "map");
+	name_jitfile(l, i, name);
+	(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_JIT "/%s", name);
 	r = create_in(l, PTD_SNAPSHOT_JIT, name, &fd);
 	if (r == 0)
 		r = copy_jitfile(l, file, fd, &error);
@@ -204,7 +229,7 @@ static int add_jitfile(struct livecode *l, const struct jitfile *file, const cha
 			       collectorlink_may_retry(error)
 				   ? "the collector did not answer in time"
 				   : strerror(-error));
-		return unlinkat(l->dir_fd, path, 0) < 0 ? -errno : 0;
+		return unlinkat(l->dir_fd, path, 0) < 0 ? -errno : JITFILE_REFUSED;
 	}
 	if (r == 0)
 		r = add_sum(l, PTD_SNAPSHOT_JIT, name);
@@ -267,20 +292,64 @@ static void choose_files(const struct livecode *l, const char **limits)
 		}
 }
 
+/* What has become of the files of JIT compilers. */
+struct jitmap {
+	const struct livecode *code;
+	bool *kept; /* of each file */
+};
+
+static void put_jitmap(FILE *f, void *userdata)
+{
+	const struct jitmap *map = userdata;
+
+	for (size_t i = 0; i < map->code->known->n_jitfiles; i++) {
+		const struct jitfile *file = &map->code->known->jitfiles[i];
+		char id[256], name[JITFILE_NAME_SIZE] = "-";
+
+		if (!file->path || !is_wanted(map->code, i))
+			continue;
+		if (map->kept[i])
+			name_jitfile(map->code, i, name);
+		(void)snprintf(id, sizeof(id), "%" PRIu32 " %" PRIu64 " %s%s%s", file->pid,
+			       file->since, name, file->reason ? " " : "", file->reason ?: "");
+		objectsmap_put(f, id, file->path);
+	}
+}
+
+static bool has_dump(const struct livecode *l)
+{
+	for (size_t i = 0; i < l->known->n_jitfiles; i++)
+		if (l->known->jitfiles[i].path && is_wanted(l, i))
+			return true;
+	return false;
+}
+
+static int add_jitfiles(struct livecode *l, const char *const *limits, struct jitmap *map)
+{
+	for (size_t i = 0; i < l->known->n_jitfiles; i++) {
+		int r;
+
+		if (!is_wanted(l, i))
+			continue;
+		r = cancel_asked(l->request->cancel) ? -ECANCELED : add_jitfile(l, i, limits[i]);
+		if (r < 0)
+			return r;
+		map->kept[i] = r == 0;
+	}
+	return has_dump(l) ? bundle_add_file(l->bundle, PTD_SNAPSHOT_JIT_MAP, put_jitmap, map) : 0;
+}
+
 int livecode_add_files(struct livecode *l)
 {
-	_cleanup_(freep) const char **limits = calloc(l->known->n_jitfiles + 1, sizeof(*limits));
-	int r = 0;
+	const size_t n = l->known->n_jitfiles;
+	_cleanup_(freep) const char **limits = calloc(n + 1, sizeof(*limits));
+	_cleanup_(freep) bool *kept = calloc(n + 1, sizeof(*kept));
+	struct jitmap map = { .code = l, .kept = kept };
 
-	if (!limits)
+	if (!limits || !kept)
 		return -ENOMEM;
 	choose_files(l, limits);
-	for (size_t i = 0; r == 0 && i < l->known->n_jitfiles; i++)
-		if (is_wanted(l, i))
-			r = cancel_asked(l->request->cancel)
-				? -ECANCELED
-				: add_jitfile(l, &l->known->jitfiles[i], limits[i]);
-	return r;
+	return add_jitfiles(l, limits, &map);
 }
 
 /* What may still be kept and looked at, of all processes' memory. */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "daemon/objects/jitfile.h"
 #include "daemon/objects/object.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
@@ -378,6 +379,7 @@ static int select_objects(struct writer *w)
 			if (record.header.type == PERF_RECORD_MMAP2 &&
 			    ownview_has_record(&w->view, &record) &&
 			    record_get_mmap2(&record, &mmap) == 0 &&
+			    !jitfiles_has_dump(w->known.jitfiles, w->known.n_jitfiles, &mmap) &&
 			    (ran = map_get(&w->pids, mmap.pid)))
 				r = selection_add(w->selection, &mmap, *ran);
 	}

@@ -24,6 +24,8 @@ static const uint64_t counted_max[] = {
 
 #define SECOND_NS UINT64_C(1000000000)
 
+#define JITDUMPS_MAX 8u /* of one process */
+
 /* An MMAP2 record that mappings were made by. */
 struct origin {
 	unsigned n_refs;
@@ -54,9 +56,11 @@ struct process {
 	uid_t uid;       /* whose it counts as */
 	VEC(struct thread) threads;
 	VEC(struct mapped) maps; /* by start; none overlaps another */
-	struct origin *jitdump;  /* the record of its mapping, whatever is mapped there later */
-	uint64_t time;           /* of the latest record of a mapping */
-	uint64_t repeats_since;  /* the second in which they are counted */
+	VEC(struct origin *)
+	jitdumps;               /* the records of their mappings, whatever is mapped there
+					* later; at most JITDUMPS_MAX */
+	uint64_t time;          /* of the latest record of a mapping */
+	uint64_t repeats_since; /* the second in which they are counted */
 	uint32_t n_repeats;
 };
 
@@ -193,7 +197,29 @@ static void forget_maps(struct tasks *t, struct process *p)
 		(void)origin_unref(p->maps.items[i].origin);
 	discount(t, p, MAPS, p->maps.n);
 	p->maps.n = 0;
-	p->jitdump = origin_unref(p->jitdump);
+	for (size_t i = 0; i < p->jitdumps.n; i++)
+		(void)origin_unref(p->jitdumps.items[i]);
+	vec_deinit(&p->jitdumps);
+}
+
+/* The record says that the process has mapped the jitdump. Of more than there is room for, the
+ * first is forgotten. */
+static int put_jitdump(struct process *p, struct origin **origin)
+{
+	size_t i = 0;
+
+	while (i < p->jitdumps.n && strcmp(p->jitdumps.items[i]->name, (*origin)->name) != 0)
+		i++;
+	if (i == p->jitdumps.n && i < JITDUMPS_MAX) {
+		if (vec_push(&p->jitdumps, *origin) < 0)
+			return -ENOMEM;
+	} else {
+		i = i < JITDUMPS_MAX ? i : 0;
+		(void)origin_unref(p->jitdumps.items[i]);
+		p->jitdumps.items[i] = *origin;
+	}
+	*origin = NULL;
+	return 0;
 }
 
 static void forget_threads(struct tasks *t, struct process *p)
@@ -557,11 +583,8 @@ static int on_mmap2(struct tasks *t, const struct record *record, bool is_found)
 	origin = origin_new(&mmap);
 	if (!origin)
 		return -ENOMEM;
-	if (mapname_is_jitdump(mmap.name)) {
-		(void)origin_unref(p->jitdump);
-		p->jitdump = TAKE(origin);
-		return 0;
-	}
+	if (mapname_is_jitdump(mmap.name))
+		return put_jitdump(p, &origin);
 	noted_in = note_mapping(t, p, origin, record->trailer.time);
 	r = put_map(t, p,
 		    &(struct mapped){
@@ -677,7 +700,7 @@ bool tasks_repeats(struct tasks *tasks, const struct record *record)
 	p = find_process_of(tasks, mmap.pid, record->writer);
 	/* A record of a thread that is not known begins one. */
 	thread = p ? find_thread(p, mmap.tid) : NULL;
-	if (!thread || p->jitdump || record->trailer.time < p->time)
+	if (!thread || p->jitdumps.n > 0 || record->trailer.time < p->time)
 		return false;
 	i = first_behind(p, mmap.addr);
 	if (i == p->maps.n || !mapping_says(tasks, &p->maps.items[i], &mmap))
@@ -760,8 +783,9 @@ size_t tasks_write_some(const struct tasks *tasks, uint64_t time,
 
 			n_failed += write_map(p, m->origin, m, time, put, userdata) < 0;
 		}
-		if (p->jitdump)
-			n_failed += write_map(p, p->jitdump, NULL, time, put, userdata) < 0;
+		for (size_t k = 0; k < p->jitdumps.n; k++)
+			n_failed +=
+			    write_map(p, p->jitdumps.items[k], NULL, time, put, userdata) < 0;
 	}
 	return n_failed;
 }

@@ -33,6 +33,7 @@ struct object {
 	struct filebytes *file; /* see object_bytes(); NULL unless OBJECT_OK */
 	uint64_t size;          /* bytes */
 	bool is_elf;
+	const struct object *proven; /* of one that is claimed: the same for code that is not */
 
 	/*
 	 * Knows the names of the code, by the addresses of object_address(); NULL: the code has no

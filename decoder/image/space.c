@@ -30,8 +30,10 @@ int space_new(uint32_t id, const struct space *parent, uint64_t time, struct spa
 		r = vec_reserve(&s->mappings, n);
 		if (r < 0)
 			return r;
+		/* What the parent will note later need not be the child's. */
 		for (size_t i = 0; i < n; i++)
-			s->mappings.items[s->mappings.n++] = parent->mappings.items[i];
+			if (parent->mappings.items[i].kind != MAPPING_EARLY)
+				s->mappings.items[s->mappings.n++] = parent->mappings.items[i];
 	}
 
 	*ret_space = TAKE(s);

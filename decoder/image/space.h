@@ -39,12 +39,14 @@ struct mapping {
 	uint64_t offset; /* of the byte at @start in the object */
 	const struct object *object;
 	const struct object *retired; /* has the same bytes as @object */
+	bool is_shared; /* memory that processes share which were forked from one another */
 };
 
 struct space;
 
 /*
- * Make a space that begins as a copy of @parent at @time (fork); NULL: an empty one.
+ * Make a space that begins as a copy of @parent at @time (fork), but for code that is mapped as
+ * early; NULL: an empty one.
  *
  * Return: 0 or -ENOMEM.
  */

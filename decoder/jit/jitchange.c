@@ -3,12 +3,15 @@
 #include "decoder/jit/jitchange.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "decoder/jit/patch.h"
 #include "util/ranges.h"
 
 #define CHANGES_MAX (1u << 20)
+
+#define INT3 0xcc
 
 /* A version of code that still holds at the end of the dump. */
 struct version {
@@ -28,6 +31,8 @@ struct builder {
 	const struct object *code; /* has the dump's bytes */
 	struct objects *objects;
 	struct ranges versions;
+	bool (*is_possible)(void *userdata, const struct jitdump_event *event);
+	void *userdata;
 };
 
 /* --- versions --------------------------------------------------------------------------------- */
@@ -45,25 +50,35 @@ static int begin_version(struct ranges *versions, const struct version *new)
 	return ranges_replace(versions, from, n, new, 1);
 }
 
-/* When the dump was closed, no version holds any more. */
+/* The code of @event, a MOVE, leaves its place. */
+static int leave_place(struct builder *b, const struct jitdump_event *event)
+{
+	const struct ranges_place at = ranges_find(&b->versions, event->from);
+	const struct version *v = ranges_get(&b->versions, at);
+
+	if (!v || v->range.start != event->from ||
+	    b->dump->events.items[v->event].load != event->load)
+		return 0;
+	return ranges_replace(&b->versions, at, 1, NULL, 0);
+}
+
 static int collect_versions(struct builder *b)
 {
-	for (size_t i = 0; i < b->dump->events.n; i++) {
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->dump->events.n; i++) {
 		const struct jitdump_event *e = &b->dump->events.items[i];
 		struct version version = { .event = i };
-		int r;
 
-		if (e->kind == JITDUMP_CLOSE) {
-			ranges_clear(&b->versions);
-			return 0;
-		}
+		if (!b->is_possible(b->userdata, e))
+			continue;
 		version.range.start = e->address;
 		version.range.last = e->address + (b->dump->loads.items[e->load].size - 1);
-		r = begin_version(&b->versions, &version);
-		if (r < 0)
-			return r;
+		r = e->kind == JITDUMP_MOVE ? leave_place(b, e) : 0;
+		if (r == 0)
+			r = begin_version(&b->versions, &version);
 	}
-	return 0;
+	return r;
 }
 
 /* --- changes ---------------------------------------------------------------------------------- */
@@ -131,6 +146,7 @@ struct part {
 	const struct ptd_jit_note *note;
 };
 
+/* Return: 1; 0 if there are too many; or -ENOMEM. */
 static int add_changes(struct builder *b, const struct part *part, const struct patches *patches)
 {
 	struct jitdump_load load = part->load;
@@ -154,9 +170,15 @@ static int add_changes(struct builder *b, const struct part *part, const struct 
 						  .offset = load.offset + p->offset,
 						  .object = piece->object });
 	}
-	return r;
+	return r < 0 ? r : 1;
 }
 
+static bool is_cleared(const uint8_t *bytes, size_t size)
+{
+	return (bytes[0] == 0 || bytes[0] == INT3) && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+/* Return: 1 if the memory proves the bytes of the part; 0; or -ENOMEM. */
 static int compare_part(struct builder *b, const struct part *part)
 {
 	const uint8_t *now =
@@ -168,9 +190,9 @@ static int compare_part(struct builder *b, const struct part *part)
 	if (!now || !noted)
 		return 0;
 	r = patches_find(noted, now, part->size, part->start, &patches);
-	if (r < 0 || patches.list.n == 0 || patches.n_bytes > part->size / 2)
-		return r;
-	return add_changes(b, part, &patches);
+	if (r < 0 || patches.list.n == 0)
+		return r < 0 ? r : 1;
+	return is_cleared(now, part->size) ? 0 : add_changes(b, part, &patches);
 }
 
 static int compare_version(struct builder *b, const struct version *v, const struct anonmem *memory,
@@ -178,13 +200,16 @@ static int compare_version(struct builder *b, const struct version *v, const str
 {
 	const uint64_t v_last = v->range.last;
 	uint64_t start = v->range.start;
-	int r = 0;
+	int r = 1;
 
-	while (r == 0) {
+	while (r >= 0) {
 		const struct anonmem_piece *m = anonmem_find(memory, pid, start);
 		struct part part = { .version = v, .memory = m };
+		bool is_gap = !m || m->start > start;
 		uint64_t last;
+		int proven;
 
+		r = is_gap ? 0 : r;
 		if (!m || m->start > v_last)
 			break;
 		part.start = m->start > start ? m->start : start;
@@ -194,12 +219,20 @@ static int compare_version(struct builder *b, const struct version *v, const str
 		part.note = &b->dump->loads.items[b->dump->events.items[v->event].load].note;
 		part.load.offset += part.start - v->range.start;
 		part.load.size = part.size;
-		r = compare_part(b, &part);
+		proven = compare_part(b, &part);
+		r = proven <= 0 ? proven : r;
 		if (last == v_last)
 			break;
 		start = last + 1;
 	}
-	return r;
+	if (r == 1)
+		b->changes->proven[v->event / 8] |= (uint8_t)(1u << v->event % 8);
+	return r < 0 ? r : 0;
+}
+
+bool jitchanges_prove(const struct jitchanges *changes, size_t i)
+{
+	return changes->proven && changes->proven[i / 8] & 1u << i % 8;
 }
 
 static int compare_changes(const void *pa, const void *pb)
@@ -213,15 +246,25 @@ static int compare_changes(const void *pa, const void *pb)
 
 int jitchanges_init(const struct jitdump *dump, const struct object *object,
 		    const struct anonmem *memory, uint32_t pid, struct objects *objects,
-		    struct jitchanges *ret_changes)
+		    bool (*is_possible)(void *userdata, const struct jitdump_event *event),
+		    void *userdata, struct jitchanges *ret_changes)
 {
 	struct jitchanges changes = {};
-	struct builder b = {
-		.changes = &changes, .dump = dump, .code = object, .objects = objects
-	};
+	struct builder b = { .changes = &changes,
+			     .dump = dump,
+			     .code = object,
+			     .objects = objects,
+			     .is_possible = is_possible,
+			     .userdata = userdata };
 	const struct version *v;
 	int r;
 
+	*ret_changes = (struct jitchanges){};
+	if (!anonmem_find(memory, pid, 0))
+		return 0;
+	changes.proven = calloc(dump->events.n / 8 + 1, 1);
+	if (!changes.proven)
+		return -ENOMEM;
 	ranges_init(&b.versions, sizeof(struct version));
 	r = collect_versions(&b);
 	for (struct ranges_place at = {}; r == 0 && (v = ranges_get(&b.versions, at));
@@ -245,4 +288,5 @@ void jitchanges_deinit(struct jitchanges *changes)
 		(void)piece_free(changes->pieces.items[i]);
 	vec_deinit(&changes->pieces);
 	vec_deinit(&changes->list);
+	free(changes->proven);
 }

@@ -18,7 +18,7 @@
 #define VERSION       1u
 #define FLAG_TSC      UINT64_C(1)
 
-/* The file's; more may follow, up to total_size. Pid and timestamp are not to be relied on. */
+/* The file's; more may follow, up to total_size. Its timestamp is not to be relied on. */
 struct file_head {
 	uint32_t magic, version, total_size, elf_mach, pad1, pid;
 	uint64_t timestamp, flags;
@@ -34,7 +34,6 @@ enum {
 	ID_LOAD = 0,
 	ID_MOVE = 1,
 	ID_DEBUG_INFO = 2,
-	ID_CLOSE = 3,
 	ID_UNWINDING_INFO = 4,
 };
 
@@ -93,8 +92,8 @@ struct lines {
 struct parser {
 	struct jitdump *dump;
 	const uint8_t *bytes;
-	struct map by_index; /* the writer's number → index in loads, of the latest */
-	uint64_t time_max;
+	struct map by_index; /* the compiler's number → index in loads, of the latest */
+	struct map by_pid;   /* the same of one process: see pid_key() */
 
 	/* Lines of functions that were not loaded yet, by the address of the code. */
 	struct map lines_by_address; /* → index in lines */
@@ -297,19 +296,26 @@ static int read_head(struct cursor *c, struct jitdump *dump, const char **reterr
 		    "more, inside the file",
 		    reterr_why);
 	dump->time_is_tsc = head.flags & FLAG_TSC;
+	dump->pid = head.pid;
 	return 0;
 }
 
 /* Return: 0; -E2BIG if there are too many; -ENOMEM. */
-static int add_event(struct parser *p, enum jitdump_kind kind, uint64_t time, uint64_t address,
-		     size_t load)
+static int add_event(struct parser *p, const struct jitdump_event *event)
 {
-	if (p->dump->events.n == JITDUMP_EVENTS_MAX)
+	struct jitdump *dump = p->dump;
+	const size_t n = dump->events.n;
+
+	if (n == JITDUMP_EVENTS_MAX)
 		return -E2BIG;
-	if (time > p->time_max)
-		p->time_max = time;
-	return vec_push(&p->dump->events,
-			{ .time = time, .address = address, .load = (uint32_t)load, .kind = kind });
+	dump->is_of_one = n == 0 || (dump->is_of_one && event->pid == dump->events.items[0].pid);
+	return vec_push(&dump->events, *event);
+}
+
+/* Processes that write into one dump use the same numbers. */
+static uint64_t pid_key(uint32_t pid, uint64_t index)
+{
+	return index ^ (uint64_t)pid << 32;
 }
 
 static bool fits(uint64_t address, uint64_t size)
@@ -435,10 +441,16 @@ static int read_load(struct parser *p, uint64_t time, struct cursor c)
 		    (uint16_t)(end - c.pos < JITDUMP_NAME_MAX ? end - c.pos : JITDUMP_NAME_MAX),
 	};
 	take_lines(p, &load);
-	r = add_event(p, JITDUMP_LOAD, time, load.address, p->dump->loads.n);
-	if (r < 0)
-		return r;
-	r = map_put(&p->by_index, load.index, p->dump->loads.n);
+	r = add_event(p, &(struct jitdump_event){ .time = time,
+						  .address = load.address,
+						  .load = (uint32_t)p->dump->loads.n,
+						  .order = (uint32_t)p->dump->events.n,
+						  .pid = head.pid,
+						  .kind = JITDUMP_LOAD });
+	if (r == 0)
+		r = map_put(&p->by_index, load.index, p->dump->loads.n);
+	if (r == 0)
+		r = map_put(&p->by_pid, pid_key(head.pid, load.index), p->dump->loads.n);
 	return r < 0 ? r : vec_push(&p->dump->loads, load);
 }
 
@@ -452,20 +464,23 @@ static int read_move(struct parser *p, uint64_t time, struct cursor c)
 	r = cursor_get(&c, sizeof(head), &head);
 	if (r < 0)
 		return r;
-	i = map_get(&p->by_index, head.code_index);
+	/* A process that was forked may move what its parent loaded. */
+	i = map_get(&p->by_pid, pid_key(head.pid, head.code_index));
+	if (!i || p->dump->loads.items[*i].index != head.code_index)
+		i = map_get(&p->by_index, head.code_index);
 	if (!i)
 		return -EBADMSG;
 	load = &p->dump->loads.items[*i];
 	/* A function that moves cannot change its size. */
 	if (head.code_size != load->size || !fits(head.new_code_addr, load->size))
 		return -EBADMSG;
-	return add_event(p, JITDUMP_MOVE, time, head.new_code_addr, *i);
-}
-
-/* It comes after all others, whatever its stamp says. */
-static int read_close(struct parser *p, uint64_t time)
-{
-	return add_event(p, JITDUMP_CLOSE, time > p->time_max ? time : p->time_max, 0, 0);
+	return add_event(p, &(struct jitdump_event){ .time = time,
+						     .address = head.new_code_addr,
+						     .from = head.old_code_addr,
+						     .load = (uint32_t)*i,
+						     .order = (uint32_t)p->dump->events.n,
+						     .pid = head.pid,
+						     .kind = JITDUMP_MOVE });
 }
 
 static int read_record(struct parser *p, const struct record_head *head, struct cursor payload)
@@ -475,8 +490,6 @@ static int read_record(struct parser *p, const struct record_head *head, struct 
 		return read_load(p, head->timestamp, payload);
 	case ID_MOVE:
 		return read_move(p, head->timestamp, payload);
-	case ID_CLOSE:
-		return read_close(p, head->timestamp);
 	case ID_DEBUG_INFO:
 		return read_debug_info(p, payload);
 	case ID_UNWINDING_INFO:
@@ -505,13 +518,13 @@ static bool next_record(struct parser *p, struct cursor *c, struct record_head *
 	return true;
 }
 
-/* Nothing is said after a CLOSE. Return: 0 or -ENOMEM. */
+/* Return: 0 or -ENOMEM. */
 static int read_records(struct parser *p, struct cursor *c)
 {
-	struct record_head head = { .id = ID_UNWINDING_INFO };
+	struct record_head head;
 	struct cursor payload;
 
-	while (head.id != ID_CLOSE && next_record(p, c, &head, &payload)) {
+	while (next_record(p, c, &head, &payload)) {
 		const int r = read_record(p, &head, payload);
 
 		if (r == -ENOMEM)
@@ -561,6 +574,7 @@ int jitdump_parse(const uint8_t *bytes, size_t size, struct jitdump *ret_dump,
 	if (p.nearest_line == ELF_HEADER_SIZE)
 		dump.lines_bias = ELF_HEADER_SIZE;
 	map_deinit(&p.by_index);
+	map_deinit(&p.by_pid);
 	map_deinit(&p.lines_by_address);
 	vec_deinit(&p.lines);
 	if (r < 0) {

@@ -6,7 +6,9 @@
  *
  * The file (jit-PID.dump) in which a JIT compiler notes the code that it made: which function it
  * put where and when, with the bytes, and when it moved the code. The file may still have been
- * growing when it was copied, so that it may end anywhere.
+ * growing when it was copied, so that it may end anywhere. Processes that were forked from the one
+ * that began it may write into it, too. A CLOSE record says nothing: a child that ends writes one
+ * into the dump of its parent, which goes on behind it.
  */
 
 #include <stdbool.h>
@@ -50,16 +52,17 @@ struct jitdump_load {
 };
 
 enum jitdump_kind {
-	JITDUMP_LOAD,  /* the code was put at an address */
-	JITDUMP_MOVE,  /* the code was moved to an address */
-	JITDUMP_CLOSE, /* no code is used any more; the last event, if there is one */
+	JITDUMP_LOAD, /* the code was put at an address */
+	JITDUMP_MOVE, /* the code was moved to an address */
 };
 
 struct jitdump_event {
 	uint64_t time; /* CLOCK_MONOTONIC in ns; or TSC ticks, see time_is_tsc */
 	uint64_t address;
+	uint64_t from;  /* of a MOVE: where the code was before */
 	uint32_t load;  /* index in loads */
 	uint32_t order; /* its place in the file */
+	uint32_t pid;   /* whose code it is, in the pid namespace of the process */
 	enum jitdump_kind kind;
 };
 
@@ -77,6 +80,8 @@ struct jitdump {
 	uint64_t lines_bias;
 
 	bool time_is_tsc;
+	uint32_t pid;                     /* that the head states */
+	bool is_of_one;                   /* all events have the same pid */
 	VEC(struct jitdump_load) loads;   /* in file order */
 	VEC(struct jitdump_event) events; /* by time; equal times in file order */
 

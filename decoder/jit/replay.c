@@ -247,6 +247,8 @@ static int decide(struct builder *b, const struct extent *mapped, const struct e
 		part = extent_part(mapped, start, last);
 	else if (logged)
 		part.kind = MAPPING_LOGGED;
+	if (logged && part.object->proven)
+		part.object = part.object->proven;
 	if (part.kind == MAPPING_LOGGED && mapped && part.object != b->replay->unknown)
 		r = name_extent(b, mapped, &part);
 	return r < 0 ? r : remap(b, &part);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <sys/mman.h>
 
 #include "ptd/record.h"
 #include "ptd/snapshot.h"
@@ -66,9 +67,11 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 	};
 	tracks_init(&tasks->lives, trace->spills);
 	perfmaps_init(&tasks->perfmaps, objects_dir(objects));
-	jits_init(&tasks->jits, &trace->facts, &tasks->memory, objects);
+	endings_init(&tasks->endings, trace);
 	/* The kernel first: what the others have when nothing was begun can be given up. */
 	r = kernel_init(&tasks->kernel, trace, objects);
+	if (r == 0)
+		r = jits_init(&tasks->jits, &trace->facts, &tasks->memory, objects);
 	if (r == 0)
 		r = complain_of_kernel(tasks);
 	if (r == 0)
@@ -97,6 +100,7 @@ void tasks_deinit(struct tasks *tasks)
 	anonmem_deinit(&tasks->memory);
 	perfmaps_deinit(&tasks->perfmaps);
 	jits_deinit(&tasks->jits);
+	endings_deinit(&tasks->endings);
 }
 
 /* Return: whether the ids are known, and not those of the idle thread. */
@@ -323,11 +327,26 @@ static int living_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64
 
 /* Records. */
 
+/* The process may have a jitdump mapped from @time on. */
+static int make_jits_mapping(struct tasks *tasks, uint32_t pid, const char *path, uint64_t time,
+			     struct jits_mapping *ret_mapping)
+{
+	const uint64_t *i = map_get(&tasks->space_of_pid, pid);
+
+	*ret_mapping = (struct jits_mapping){ .pid = pid,
+					      .space = tasks->spaces.items[*i],
+					      .birth = tasks->births.items[*i].time,
+					      .time = time,
+					      .path = path };
+	return endings_find(&tasks->endings, pid, time, &ret_mapping->end);
+}
+
 /* Give a new process its space, a copy of its parent's. */
 static int fork_space(struct tasks *tasks, const struct trace_record *record,
 		      const struct record_task *fork)
 {
 	const struct space *parent = space_of(tasks, fork->ppid);
+	struct jits_mapping jit = {};
 	size_t n_copies;
 	int r;
 
@@ -345,7 +364,10 @@ static int fork_space(struct tasks *tasks, const struct trace_record *record,
 		return r < 0 ? r : TASKS_SKIPPED;
 	}
 	tasks->n_copies_left -= n_copies;
-	return begin_space(tasks, fork->pid, fork->ppid, record->time);
+	r = begin_space(tasks, fork->pid, fork->ppid, record->time);
+	if (r == 0 && parent && tasks->jits.list.n > 0)
+		r = make_jits_mapping(tasks, fork->pid, NULL, record->time, &jit);
+	return r < 0 || !jit.space ? r : jits_fork(&tasks->jits, parent, &jit);
 }
 
 int tasks_fork(struct tasks *tasks, const struct trace_record *record)
@@ -476,6 +498,7 @@ static int take_other_vdso(struct tasks *tasks, uint32_t pid, struct mapping *ma
 
 int tasks_map(struct tasks *tasks, const struct trace_record *record)
 {
+	struct jits_mapping jit;
 	struct mapping mapping;
 	struct thread *thread;
 	struct record_mmap2 map;
@@ -492,15 +515,17 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 			  record->time, &thread);
 	if (r != 0)
 		return r;
-	if (mapname_is_jitdump(map.name))
-		return jits_begin(&tasks->jits, space_of(tasks, map.pid), map.pid, map.name,
-				  record->time);
+	if (jits_is_dump(&tasks->jits, map.pid, map.name)) {
+		r = make_jits_mapping(tasks, map.pid, map.name, record->time, &jit);
+		return r < 0 ? r : jits_begin(&tasks->jits, &jit);
+	}
 
 	mapping = (struct mapping){
 		.time = record->time,
 		.start = map.addr,
 		.size = map.len,
 		.offset = map.pgoff,
+		.is_shared = map.flags & MAP_SHARED,
 	};
 	r = objects_find(tasks->objects, map.name,
 			 map.build_id.size ? &map.build_id

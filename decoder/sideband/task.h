@@ -23,6 +23,7 @@
 #include "decoder/jit/jit.h"
 #include "decoder/jit/replay.h"
 #include "decoder/kernel/kernel.h"
+#include "decoder/sideband/endings.h"
 #include "decoder/sideband/idtable.h"
 #include "decoder/sideband/track.h"
 #include "decoder/symbol/perfmap.h"
@@ -67,6 +68,7 @@ struct tasks {
 	struct replay replay;
 	struct kernel kernel;
 	struct jits jits;       /* whose events are applied before each record */
+	struct endings endings; /* of programs, should one map a jitdump */
 	uint64_t n_copies_left; /* mappings that forks may still copy */
 };
 

@@ -62,6 +62,9 @@ struct ptd_object {
 	const char *source; /* path of the file from which the bytes were read; NULL: no file */
 	uint8_t build_id[20];
 	uint8_t build_id_size; /* bytes; 0 if the object has no build-id */
+	/* Only what a jitdump notes says that the code had these bytes: no memory was kept that
+	 * proves it. Some compilers note other bytes than they execute. */
+	bool is_claimed;
 };
 
 /* A function of which a jitdump says when and where its JIT compiler put it. */

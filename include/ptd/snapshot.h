@@ -16,8 +16,11 @@
  *	DIR/objects.map		one line an object: its build-id, or "sha256:<hex>", or "-" if it is
  *				missing, with a space and the reason, if that is known; a tab; the
  *				path it was mapped by
- *	DIR/jit/		jit-PID.dump: what a JIT compiler said of its code; perf-PID.map:
- *				the names alone
+ *	DIR/jit/		jit-PID.dump: what a JIT compiler said of its code, and
+ *				jit-PID.N.dump the Nth of a process; perf-PID.map: the names alone
+ *	DIR/jit.map		one line a jitdump: PID, the time in ns of its first mapping, and
+ *its name in jit, or "-" and the reason why it is missing, divided by spaces; a tab; the path it
+ *was mapped by, as in objects.map
  *	DIR/mem/		PID-ADDR (decimal, hex): anonymous executable memory from there on;
  *				of the software source PID-START.code (decimal): the code that a
  *				program ran that is in no file, see struct ptd_code_header
@@ -40,6 +43,7 @@
 #define PTD_SNAPSHOT_OBJECTS     "objects"
 #define PTD_SNAPSHOT_OBJECTS_MAP "objects.map"
 #define PTD_SNAPSHOT_JIT         "jit"
+#define PTD_SNAPSHOT_JIT_MAP     "jit.map"
 #define PTD_SNAPSHOT_MEM         "mem"
 #define PTD_SNAPSHOT_CLOCK       "clock"
 #define PTD_SNAPSHOT_KCORE_DIR   "kcore_dir"

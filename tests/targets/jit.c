@@ -19,8 +19,8 @@
  *	many	100 functions, one after the other, at the same four addresses
  *	last	noted, but the dump is cut off in its record: it runs with no name
  *
- * With a second argument the dump ends in a CLOSE instead, after which page is called again. If it
- * is "noted", beta is not called before it is noted.
+ * With a second argument the dump has a CLOSE instead, after which page is called again, and keeps
+ *its name. If it is "noted", beta is not called before it is noted.
  */
 
 #include <fcntl.h>

@@ -4,11 +4,11 @@
  * jit-names ENGINE SNAPSHOT: decodes the snapshot and checks the name and the source line of each
  * instruction against the jitdumps in it, which it reads by itself.
  *
- * A version is one LOAD or MOVE; it holds from its stamp until the next one that overlaps it, or
- * CLOSE. At the time of its run, an instruction must have the name of the version that holds at
- * its address. If none holds and none was before, it must have that of the first one to come (it is
- * early), unless it is of a file. All others must have no name of JIT code. The dumps' clock must
- * be that of the records, as it is in the software PT source.
+ * A version is one LOAD or MOVE; it holds from its stamp until the next one that overlaps it, or a
+ * MOVE takes it away. At the time of its run, an instruction must have the name of the version that
+ * holds at its address. If none holds and none was before, it must have that of the first one to
+ * come (it is early), unless it is of a file. All others must have no name of JIT code. The dumps'
+ * clock must be that of the records, as it is in the software PT source.
  *
  * The line is that of the last entry up to the instruction, in the DEBUG_INFO before the LOAD. If
  * the first entries are nowhere nearer than 64 bytes to the start of the code, these are too much.
@@ -95,13 +95,6 @@ static void begin(struct dump *d, const struct version *v)
 		error(2, ENOMEM, "versions");
 }
 
-static void close_dump(struct dump *d, uint64_t time)
-{
-	for (size_t i = 0; i < d->versions.n; i++)
-		if (d->versions.items[i].to == UINT64_MAX)
-			d->versions.items[i].to = time;
-}
-
 static void read_load(struct dump *d, const uint8_t *record)
 {
 	const uint64_t start = get(record + 32, 8), size = get(record + 40, 8);
@@ -136,6 +129,8 @@ static void read_move(struct dump *d, const uint8_t *record)
 
 		if (v.index != index)
 			continue;
+		if (d->versions.items[i - 1].to == UINT64_MAX && v.start == get(record + 32, 8))
+			d->versions.items[i - 1].to = get(record + 8, 8);
 		v.end = start + (v.end - v.start);
 		v.start = start;
 		v.from = get(record + 8, 8);
@@ -171,8 +166,6 @@ static void read_dump(const char *path)
 			read_move(&d, at);
 		else if (get(at, 4) == 2)
 			read_debug(&d, at);
-		else if (get(at, 4) == 3)
-			close_dump(&d, get(at + 8, 8));
 	}
 	printf("%s: %zu versions, %td bytes at its end are of no whole record\n", path,
 	       d.versions.n, end - at);

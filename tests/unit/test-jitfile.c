@@ -28,6 +28,9 @@
 #include "tests/unit/records.h"
 #include "util/mapname.h"
 
+/* Who started processes that may have ended. */
+static struct jitfile_user we, nobody;
+
 /* The kernel writes the records. */
 static const struct claims kernels;
 
@@ -45,6 +48,8 @@ static int set_up(void **state)
 	(void)snprintf(f->dump, sizeof(f->dump), "%s/jit-%d.dump", f->dir, (int)getpid());
 	tempdir_put_text(f->dir, strrchr(f->dump, '/') + 1, "JiTD and what follows");
 	assert_int_equal(stat(f->dump, &f->st), 0);
+	we = (struct jitfile_user){ .uid = geteuid(), .is_known = true };
+	nobody = (struct jitfile_user){ .uid = geteuid() + 1 };
 	assert_int_equal(collectorlink_new(f->dir, false, &f->link), 0);
 	*state = f;
 	return 0;
@@ -155,10 +160,11 @@ static void an_unlinked_one_is_kept(void **state)
 	};
 	_cleanup_(jitfiles_freep) struct jitfiles *files = NULL;
 	struct jitfile *list;
+	struct stat st;
 	size_t n;
 
 	assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
-	jitfiles_add(files, &mmap2);
+	(void)jitfiles_add(files, &mmap2, 1, &we);
 	assert_int_equal(unlink(f->dump), 0);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
 	assert_int_equal(n, 1);
@@ -168,13 +174,20 @@ static void an_unlinked_one_is_kept(void **state)
 	assert_int_equal(list[0].size, strlen("JiTD and what follows"));
 	jitfiles_list_free(list, n);
 
-	/* Another of the same process takes its place; this one is refused. */
-	mmap2.ino++;
-	jitfiles_add(files, &mmap2);
+	/* By the same name it begins another: both are kept, with their times. */
+	tempdir_put_text(f->dir, strrchr(f->dump, '/') + 1, "JiTD");
+	assert_int_equal(stat(f->dump, &st), 0);
+	mmap2.ino = st.st_ino;
+	assert_true(jitfiles_add(files, &mmap2, 2, &we));
+	assert_true(jitfiles_add(files, &mmap2, 3, &we));
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
-	assert_int_equal(n, 1);
-	assert_string_equal(list[0].reason, "it cannot be opened");
-	assert_int_equal(list[0].fd, -1);
+	assert_int_equal(n, 2);
+	for (size_t i = 0; i < n; i++) {
+		assert_null(list[i].reason);
+		assert_int_equal(list[i].since, 1 + i);
+		assert_int_equal(list[i].size, i ? 4 : strlen("JiTD and what follows"));
+		assert_string_equal(list[i].path, f->dump);
+	}
 	jitfiles_list_free(list, n);
 }
 
@@ -211,30 +224,145 @@ static void claimed(void **state)
 		skip();
 	}
 	assert_int_equal(jitfiles_new(&claims, f->dir, &files), 0);
+	/* Whose process it is, is not known: it counts as root's. */
 	mmap2.pid = (uint32_t)getppid();
-	jitfiles_add(files, &mmap2);
+	(void)jitfiles_add(files, &mmap2, 1, &nobody);
 	mmap2.name = "//anon";
-	jitfiles_add(files, &mmap2);
+	(void)jitfiles_add(files, &mmap2, 1, &nobody);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
-	assert_int_equal(n, 0);
+	assert_int_equal(n, 1);
+	assert_string_equal(list[0].reason, "it does not belong to the process's user");
 	jitfiles_list_free(list, n);
 
 	mmap2.pid = (uint32_t)getpid();
 	mmap2.name = f->dump;
-	jitfiles_add(files, &mmap2);
+	(void)jitfiles_add(files, &mmap2, 1, &we);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
-	assert_int_equal(n, 1);
-	assert_string_equal(list[0].reason, "it is not the file that the process mapped");
+	assert_int_equal(n, 2);
+	assert_string_equal(list[1].reason, "it is not the file that the process mapped");
 	jitfiles_list_free(list, n);
 
 	mmap2.addr = (uintptr_t)map;
-	jitfiles_add(files, &mmap2);
+	(void)jitfiles_add(files, &mmap2, 1, &we);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
-	assert_int_equal(n, 1);
-	assert_null(list[0].reason);
+	assert_int_equal(n, 2);
+	assert_null(list[1].reason);
 	jitfiles_list_free(list, n);
 	(void)munmap(map, 4096);
 	(void)close(fd);
+}
+
+/* What the process maps is a jitdump by its first bytes, whatever its name is; one that it has not
+ * begun to write counts if it has something in it later, or the usual name. */
+static void by_its_magic(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		bool is_dump;
+		const char *later; /* NULL: as it was */
+		size_t n;          /* listed then */
+	} rows[] = {
+		{ "jit-77-12-8iufBM", "JiTD", true, NULL, 1 },
+		{ "jit-77-12-9iufBM", "DTiJ", true, NULL, 1 },
+		{ "dump", "JiTD and more", true, NULL, 1 },
+		{ "text", "JiTX", false, NULL, 0 },
+		{ "elf", "\177ELF", false, NULL, 0 },
+		{ "short", "JiT", false, NULL, 0 },
+		{ "empty", "", true, NULL, 0 },
+		{ "later", "", true, "JiTD", 1 },
+		{ "jit-5.dump", "", true, NULL, 1 },
+		{ "jit-6.dump", "no dump", true, NULL, 1 }, /* refused */
+	};
+	const struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(jitfiles_freep) struct jitfiles *files = NULL;
+		struct jitfile *list;
+		char path[160];
+		struct stat st;
+		size_t n;
+
+		print_message("%s\n", rows[i].name);
+		(void)snprintf(path, sizeof(path), "%s/%s", f->dir, rows[i].name);
+		tempdir_put_text(f->dir, rows[i].name, rows[i].text);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
+		assert_int_equal(jitfiles_add(files,
+					      &(struct record_mmap2){ .pid = (uint32_t)getpid(),
+								      .prot = PROT_READ | PROT_EXEC,
+								      .len = 4096,
+								      .maj = major(st.st_dev),
+								      .min = minor(st.st_dev),
+								      .ino = st.st_ino,
+								      .name = path },
+					      1, &we),
+				 rows[i].is_dump);
+		if (rows[i].later) {
+			FILE *file = fopen(path, "r+e");
+
+			assert_non_null(file);
+			assert_true(fputs(rows[i].later, file) >= 0);
+			assert_int_equal(fclose(file), 0);
+		}
+		assert_int_equal(jitfiles_list(files, &list, &n), 0);
+		assert_int_equal(n, rows[i].n);
+		jitfiles_list_free(list, n);
+	}
+}
+
+static bool is_nobody(void *userdata, uint32_t pid)
+{
+	(void)userdata;
+	(void)pid;
+	return false;
+}
+
+/* A process that has ended maps nothing any more: the file is the one whose inode it named, if it
+ * is its user's. */
+static void of_one_that_ended(void **state)
+{
+	static const struct claims claims = { is_nobody, NULL };
+	static const struct {
+		const char *name;
+		uint64_t ino_off;
+		uid_t uid_off;
+		const char *reason;
+	} rows[] = {
+		{ "good", 0, 0, NULL },
+		{ "another inode", 1, 0, "it is not the file that the process mapped" },
+		{ "another user", 0, 1, "it cannot be opened" },
+	};
+	const struct fixture *f = *state;
+	const pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(chmod(f->dump, 0600), 0);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(jitfiles_freep) struct jitfiles *files = NULL;
+		const struct record_mmap2 mmap2 = { .pid = (uint32_t)pid,
+						    .prot = PROT_READ | PROT_EXEC,
+						    .len = 4096,
+						    .maj = major(f->st.st_dev),
+						    .min = minor(f->st.st_dev),
+						    .ino = f->st.st_ino + rows[i].ino_off,
+						    .name = f->dump };
+		struct jitfile *list;
+		size_t n;
+
+		print_message("%s\n", rows[i].name);
+		assert_int_equal(jitfiles_new(&claims, f->dir, &files), 0);
+		assert_true(jitfiles_add(
+		    files, &mmap2, 1, &(struct jitfile_user){ geteuid() + rows[i].uid_off, true }));
+		assert_int_equal(jitfiles_list(files, &list, &n), 0);
+		assert_int_equal(n, 1);
+		if (rows[i].reason)
+			assert_string_equal(list[0].reason, rows[i].reason);
+		else
+			assert_null(list[0].reason);
+		jitfiles_list_free(list, n);
+	}
 }
 
 /* A process of root, until it is told to become another user's. */
@@ -275,14 +403,14 @@ static void another_user(void **state)
 	pid = fork_that_changes(65534, pair[1]);
 	mmap2.pid = (uint32_t)pid;
 	assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
-	jitfiles_add(files, &mmap2);
+	(void)jitfiles_add(files, &mmap2, 1, &we);
 	assert_int_equal(write(pair[0], "!", 1), 1);
 	assert_int_equal(read(pair[0], &byte, 1), 1);
 	(void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
 	assert_int_equal(close(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)), 0);
 	assert_int_equal(chown(path, 65534, 65534), 0);
 
-	jitfiles_add(files, &mmap2);
+	(void)jitfiles_add(files, &mmap2, 1, &we);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
 	assert_int_equal(unlink(path), 0);
 	(void)kill(pid, SIGKILL);
@@ -366,7 +494,7 @@ static void too_many(void **state)
 		mmap2.min = i ? 0 : minor(f->st.st_dev);
 		mmap2.ino = i ? 0 : f->st.st_ino;
 		mmap2.name = i ? "//anon" : f->dump;
-		jitfiles_add(files, &mmap2);
+		(void)jitfiles_add(files, &mmap2, 1, &we);
 	}
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
 	assert_int_equal(n, 1);
@@ -383,18 +511,20 @@ static void too_many(void **state)
 				       .name = f->dump };
 	for (size_t i = 1; i < JITFILES_MAX; i++) {
 		mmap2.pid = (uint32_t)pids[i];
-		jitfiles_add(files, &mmap2);
+		(void)jitfiles_add(files, &mmap2, 1, &we);
 	}
 	stop_many(pids + 5, 1);
 	stop_many(pids + JITFILES_MAX - 1, 1);
 	for (size_t i = JITFILES_MAX; i < JITFILES_MAX + 3; i++) {
 		mmap2.pid = (uint32_t)pids[i];
-		jitfiles_add(files, &mmap2);
+		(void)jitfiles_add(files, &mmap2, 1, &we);
 	}
 	/* For one without, none of them goes. */
-	jitfiles_add(files, &(struct record_mmap2){ .pid = (uint32_t)pids[N - 1],
-						    .prot = PROT_READ | PROT_EXEC,
-						    .name = "//anon" });
+	(void)jitfiles_add(files,
+			   &(struct record_mmap2){ .pid = (uint32_t)pids[N - 1],
+						   .prot = PROT_READ | PROT_EXEC,
+						   .name = "//anon" },
+			   1, &we);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
 	assert_int_equal(n, JITFILES_MAX + 3);
 	for (size_t i = 0; i < JITFILES_MAX + 3; i++) {
@@ -412,7 +542,7 @@ static void too_many(void **state)
 
 	/* It has one again. */
 	mmap2.pid = (uint32_t)pids[0];
-	jitfiles_add(files, &mmap2);
+	(void)jitfiles_add(files, &mmap2, 1, &we);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
 	assert_int_equal(n, JITFILES_MAX + 3);
 	assert_null(find_dump(list, n, (uint32_t)pids[0])->reason);
@@ -450,11 +580,11 @@ static void two_users(void **state)
 	for (size_t i = 0; i < N; i++) {
 		assert_int_equal(chown(f->dump, A, (gid_t)-1), 0);
 		mmap2.pid = (uint32_t)pids[i];
-		jitfiles_add(files, &mmap2);
+		(void)jitfiles_add(files, &mmap2, 1, &we);
 		for (size_t k = 0; i == 0 && k < N_OF_B; k++) {
 			assert_int_equal(chown(f->dump, B, (gid_t)-1), 0);
 			mmap2.pid = (uint32_t)others[k];
-			jitfiles_add(files, &mmap2);
+			(void)jitfiles_add(files, &mmap2, 1, &we);
 		}
 	}
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
@@ -556,6 +686,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_unlinked_one_is_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(claimed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(by_its_magic, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(of_one_that_ended, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_user, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_users, set_up, tear_down),

@@ -22,6 +22,7 @@
 #include "decoder/image/layout.h"
 #include "decoder/kernel/kcore.h"
 #include "decoder/sideband/timeline.h"
+#include "decoder/symbol/source.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/jitbuild.h"
 #include "tests/lib/tempdir.h"
@@ -67,7 +68,7 @@ static void lay_out(const struct timeline *timeline, uint64_t time, struct layou
 		assert_int_equal(layout_advance(ret_layout), 0);
 }
 
-/* What of that, from 0x1000 on, comes from where. */
+/* What of that, from 0x1000 on, comes from where: "?": early; "!": only a jitdump says so. */
 static char *render(const struct timeline *timeline, uint64_t time)
 {
 	const struct extent *e;
@@ -79,8 +80,8 @@ static char *render(const struct timeline *timeline, uint64_t time)
 	lay_out(timeline, time, &layout);
 	for (struct ranges_place at = {}; (e = ranges_get(&layout.extents, at));
 	     at = ranges_next(&layout.extents, at)) {
-		fprintf(f, "%" PRIx64 "-%" PRIx64 "%s:", e->start, e->last,
-			e->kind == MAPPING_EARLY ? "?" : "");
+		fprintf(f, "%" PRIx64 "-%" PRIx64 "%s%s:", e->start, e->last,
+			e->kind == MAPPING_EARLY ? "?" : "", e->object->id.is_claimed ? "!" : "");
 		for (uint64_t k = 0; k <= e->last - e->start; k++)
 			fprintf(f, "%02x", *object_bytes(e->object, e->offset + k, 1));
 		fputc(' ', f);
@@ -166,28 +167,35 @@ static void clocks(void **state)
 		tempdir_put(f->dir, DUMP, b.bytes, b.size);
 		timeline = make(f, &rows[i].facts, &objects);
 		if (rows[i].time > 10)
-			check(timeline, rows[i].time - 1, "1000-1001?:90c3 ");
-		check(timeline, rows[i].time, "1000-1001:90c3 ");
+			check(timeline, rows[i].time - 1, "1000-1001?!:90c3 ");
+		check(timeline, rows[i].time, "1000-1001!:90c3 ");
 	}
 }
 
-/* All code of the jitdump has names, or none has. */
-static void check_named(const struct timeline *timeline, uint64_t time, bool is_named)
+/* The code at @address has a name, or not. */
+static void check_named(const struct timeline *timeline, uint64_t time, uint64_t address,
+			bool is_named)
 {
+	const struct symtab_symbol *symbol = NULL;
 	const struct extent *e;
 	struct layout layout;
+	uint64_t end;
 
 	lay_out(timeline, time, &layout);
-	for (struct ranges_place at = {}; (e = ranges_get(&layout.extents, at));
-	     at = ranges_next(&layout.extents, at))
-		assert_int_equal(e->object->symbols != NULL, is_named);
+	e = layout_find(&layout, address);
+	assert_non_null(e);
+	if (e->object->symbols)
+		assert_int_equal(
+		    symbol_source_find(e->object->symbols,
+				       object_address(e->object, e->offset + (address - e->start)),
+				       &symbol, &end),
+		    0);
+	assert_int_equal(symbol != NULL, is_named);
 	layout_deinit(&layout);
 }
 
-/*
- * Code is at its new place from its MOVE on. From CLOSE on, it has no names any more, and nothing
- * happens to it.
- */
+/* Code is at its new place from its MOVE on, and is not at its old one any more. A CLOSE says
+ * nothing: a child that ends writes one into its parent's dump. */
 static void moves(void **state)
 {
 	static const struct trace_facts facts = {};
@@ -204,12 +212,69 @@ static void moves(void **state)
 	(void)jitbuild_load(&b, 60, 0x2000, 3, "h", "\xf9\xc3", 2);
 	tempdir_put(f->dir, DUMP, b.bytes, b.size);
 	timeline = make(f, &facts, &objects);
-	check(timeline, 20, "1000-1001:90c3 2000-2001?:90c3 ");
-	check(timeline, 30, "1000-1001:90c3 2000-2001:90c3 ");
-	check(timeline, 40, "1000-1001:f8c3 2000-2001:90c3 ");
-	check(timeline, 60, "1000-1001:f8c3 2000-2001:90c3 ");
-	check_named(timeline, 49, true);
-	check_named(timeline, 50, false);
+	check(timeline, 20, "1000-1001!:90c3 2000-2001?!:90c3 ");
+	check_named(timeline, 29, 0x1000, true);
+	check(timeline, 30, "1000-1001!:90c3 2000-2001!:90c3 ");
+	check_named(timeline, 30, 0x1000, false);
+	check_named(timeline, 30, 0x2000, true);
+	check(timeline, 40, "1000-1001!:f8c3 2000-2001!:90c3 ");
+	check_named(timeline, 50, 0x1000, true);
+	check_named(timeline, 50, 0x2000, true);
+	check(timeline, 60, "1000-1001!:f8c3 2000-2001!:f9c3 ");
+	check_named(timeline, 60, 0x2000, true);
+}
+
+/* A row of a dump: what was noted at 20 and 30, a letter each, at 1000: 2 bytes each; and what is
+ * at 1000 then, at 25 and 35, with what memory. */
+static void memory_wins(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *first, *second; /* code that is noted at 20, at 30; NULL: none */
+		bool is_moved;              /* the second note is a MOVE to 2000 */
+		const char *memory;         /* from 1000 on */
+		const char *at_25, *at_35;
+		bool is_named_at_35;
+	} rows[] = {
+		{ "the same", "\xb0\x01\xc3", NULL, false, "\xb0\x01\xc3", "1000-1002:b001c3 ",
+		  "1000-1002:b001c3 ", true },
+		{ "a number that was filled in", "\xb0\x01\xc3", NULL, false, "\xb0\x07\xc3",
+		  "1000-1001:b007 1002-1002:c3 ", "1000-1001:b007 1002-1002:c3 ", true },
+		{ "no byte in common", "\xb0\x01\xc3", NULL, false, "\x90\xf8\xcb",
+		  "1000-1002:90f8cb ", "1000-1002:90f8cb ", true },
+		{ "cleared", "\xb0\x01\xc3", NULL, false, "\xcc\xcc\xcc", "1000-1002!:b001c3 ",
+		  "1000-1002!:b001c3 ", true },
+		{ "replaced", "\xb0\x01\xc3", "\xb0\x02\xc3", false, "\xb0\x03\xc3",
+		  "1000-1002!:b001c3 ", "1000-1001:b003 1002-1002:c3 ", true },
+		{ "moved away", "\xb0\x01\xc3", NULL, true, "\xb0\x03\xc3",
+		  "1000-1002!:b001c3 2000-2002?!:b001c3 ", "1000-1002:b003c3 2000-2002!:b001c3 ",
+		  false },
+		{ "replaced in part", "\xb0\x01\xc3", "\x90", false, "\x90\x03\xc3",
+		  "1000-1002!:b001c3 ", "1000-1000:90 1001-1002:03c3 ", true },
+	};
+	static const struct trace_facts facts = {};
+	const struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(objects_freep) struct objects *objects = NULL;
+		_cleanup_(timeline_freep) struct timeline *timeline = NULL;
+		struct jitbuild b;
+
+		print_message("%s\n", rows[i].name);
+		tempdir_put(f->dir, MEMORY, rows[i].memory, strlen(rows[i].memory));
+		jitbuild_begin(&b, 0);
+		(void)jitbuild_load(&b, 20, 0x1000, 1, "f", rows[i].first, strlen(rows[i].first));
+		if (rows[i].second)
+			(void)jitbuild_load(&b, 30, 0x1000, 2, "g", rows[i].second,
+					    strlen(rows[i].second));
+		if (rows[i].is_moved)
+			(void)jitbuild_move(&b, 30, 0x1000, 0x2000, strlen(rows[i].first), 1);
+		tempdir_put(f->dir, DUMP, b.bytes, b.size);
+		timeline = make(f, &facts, &objects);
+		check(timeline, 25, rows[i].at_25);
+		check(timeline, 35, rows[i].at_35);
+		check_named(timeline, 35, 0x1000, rows[i].is_named_at_35);
+	}
 }
 
 /* jmp 1009; a number that is filled in; later a version at 1020, and the jmp leads there. */
@@ -240,30 +305,6 @@ static void changes(void **state)
 	check(timeline, 30,
 	      "1000-1004:e91b000000 1005-1009:b809000000 100a-100a:c3 "
 	      "1020-1021:90c3 ");
-}
-
-/* Memory that has little in common with a version, or a version that was closed: as it was
- * noted. */
-static void proves_nothing(void **state)
-{
-	static const struct trace_facts facts = {};
-	const struct fixture *f = *state;
-
-	for (int closed = 0; closed < 2; closed++) {
-		_cleanup_(objects_freep) struct objects *objects = NULL;
-		_cleanup_(timeline_freep) struct timeline *timeline = NULL;
-		struct jitbuild b;
-
-		tempdir_put(f->dir, MEMORY,
-			    closed ? "\xb8\x09\0\0\0\xc3" : "\xb8\x09\x09\x09\xcc\xcc", 6);
-		jitbuild_begin(&b, 0);
-		(void)jitbuild_load(&b, 20, 0x1000, 1, "f", "\xb8\0\0\0\0\xc3", 6);
-		if (closed)
-			(void)jitbuild_record(&b, JITBUILD_CLOSE, 30, "", 0);
-		tempdir_put(f->dir, DUMP, b.bytes, b.size);
-		timeline = make(f, &facts, &objects);
-		check(timeline, 25, "1000-1005:b800000000c3 ");
-	}
 }
 
 struct making {
@@ -313,7 +354,7 @@ static void calls_that_fail(void **state)
 	tempdir_put(m.fixture->dir, DUMP, b.bytes, b.size);
 	assert_int_equal(try_to_make(&m), 0);
 	m.expected = render(m.timeline, 30);
-	assert_string_equal(m.expected, "1000-1002:9090c3 1020-1021:90c3 ");
+	assert_string_equal(m.expected, "1000-1002!:9090c3 1020-1021!:90c3 ");
 	is_made(&m);
 	failing_each(try_to_make, is_made, &m);
 	free(m.expected);
@@ -329,7 +370,7 @@ static void is_made_with_changes(void *userdata)
 	if (strcmp(text, m->expected) != 0) {
 		assert_non_null(failing_name());
 		assert_false(failing_is_memory());
-		assert_true(!text[0] || strcmp(text, "1000-1005:b800000000c3 ") == 0);
+		assert_true(!text[0] || strcmp(text, "1000-1005!:b800000000c3 ") == 0);
 	}
 	m->timeline = timeline_free(m->timeline);
 	m->objects = objects_free(m->objects);
@@ -490,7 +531,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(clocks, setup, teardown),
 		cmocka_unit_test_setup_teardown(moves, setup, teardown),
 		cmocka_unit_test_setup_teardown(changes, setup, teardown),
-		cmocka_unit_test_setup_teardown(proves_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(memory_wins, setup, teardown),
 		cmocka_unit_test_setup_teardown(calls_that_fail, setup, teardown),
 		cmocka_unit_test_setup_teardown(calls_that_fail_with_changes, setup, teardown),
 	};
