@@ -29,6 +29,7 @@
  *  call           any                                      a call
  *
  *  return         any, from a function that changes stacks another stack, see stackpool.h
+ *  return         a thunk for returns                      nothing: it will return (uretprobes)
  *  return         any, from a call within a thunk          as an indirect jump
  *  return         where the innermost returns to           a return
  *  return         not a beginning, from a local call       as from the function itself; or nothing
@@ -367,6 +368,8 @@ static void arrive_by_return(struct step *s)
 	struct callstack *stack = s->thread->stack;
 	struct frame *top;
 
+	if (step_has_role(s, FUNCTION_RET))
+		return;
 	if (stack->n_too_deep == 0 && leave_thunk(s)) {
 		arrive_by_jump(s, true);
 		return;

@@ -56,6 +56,7 @@ static const struct {
 	{ "__x86_return_thunk*", FUNCTION_RET }, /* …thunk_ecx and …thunk_bnd, too */
 	{ "__x86_return_skl", FUNCTION_RET },
 	{ "its_return_thunk", FUNCTION_RET },
+	{ "uretprobe_trampoline", FUNCTION_RET },
 	{ "call_depth_return_thunk", FUNCTION_RET },
 	{ "srso_return_thunk", FUNCTION_RET },
 	{ "srso_alias_return_thunk", FUNCTION_RET },

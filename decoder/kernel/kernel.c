@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "decoder/kernel/history.h"
+#include "decoder/symbol/symtab.h"
 #include "record/codec.h"
+#include "util/mapname.h"
 
 #define KERNEL_NAME  "[kernel.kallsyms]"
 #define MAPPINGS_MAX (1u << 20)
@@ -68,6 +70,63 @@ static int on_map(struct builder *b, const struct trace_record *record)
 				&b->copied);
 }
 
+/* --- uretprobes ------------------------------------------------------------------------------- */
+
+#define TRAMPOLINE_ADDRESS 0x1000 /* of the synthetic object's code */
+
+/* Its system call is uretprobe, 335. */
+static const uint8_t trampoline[] = {
+	0x50,                                     /* push %rax */
+	0x51,                                     /* push %rcx */
+	0x41, 0x53,                               /* push %r11 */
+	0x48, 0xc7, 0xc0, 0x4f, 0x01, 0x00, 0x00, /* mov $335, %rax */
+	0x0f, 0x05,                               /* syscall */
+	0x41, 0x5b,                               /* pop %r11 */
+	0x59,                                     /* pop %rcx */
+	0xc3,                                     /* ret, to where the function was called */
+};
+
+static int read_trampoline(struct symbol_source *source, struct symtab *symtab)
+{
+	static const char name[] = "uretprobe_trampoline";
+
+	(void)source;
+	return symtab_add(symtab, &(struct symtab_symbol){
+				      .address = TRAMPOLINE_ADDRESS,
+				      .limit = TRAMPOLINE_ADDRESS + sizeof(trampoline),
+				      .name = name,
+				      .name_size = sizeof(name) - 1,
+				      .rank = SYMTAB_FUNCTION,
+				  });
+}
+
+static const struct symbol_source_ops trampoline_ops = { .read = read_trampoline };
+
+/* A process may have the page [uprobes]. */
+static int on_user_map(struct builder *b, const struct trace_record *record)
+{
+	struct kernel *kernel = b->kernel;
+	struct record_mmap2 map;
+	struct object *object;
+	int r;
+
+	if (kernel->trampoline ||
+	    record_read_mmap2(record->type, record->misc, trace_record_body(record), &map) < 0 ||
+	    !map.name || !mapname_is_uprobes(map.name))
+		return 0;
+	r = synthetics_new_object(&kernel->synthetics, map.name, &object);
+	if (r == 0)
+		r = synthetics_add_code(&kernel->synthetics, object, TRAMPOLINE_ADDRESS, trampoline,
+					sizeof(trampoline), &kernel->trampoline_at);
+	if (r != 0)
+		return r == SYNTHETICS_FULL ? 0 : r;
+	kernel->trampoline_symbols.ops = &trampoline_ops;
+	object->symbols = &kernel->trampoline_symbols;
+	kernel->trampoline = object;
+	kernel->trampoline_size = sizeof(trampoline);
+	return 0;
+}
+
 static int read_records(struct builder *b)
 {
 	int r = 0;
@@ -76,7 +135,7 @@ static int read_records(struct builder *b)
 		const struct trace_record *record = &b->trace->records[i];
 
 		if (record->type == PERF_RECORD_MMAP || record->type == PERF_RECORD_MMAP2)
-			r = on_map(b, record);
+			r = on_map(b, record) ?: on_user_map(b, record);
 		else
 			r = kernelchanges_add(&b->kernel->changes, record);
 		if (i % TRACE_EVICT_RECORDS == 0)
@@ -402,6 +461,7 @@ bool kernel_lacks(const struct kernel *kernel, uint64_t ip)
 void kernel_deinit(struct kernel *kernel)
 {
 	(void)space_free(kernel->space);
+	symbol_source_deinit(&kernel->trampoline_symbols);
 	kernelchanges_deinit(&kernel->changes);
 	synthetics_deinit(&kernel->synthetics);
 	kcore_deinit(&kernel->kcore);

@@ -21,6 +21,7 @@
 #include "decoder/kernel/kcore.h"
 #include "decoder/kernel/kernelchange.h"
 #include "decoder/kernel/synthetic.h"
+#include "decoder/symbol/source.h"
 #include "decoder/trace/trace.h"
 
 struct kernel {
@@ -28,6 +29,12 @@ struct kernel {
 	struct synthetics synthetics; /* versions of the code that changed */
 	struct kernelchanges changes; /* of which only the functions stay, and n_skipped */
 	struct space *space;          /* NULL: nothing is known of the kernel's code */
+
+	/* What Linux has at the beginning of [uprobes] since 6.11, to which a function with a
+	 * uretprobe returns; NULL: no process has that page. (It was a breakpoint before that.) */
+	const struct object *trampoline;
+	uint64_t trampoline_at, trampoline_size; /* the bytes in the object */
+	struct symbol_source trampoline_symbols;
 
 	/* Of a recording without a copy of the kernel: between which addresses its records say that
 	 * the kernel and its modules are. */

@@ -416,6 +416,7 @@ static bool begin_stretch(struct flow *f, uint64_t ip)
  * Slots of uprobes
  */
 
+#define SLOT_PAGE     4096
 #define SLOT_SIZE     128
 #define COPY_SIZE_MAX 16 /* of the kernel's copy of an instruction */
 
@@ -456,21 +457,32 @@ static void give_out_emulated(struct flow *f, const struct seg *s)
 	out->n_insns++;
 }
 
-/* User code that was interrupted goes on: where it was, unless it was at the breakpoint of a
- * uprobe. */
-static void arrive_in_user(struct flow *f)
+static bool is_stepped(struct flow *f, uint64_t ip)
+{
+	const struct seg *s = find_seg(f, ip);
+
+	return s && s->kind == SEG_NOWHERE && s->reason == PTD_GAP_STEPPED && s->n_runs == 0;
+}
+
+/* The kernel lets user code go on: where it was interrupted, unless that was at the breakpoint of a
+ * uprobe. The trampoline at the beginning of the page [uprobes] is returned to, and no more. */
+static bool arrive_in_user(struct flow *f)
 {
 	const uint64_t probed = f->base.interrupted;
-	const struct seg *s = find_seg(f, f->ip), *there = find_seg(f, probed);
-	const bool is_slot = s && s->kind == SEG_NOWHERE && s->reason == PTD_GAP_STEPPED &&
-			     s->n_runs == 0 && f->ip % SLOT_SIZE == 0;
+	const bool is_slot = f->ip % SLOT_SIZE == 0 &&
+			     is_stepped(f, f->ip % SLOT_PAGE == 0 ? f->ip + SLOT_SIZE : f->ip);
+	const struct seg *there;
 
-	if (!there || there->n_runs == 0)
-		return;
-	if (is_slot)
+	if (probed == f->ip)
+		return false;
+	there = probed ? find_seg(f, probed) : NULL;
+	if (there && there->n_runs > 0 && is_slot)
 		leave_slot(f, probed);
-	else
+	else if (is_slot && f->ip % SLOT_PAGE == 0)
+		return fail(f, PTD_GAP_STEPPED, f->ip);
+	else if (there && there->n_runs > 0 && !is_slot)
 		give_out_emulated(f, there);
+	return false;
 }
 
 /* User code goes on at @ip, as the kernel lets it. */
@@ -1262,8 +1274,10 @@ static bool do_step(struct flow *f)
 		return deliver_note(f);
 	if (f->has_failed)
 		return give_up(f);
-	if (f->entered && f->enabled && f->ip == f->entered && f->base.interrupted)
-		arrive_in_user(f);
+	if (f->entered && f->enabled && f->ip == f->entered) {
+		f->entered = 0;
+		return arrive_in_user(f);
+	}
 	f->entered = 0;
 	if (f->has_event) {
 		if (f->enabled && f->event.place != WALK_HERE) {

@@ -496,6 +496,22 @@ static int take_other_vdso(struct tasks *tasks, uint32_t pid, struct mapping *ma
 	return objects_find(tasks->objects, "//anon", NULL, &mapping->object);
 }
 
+/* @mapping is of [uprobes], which begins with the trampoline of uretprobes. Cut that off. */
+static int map_trampoline(struct tasks *tasks, uint32_t pid, struct mapping *mapping)
+{
+	const struct kernel *kernel = &tasks->kernel;
+	struct mapping piece = *mapping;
+
+	if (!kernel->trampoline || mapping->size <= kernel->trampoline_size)
+		return 0;
+	piece.object = kernel->trampoline;
+	piece.offset = kernel->trampoline_at;
+	piece.size = kernel->trampoline_size;
+	mapping->start += piece.size;
+	mapping->size -= piece.size;
+	return space_map(space_of(tasks, pid), &piece);
+}
+
 int tasks_map(struct tasks *tasks, const struct trace_record *record)
 {
 	struct jits_mapping jit;
@@ -535,6 +551,11 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 		return r;
 	if (mapname_is_vdso(map.name)) {
 		r = take_other_vdso(tasks, map.pid, &mapping);
+		if (r < 0)
+			return r;
+	}
+	if (mapping.object->state == OBJECT_COPIES) {
+		r = map_trampoline(tasks, map.pid, &mapping);
 		if (r < 0)
 			return r;
 	}

@@ -50,6 +50,7 @@ static const struct ptd_symbol code[] = {
 	{ .name = "__cfi_f", .address = 0xa600 },
 	{ .name = "f", .address = 0xa610 },
 	{ .name = "__bhi_args_1", .address = 0xa700 },
+	{ .name = "uretprobe_trampoline", .address = 0xa800 },
 	{ .name = "(anonymous namespace)::k(int)", .address = 0xb000 },
 	{ .name = "(anonymous namespace)::k(int) [clone .cold]", .address = 0xb100 },
 	{ .name = "__swapcontext", .address = 0xc000 },
@@ -434,6 +435,8 @@ static const struct {
 	  "+f:start@0 -f:end@0" },
 	{ "an inline return thunk, from below what is known", "2000:1c>2008 2008:2r 1001:1o",
 	  "+f:start@0 -f:return@0 +main:inference@-1 -main:end@-1" },
+	{ "a uretprobe", "1000:1C 2000:1r a800:5s off a805:3r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
 	{ "a loop that fills the branch history",
 	  "1000:1C a400:1c>a410 a410:1c>a420 a420:2b>a410 a410:1c>a420 a420:2b>a410 a422:1r "
 	  "a411:1r a411:1r a401:1r 1001:1o",
