@@ -291,7 +291,7 @@ static void outer(void **state)
 	check(&f, NEWEST,
 	      "OHx@0(0 -1 0 0) OM[@0(3 0) OM[@0(2 0) OM[@0(1 0) OM]@10(1 0) OM]@20(2 0) "
 	      "OM]@30(3 0) OM[@40(2 0) OM]@50(2 0) OM[@50(1 1) OM]@60(1 1) OM[@60(2 0) OM[@60(1 0) "
-	      "OM=@65(42 2) OM]@70(1 0) OM]@80(2 0) OM[@90(22 1) OM]@90(22 1) OHe@90 ");
+	      "OM=@65(42 2) OM]@70(1 0) OM]@80(2 0) OM[@90(23 1) OM]@90(23 1) OHe@90 ");
 	deinit(&f);
 	init(&f, "version=1");
 	put_outer(&f);
