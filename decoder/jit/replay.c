@@ -29,12 +29,12 @@ struct builder {
 	const struct space *before;
 
 	/*
-	 * Three spaces, and the layout of each at the time that the replay has reached: the
-	 * mappings alone; the log alone (its first bytes are of the kind MEMORY, its changes of the
-	 * kind JIT); and the result of both.
+	 * Four spaces, and the layout of each at the time that the replay has reached: the mappings
+	 * alone; those of files alone; the log alone (its first bytes are of the kind MEMORY, its
+	 * changes of the kind JIT); and the result of all.
 	 */
-	struct space *mapped_space, *logged_space, *result_space;
-	struct layout mapped, logged, result;
+	struct space *mapped_space, *filed_space, *logged_space, *result_space;
+	struct layout mapped, filed, logged, result;
 
 	VEC(struct extent) remapped; /* what is to be mapped in the result next */
 };
@@ -226,13 +226,27 @@ static int remap(struct builder *b, const struct extent *remapped)
 	return 0;
 }
 
+/* Return: what is at @logged, a part of the log: code of @filed, if it has the same bytes. */
+static struct extent logged_part(const struct extent *filed, const struct extent *logged)
+{
+	const uint64_t offset = filed ? filed->offset + (logged->start - filed->start) : 0;
+	struct extent part = *logged;
+
+	if (filed && has_logged_bytes(filed->object, offset, logged))
+		part = extent_part(filed, logged->start, logged->last);
+	part.kind = MAPPING_LOGGED;
+	return part;
+}
+
 /*
  * Decide what is in the result from @start to @last, where @mapped is mapped and @logged is in the
  * log; each may be NULL. Where a file is mapped, the first bytes of the log do not count: they may
- * be of memory that was there before the file or after it.
+ * be of memory that was there before the file or after it. Some programs move their code into
+ * memory at the same addresses, to have it in large pages: where the log has the bytes of @filed,
+ * the file that was mapped there before, it is that file's code. @filed may be NULL.
  */
 static int decide(struct builder *b, const struct extent *mapped, const struct extent *logged,
-		  uint64_t start, uint64_t last)
+		  const struct extent *filed, uint64_t start, uint64_t last)
 {
 	struct extent part;
 	int r = 0;
@@ -246,10 +260,11 @@ static int decide(struct builder *b, const struct extent *mapped, const struct e
 	    has_logged_bytes(mapped->object, mapped->offset + (start - mapped->start), &part))
 		part = extent_part(mapped, start, last);
 	else if (logged)
-		part.kind = MAPPING_LOGGED;
+		part = logged_part(filed, &part);
 	if (logged && part.object->proven)
 		part.object = part.object->proven;
-	if (part.kind == MAPPING_LOGGED && mapped && part.object != b->replay->unknown)
+	if (part.kind == MAPPING_LOGGED && mapped && logged && part.object == logged->object &&
+	    part.object != b->replay->unknown)
 		r = name_extent(b, mapped, &part);
 	return r < 0 ? r : remap(b, &part);
 }
@@ -289,15 +304,17 @@ static int update_result(struct builder *b, uint64_t time, uint64_t start, uint6
 	int r = 0;
 
 	for (;; start = end + 1) {
-		const struct extent *mapped, *logged;
+		const struct extent *mapped, *logged, *filed = NULL;
 
 		end = last;
 		mapped = extent_at(&b->mapped, start, &end);
 		logged = extent_at(&b->logged, start, &end);
+		if (logged && mapped && mapped->kind == MAPPING_MEMORY)
+			filed = extent_at(&b->filed, start, &end);
 		if (!charge_replay(b,
 				   1 + (logged && mapped ? (end - start) / COMPARED_PER_WORK : 0)))
 			return 0;
-		r = decide(b, mapped, logged, start, end);
+		r = decide(b, mapped, logged, filed, start, end);
 		if (r < 0 || end == last)
 			break;
 	}
@@ -309,6 +326,10 @@ static int apply_mapping(struct builder *b, const struct mapping *mapping)
 	int r;
 
 	r = map_now(b->mapped_space, &b->mapped, mapping);
+	if (r < 0)
+		return r;
+	if (mapping->kind == MAPPING_FILE && mapping->object->state == OBJECT_OK)
+		r = map_now(b->filed_space, &b->filed, mapping);
 	if (r < 0)
 		return r;
 	if (mapping->kind == MAPPING_RETIRE)
@@ -384,20 +405,25 @@ int replay_log(struct replay *replay, struct space *space, const struct codelog 
 
 	r = space_new(space_id(space), NULL, 0, &b.mapped_space);
 	if (r == 0)
+		r = space_new(space_id(space), NULL, 0, &b.filed_space);
+	if (r == 0)
 		r = space_new(space_id(space), NULL, 0, &b.logged_space);
 	if (r == 0)
 		r = space_new(space_id(space), NULL, 0, &b.result_space);
 	layout_init(&b.mapped, b.mapped_space);
+	layout_init(&b.filed, b.filed_space);
 	layout_init(&b.logged, b.logged_space);
 	layout_init(&b.result, b.result_space);
 	if (r == 0)
 		r = merge_log(&b);
 	layout_deinit(&b.mapped);
+	layout_deinit(&b.filed);
 	layout_deinit(&b.logged);
 	layout_deinit(&b.result);
 	if (r == 0)
 		space_replace(space, b.result_space);
 	(void)space_free(b.mapped_space);
+	(void)space_free(b.filed_space);
 	(void)space_free(b.logged_space);
 	(void)space_free(b.result_space);
 	vec_deinit(&b.remapped);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "ptd/record.h"
@@ -18,6 +19,9 @@
  */
 #define COPIES_MIN        (UINT64_C(1) << 20)
 #define COPIES_PER_RECORD 64
+
+/* How many mappings before that of anonymous memory may be of a file that was there. */
+#define RESTORE_LOOK_MAX 256
 
 /* Load what the snapshot has of code that is in no file. */
 static int load_memory(struct tasks *tasks)
@@ -447,6 +451,48 @@ int tasks_comm(struct tasks *tasks, const struct trace_record *record)
 	return add_life(tasks, thread, record->time);
 }
 
+/* Return: whether both have the same bytes from @start to @last. */
+static bool are_same(const struct mapping *a, const struct mapping *b, uint64_t start,
+		     uint64_t last)
+{
+	const uint64_t size = last - start + 1;
+	const uint8_t *of_a = object_bytes(a->object, a->offset + (start - a->start), size);
+	const uint8_t *of_b = object_bytes(b->object, b->offset + (start - b->start), size);
+
+	return of_a && of_b && memcmp(of_a, of_b, size) == 0;
+}
+
+/*
+ * Some programs move their code into anonymous memory at the same addresses, to have it in large
+ * pages: where @memory, which is mapped last, has the bytes of a file that was mapped there before,
+ * it is that file's code.
+ */
+static int restore_files(struct tasks *tasks, struct space *space, const struct mapping *memory)
+{
+	const uint64_t memory_last = memory->start + (memory->size - 1);
+	size_t i = space_n_own(space, UINT64_MAX) - 1;
+	int r = 0;
+
+	for (size_t n = 0; r == 0 && i > 0 && n < RESTORE_LOOK_MAX && tasks->n_copies_left > 0;
+	     n++) {
+		struct mapping file = *space_mapping(space, --i);
+		const uint64_t file_last = file.start + (file.size - 1);
+		const uint64_t start = file.start > memory->start ? file.start : memory->start;
+		const uint64_t last = file_last < memory_last ? file_last : memory_last;
+
+		if (file.kind != MAPPING_FILE || file.object->state != OBJECT_OK || start > last ||
+		    !are_same(&file, memory, start, last))
+			continue;
+		tasks->n_copies_left--;
+		file.time = memory->time;
+		file.offset += start - file.start;
+		file.start = start;
+		file.size = last - start + 1;
+		r = space_map(space, &file);
+	}
+	return r;
+}
+
 /*
  * Anonymous memory: where the snapshot has its bytes it is of them, elsewhere of @mapping's object,
  * which has none.
@@ -476,6 +522,8 @@ static int map_memory(struct tasks *tasks, uint32_t pid, const struct mapping *m
 		}
 		piece.size = end - piece.start + 1;
 		r = space_map(space, &piece);
+		if (r == 0 && piece.object->state == OBJECT_OK)
+			r = restore_files(tasks, space, &piece);
 		if (r < 0 || end == last)
 			return r;
 		tasks->n_copies_left--;

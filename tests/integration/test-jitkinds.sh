@@ -26,7 +26,7 @@ check() {
 		    ran[name] += int(n)
 		summary = json.load(open(sys.argv[2]))
 		for row in summary["symbols"]:
-		    if row["object"] in ("[jit]", "[anon]") or row["object"].startswith(sys.argv[3]):
+		    if row["object"] in ("[jit]", "[anon]") or row["object"].startswith(sys.argv[3]) or row["symbol"] == "moved":
 		        name = (row["symbol"] or "-").split("+")[0]
 		        listed["-" if name == "image" else name] += row["instructions"]
 		print(dict(listed))
@@ -37,7 +37,7 @@ check() {
 }
 
 cc -D_GNU_SOURCE -O1 -o "$T/jitkinds" tests/targets/jitkinds.c || fail "cc"
-for kind in shared private salted close two image memfd unlinked; do
+for kind in shared private salted close two image large memfd unlinked; do
 	echo "$kind:"
 	check "$kind"
 done

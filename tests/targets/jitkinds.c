@@ -261,6 +261,33 @@ static void hide(int is_memfd)
 		need(unlink(path) == 0, path);
 }
 
+/* The program moves code of its own into memory at the same addresses, for large pages. */
+__attribute__((noinline, noipa, aligned(4096), section(".moved"))) static void moved(void)
+{
+	__asm__ volatile("mov $10, %%ecx\n1: dec %%ecx\n jnz 1b" ::: "ecx", "cc");
+}
+
+__attribute__((noinline, noipa, aligned(4096), section(".moved"))) static void moved_end(void)
+{
+	__asm__ volatile("nop");
+}
+
+static void move_code(void)
+{
+	uint8_t *at = (uint8_t *)(uintptr_t)moved, copy[4096];
+
+	need((uintptr_t)moved_end == (uintptr_t)at + sizeof(copy), "alignment");
+	moved_end();
+	run("moved", at, 10);
+	memcpy(copy, at, sizeof(copy));
+	need(mmap(at, sizeof(copy), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		  -1, 0) == at &&
+		 memcpy(at, copy, sizeof(copy)) &&
+		 mprotect(at, sizeof(copy), PROT_READ | PROT_EXEC) == 0,
+	     "move");
+	run("moved", at, 10);
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc == 3 ? argv[1] : "";
@@ -286,6 +313,8 @@ int main(int argc, char **argv)
 		use_two();
 	else if (strcmp(kind, "image") == 0)
 		execute_image();
+	else if (strcmp(kind, "large") == 0)
+		move_code();
 	else if (strcmp(kind, "memfd") == 0)
 		hide(1);
 	else if (strcmp(kind, "unlinked") == 0)

@@ -93,15 +93,16 @@ static char *render(const struct timeline *timeline, uint64_t time)
 
 #define MAP_SIZE_MAX 192
 
-/* A record of process @pid that maps a dump. */
+/* A record of process @pid that maps a page of a dump at 9000, or three bytes of something else at
+ * 1000. */
 static struct trace_record map_dump(uint32_t pid, uint64_t time, const char *path,
 				    uint8_t ret_bytes[static MAP_SIZE_MAX])
 {
 	const struct record_mmap2 map = { .misc = PERF_RECORD_MISC_USER,
 					  .pid = pid,
 					  .tid = pid,
-					  .addr = 0x9000,
-					  .len = 4096,
+					  .addr = strstr(path, ".dump") ? 0x9000 : 0x1000,
+					  .len = strstr(path, ".dump") ? 4096 : 3,
 					  .prot = PROT_EXEC,
 					  .name = path };
 	const struct trailer trailer = { .pid = pid, .tid = pid, .time = time };
@@ -305,6 +306,45 @@ static void changes(void **state)
 	check(timeline, 30,
 	      "1000-1004:e91b000000 1005-1009:b809000000 100a-100a:c3 "
 	      "1020-1021:90c3 ");
+}
+
+/* A program moves code of its file into memory at the same addresses: it is the file's code, unless
+ * the memory has other bytes. */
+static void moved_to_memory(void **state)
+{
+	static const struct {
+		const char *memory;
+		bool is_file;
+	} rows[] = { { "\x90\xc3\xf8", true }, { "\x90\xcb\xf8", false } };
+	static const char hash[] =
+	    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+	const struct fixture *f = *state;
+	char path[128], line[128];
+
+	(void)snprintf(path, sizeof(path), "objects/sha256/%s/elf", hash);
+	(void)snprintf(line, sizeof(line), "sha256:%s\t/x/image\n", hash);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(objects_freep) struct objects *objects = NULL;
+		_cleanup_(timeline_freep) struct timeline *timeline = NULL;
+		struct trace_record records[2];
+		const struct trace trace = { .records = records, .n_records = 2 };
+		uint8_t bytes[2][MAP_SIZE_MAX];
+		const struct extent *e;
+		struct layout layout;
+
+		tempdir_put(f->dir, path, "\x90\xc3\xf8", 3);
+		tempdir_put_text(f->dir, "objects.map", line);
+		tempdir_put(f->dir, MEMORY, rows[i].memory, 3);
+		records[0] = map_dump(7, 10, "/x/image", bytes[0]);
+		records[1] = map_dump(7, 20, "//anon", bytes[1]);
+		assert_int_equal(objects_new(f->dir, &objects), 0);
+		assert_int_equal(timeline_new(&trace, objects, &timeline), 0);
+		lay_out(timeline, 20, &layout);
+		e = layout_find(&layout, 0x1001);
+		assert_non_null(e);
+		assert_string_equal(e->object->id.name, rows[i].is_file ? "/x/image" : "[anon]");
+		layout_deinit(&layout);
+	}
 }
 
 struct making {
@@ -532,6 +572,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(moves, setup, teardown),
 		cmocka_unit_test_setup_teardown(changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(memory_wins, setup, teardown),
+		cmocka_unit_test_setup_teardown(moved_to_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(calls_that_fail, setup, teardown),
 		cmocka_unit_test_setup_teardown(calls_that_fail_with_changes, setup, teardown),
 	};
