@@ -318,11 +318,13 @@ static void blocks_are_shared(void **state)
 /* 32-bit code: its instructions, and addresses that do not leave 4 GiB. */
 static void blocks32(void **state)
 {
-	static const uint8_t code[] = { 0x40, 0xe8, 0xfb, 0xff, 0xff, 0x7f, 0x66, 0xe8, 0, 0 };
-	const struct block_insn insns[] = { { 0xf0000000, code, 1 },
-					    { 0xf0000001, code + 1, 5 },
-					    { 0xf0000006, code + 6, 4 },
-					    { 0xf0000006, code + 6, 3 } };
+	static const uint8_t code[] = { 0x40, 0xe8, 0xfb, 0xff, 0xff, 0x7f, 0x66,
+					0xe8, 0,    0,    0xce, 0xcd, 0xce };
+	const struct block_insn insns[] = {
+		{ 0xf0000000, code, 1 },      { 0xf0000001, code + 1, 5 },
+		{ 0xf0000006, code + 6, 4 },  { 0xf0000006, code + 6, 3 },
+		{ 0xf000000a, code + 10, 1 }, { 0xf000000b, code + 11, 2 }
+	};
 	struct blocks blocks = { .mode = 32 };
 	struct block *b;
 
@@ -334,6 +336,14 @@ static void blocks32(void **state)
 	assert_int_equal(b->target, 0x70000001);
 	assert_int_equal(blocks_get(&blocks, 0xf0000006, insns + 2, 1, &b), BLOCKS_NEW);
 	assert_int_equal(b->n, 1);
+	/* The offset has two bytes, and so has what is left of the address. */
+	assert_int_equal(b->end, BLOCK_CALL);
+	assert_int_equal(b->target, 0x000a);
+	/* An INTO falls through, an INT does not, whatever its number. */
+	assert_int_equal(blocks_get(&blocks, 0xf000000a, insns + 4, 1, &b), BLOCKS_NEW);
+	assert_int_equal(b->end, BLOCK_FALLS);
+	assert_int_equal(blocks_get(&blocks, 0xf000000b, insns + 5, 1, &b), BLOCKS_NEW);
+	assert_int_equal(b->end, BLOCK_INTERRUPT);
 	/* QEMU took it for other code than we do. */
 	assert_int_equal(blocks_get(&blocks, 0xf0000006, insns + 3, 1, &b), BLOCKS_NEW);
 	assert_int_equal(b->n, 0);
