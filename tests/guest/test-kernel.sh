@@ -14,7 +14,7 @@ need perf qemu-system-x86_64 busybox cpio python3 "${CC:-cc}"
 tests/guest/kernel.sh "$O" || exit
 
 "${CC:-cc}" -O2 -fcf-protection=full -o "$T/protected" tests/targets/returns.c || fail "cannot compile"
-"${CC:-cc}" -O2 -fcf-protection=none -mindirect-branch=thunk -mfunction-return=thunk -o "$T/thunks" tests/targets/returns.c ||
+"${CC:-cc}" -O2 -fcf-protection=branch -mindirect-branch=thunk -mfunction-return=thunk -o "$T/thunks" tests/targets/returns.c ||
 	{ echo "the compiler has no retpolines: left out"; cp "$T/protected" "$T/thunks"; }
 {
 	cat tests/guest/recorder.sh
@@ -54,8 +54,8 @@ APPEND="mitigations=auto spectre_v2=retpoline indirect_target_selection=force" \
 grep vcpu "$T/err"
 grep -q "[1-9][0-9]* odd\|[1-9][0-9]* without" "$T/err" && fail "the plugin could not follow the CPUs"
 
-compare() { # NUMBER
-	for engine in flow insn; do
+compare() { # NUMBER [ENGINE]...
+	for engine in "${@:2}"; do
 		"$O/tools/exact" -e $engine "$T/out/$1" "$T/log/$1" >"$T/exact" ||
 			{ cat "$T/exact"; fail "recording $1, engine $engine"; }
 	done
@@ -94,13 +94,15 @@ if listed > n.total() / 1000:
 ' "$2/kcore_dir/kallsyms" "$T/functions" $((${ALL:-0} ? 50000000 : 5000000)) || fail "recording $2"
 }
 
-compare 1
+compare 1 flow insn
 count_thunks "$T/log/1" "$T/out/1"
 "$O/tools/cuts" "$T/out/1" || fail "recording 1: cuts"
 count "$(sed -n 1p "$T/out/pids")" "$T/out/1"
 judge_kernel "recording 1" "$T/out/1"
 [[ -n ${ALL:-} ]] || exit 0
-compare 2
+# libipt takes packets that end without an address for a CR3 filter's doing if a MOV to CR3 is the last instruction
+# before. Without user code each return to it is such a place, and engine insn has not what follows the MOV there.
+compare 2 flow
 judge_kernel "recording 2" "$T/out/2"
 "$O/tools/pieces" "$T/out/3" "$T/log/3" >"$T/pieces" || { cat "$T/pieces"; fail "ptd's snapshot"; }
 echo "ptd's snapshot: $(tail -1 "$T/pieces")"
