@@ -77,6 +77,16 @@ static int start_bus(const char *socket, int fd, sd_bus **ret_bus)
 	return EXIT_OK;
 }
 
+int client_probe(const char *socket)
+{
+	int fd = open_socket(socket);
+
+	if (fd < 0)
+		return fd;
+	(void)fd_close(fd);
+	return 0;
+}
+
 int client_connect(const char *socket, sd_bus **ret_bus)
 {
 	return start_bus(socket, open_socket(socket), ret_bus);
@@ -402,9 +412,7 @@ int client_source(sd_bus *bus, struct client_source *ret_source)
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	struct client_source source = {};
 	const char *name = "";
-	int is_own = false;
 	const struct client_field fields[] = { { "source", 's', &name },
-					       { "own", 'b', &is_own },
 					       { "rings_since", 't', &source.rings_ns } };
 	int r;
 
@@ -415,7 +423,6 @@ int client_source(sd_bus *bus, struct client_source *ret_source)
 	if (r < 0)
 		return client_bad_reply("GetStatus", r);
 	source.is_emulated = strcmp(name, "emu") == 0;
-	source.is_own = is_own;
 	*ret_source = source;
 	return EXIT_OK;
 }

@@ -42,6 +42,10 @@ struct client_snapshot {
 /* Free what the struct owns. */
 void client_snapshot_deinit(struct client_snapshot *snapshot);
 
+/* Return: 0 if a recorder can be reached at @socket; -EACCES if the caller may not; or another
+ * negative errno. */
+_must_check_ int client_probe(const char *socket);
+
 /* Connect to the control socket @socket. Return: EXIT_OK and @ret_bus, which is the caller's; or
  * EXIT_DENIED or EXIT_UNREACHABLE. */
 _must_check_ int client_connect(const char *socket, sd_bus **ret_bus);
@@ -133,7 +137,6 @@ _must_check_ int client_snapshot(sd_bus *bus, const struct client_scope *scope,
 /* What the recorder records from. */
 struct client_source {
 	bool is_emulated;
-	bool is_own;       /* the caller may see only what his own programs ran */
 	uint64_t rings_ns; /* on CLOCK_MONOTONIC: when its rings were made */
 };
 

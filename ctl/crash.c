@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,18 +14,15 @@
 #include "base/printable.h"
 #include "ctl/client.h"
 #include "ctl/coredump.h"
-#include "ctl/program.h"
-#include "ctl/run.h"
+#include "ctl/decode.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
 #include "ptd/snapshot.h"
-#include "util/beside.h"
 #include "util/condition.h"
 #include "util/number.h"
 #include "util/snapid.h"
 #include "util/vec.h"
 
-#define DECODER       "ptdecode"
 #define LINE_SIZE_MAX 8192
 
 /* A thread whose crash is a condition is stopped until its snapshot is there, and dumped then. */
@@ -254,51 +250,18 @@ static void print_crash(const struct coredump *coredump, const struct candidate 
 		puts("}");
 }
 
-/* Get the path of the decoder, which is installed beside ptctl. Return: 0, or negative errno. */
-static int find_decoder(char **ret_path)
-{
-	static const char *const place = DECODER;
-	char path[PATH_MAX];
-	const int r = beside_find(&place, 1, X_OK, path);
-
-	if (r == BESIDE_NOWHERE)
-		return program_find(DECODER, ret_path);
-	if (r < 0)
-		return r;
-	*ret_path = strdup(path);
-	return *ret_path ? 0 : -ENOMEM;
-}
-
 /* Show the last instructions of the thread @tid, or if it is 0, of each thread of the process. */
 static int show_instructions(const struct candidate *snapshot, uint32_t pid, uint32_t tid,
 			     uint32_t n_last)
 {
-	_cleanup_(freep) char *path = NULL;
-	char who[16], last[16], directory[32];
-	char *argv[] = { (char[]){ DECODER },
-			 tid ? (char[]){ "--tid" } : (char[]){ "--pid" },
-			 who,
-			 (char[]){ "--last" },
-			 last,
-			 directory,
-			 NULL };
-	int status = 0, r;
-	pid_t child;
+	char who[16], last[16];
+	const char *const options[] = { tid ? "--tid" : "--pid", who, "--last", last, NULL };
+	int status, r;
 
 	(void)snprintf(who, sizeof(who), "%" PRIu32, tid ? tid : pid);
 	(void)snprintf(last, sizeof(last), "%" PRIu32, n_last);
-	(void)snprintf(directory, sizeof(directory), "/proc/self/fd/%d", snapshot->dir_fd);
-	(void)fflush(stdout);
-	/* The decoder inherits it. */
-	r = fcntl(snapshot->dir_fd, F_SETFD, 0) < 0 ? -errno : find_decoder(&path);
-	if (r == 0)
-		r = run_native(path, argv, &child, &status);
-	if (r < 0) {
-		errno = -r;
-		log_error("cannot run " DECODER ", which shows the instructions: %m");
-		return EXIT_FAILED;
-	}
-	return status == 0 ? EXIT_OK : EXIT_FAILED;
+	r = decode_run(snapshot->dir_fd, options, &status);
+	return r == EXIT_OK && status == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
 static int show_found(const struct context *context, const struct crash_wish *wish,

@@ -45,7 +45,7 @@ _ptctl() {
 	if [[ $verb == record ]]; then
 		for ((i++; i < COMP_CWORD; i++)); do
 			case ${COMP_WORDS[i]} in
-			-o | --output | -f | --format | --when | --count) ((i++)) ;;
+			-o | --output | --then | --when | --count) ((i++)) ;;
 			--)
 				_ptctl_command $((i + 1))
 				return
@@ -73,17 +73,17 @@ _ptctl() {
 		return
 		;;
 	snapshot:--pid) words=$(cd /proc && printf '%s ' [0-9]*) ;;
-	record:-f | record:--format | snapshot:-f | snapshot:--format) words='text calls functions summary collapsed html fxt' ;;
+	record:--then | snapshot:--then) words='text calls functions summary collapsed html fxt' ;;
 	snapshot:--unit) words=$(systemctl list-units --no-legend --plain --type=service,scope,slice 2>/dev/null | cut -d' ' -f1) ;;
-	snapshot:--cpu | snapshot:--cgroup | snapshot:--trigger | snapshot:--tid | snapshot:--last | snapshot:--time | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay | info:--last) return ;;
+	snapshot:--cpu | snapshot:--cgroup | snapshot:--trigger | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay | info:--last) return ;;
 	record:--when) words='enter: signal: exit: exit:failure' ;;
 	*)
 		case $verb in
 		'') words="$verbs -H --host --socket --json -h --help --version" ;;
 		status | list) words='--json -h --help' ;;
 		metrics) words='--http -h --help' ;;
-		record) words='-o --output -f --format --timing --when --count -h --help --' ;;
-		snapshot) words='-o --output --pid --unit --cgroup --cpu --trigger --own -f --format --tid --last --time --json -h --help' ;;
+		record) words='-o --output --then --private --timing --when --count -h --help --' ;;
+		snapshot) words='-o --output --pid --unit --cgroup --cpu --trigger --then --json -h --help' ;;
 		trigger) words='--comm --count --interval --delay --remove --json -h --help' ;;
 		info) words='--core --last --journal --json -h --help' ;;
 		keep) words='--release -h --help' ;;

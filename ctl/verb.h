@@ -30,6 +30,8 @@ enum {
 
 struct context {
 	const char *socket; /* path of the control socket */
+	bool is_named;      /* the user has named it, and means no other recorder */
+	bool is_private;    /* its recorder is the caller's own, and no other takes its place */
 	bool json;          /* print JSON */
 };
 

@@ -14,13 +14,15 @@
 #include "base/printable.h"
 #include "ctl/client.h"
 #include "ctl/copyout.h"
-#include "ctl/own.h"
+#include "ctl/decode.h"
 #include "ctl/plugin.h"
+#include "ctl/private.h"
 #include "ctl/program.h"
 #include "ctl/run.h"
 #include "ctl/show.h"
 #include "ctl/trigger.h"
 #include "ctl/verb.h"
+#include "ptd/control.h"
 #include "util/number.h"
 
 /* So often a snapshot is asked for once more, because ptd ended before it answered. */
@@ -28,8 +30,9 @@
 
 /* What the command line asks for. */
 struct wish {
-	const char *output; /* NULL: the snapshot is not copied */
-	const char *format; /* ptd decodes what was recorded, and keeps no snapshot; or NULL */
+	const char *output;      /* NULL: the snapshot is not copied */
+	struct decode_wish then; /* what becomes of the snapshot otherwise */
+	bool is_private;         /* by a recorder of the caller's own */
 	bool timing;
 	struct trigger_wish trigger; /* with a condition: instead of a snapshot at the end */
 	char **command;
@@ -159,7 +162,7 @@ static int own_status(const char *path, int status)
 	return WEXITSTATUS(status);
 }
 
-static int save_snapshot(sd_bus *bus, const struct client_scope *scope, const char *output,
+static int save_snapshot(sd_bus *bus, const struct client_scope *scope, const struct wish *wish,
 			 bool json)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -167,8 +170,10 @@ static int save_snapshot(sd_bus *bus, const struct client_scope *scope, const ch
 	int r;
 
 	r = client_snapshot(bus, scope, &reply, &snapshot);
-	if (r == EXIT_OK && output)
-		r = copyout_snapshot(bus, snapshot.id, output);
+	if (r == EXIT_OK && wish->then.what)
+		return decode_taken(bus, snapshot.id, &wish->then);
+	if (r == EXIT_OK && wish->output)
+		r = copyout_snapshot(bus, snapshot.id, wish->output);
 	if (r != EXIT_OK)
 		return r;
 	/* Standard output belongs to the program, so the reply goes to standard error. */
@@ -178,7 +183,7 @@ static int save_snapshot(sd_bus *bus, const struct client_scope *scope, const ch
 			r = show_json(stderr, reply);
 		return r < 0 ? client_bad_reply("WaitSnapshot", r) : EXIT_OK;
 	}
-	show_taken(&snapshot, output, scope->started_ns);
+	show_taken(&snapshot, wish->output, scope->started_ns);
 	return EXIT_OK;
 }
 
@@ -250,6 +255,10 @@ static int find_recording(const struct context *context, const struct client_sco
 	bool is_other;
 	int r;
 
+	if (context->is_private && client_is_closed(*bus)) {
+		log_error("the recorder ended while %s ran: the recording is lost", name);
+		return EXIT_FAILED;
+	}
 	r = client_reconnect(context->socket, bus, &is_other);
 	if (r != EXIT_OK || !is_other)
 		return r;
@@ -263,17 +272,6 @@ static int find_recording(const struct context *context, const struct client_sco
 	return EXIT_FAILED;
 }
 
-/* Have ptd decode what the program and its descendants did, for who may not have a snapshot. */
-static int save_own(sd_bus *bus, const struct client_scope *scope, const struct wish *wish,
-		    bool json)
-{
-	return own_decode(bus,
-			  &(struct own_wish){ .format = wish->format,
-					      .output = wish->output,
-					      .since_ns = scope->since_ns },
-			  json);
-}
-
 /* Save what the program did, from whichever ptd has its rings: one may end at any moment, also
  * while it makes the snapshot. Return: EXIT_OK, or an exit status. */
 static int save_recording(const struct context *context, const struct client_scope *scope,
@@ -284,28 +282,19 @@ static int save_recording(const struct context *context, const struct client_sco
 	for (unsigned n = 0;; n++) {
 		r = find_recording(context, scope, wish->command[0], bus);
 		if (r == EXIT_OK)
-			r = wish->format ? save_own(*bus, scope, wish, context->json)
-					 : save_snapshot(*bus, scope, wish->output, context->json);
-		if (r == EXIT_OK || !client_is_closed(*bus) || n == RETRIES_MAX)
+			r = save_snapshot(*bus, scope, wish, context->json);
+		if (r == EXIT_OK || context->is_private || !client_is_closed(*bus) ||
+		    n == RETRIES_MAX)
 			return r;
 	}
 }
 
 /* Check that there can be a result, before the program runs. */
-static int check_rights(const struct client_source *source, const struct wish *wish)
+static int check_result(const struct wish *wish)
 {
-	if (!source->is_emulated && (wish->format || source->is_own)) {
-		log_error("record: ptd records hardware, all the time: run the program, and have "
-			  "decoded what it ran by `ptctl snapshot --own -f FORMAT`; members of the "
-			  "group ptd can record it without -f");
-		return EXIT_DENIED;
-	}
-	if (source->is_own && !wish->format) {
-		log_error("record: only members of the group ptd may have a snapshot. With -f "
-			  "FORMAT, such as -f calls, ptd decodes what you record");
-		return EXIT_DENIED;
-	}
-	return EXIT_OK;
+	if (wish->then.what)
+		return decode_check(&wish->then);
+	return wish->output ? copyout_check(wish->output) : EXIT_OK;
 }
 
 static int record_program(const struct context *context, struct wish *wish, int *ret_status)
@@ -315,12 +304,6 @@ static int record_program(const struct context *context, struct wish *wish, int 
 	struct client_source source;
 	int r;
 
-	if (wish->format)
-		r = own_check(&(struct own_wish){ .format = wish->format, .output = wish->output });
-	else
-		r = wish->output ? copyout_check(wish->output) : EXIT_OK;
-	if (r != EXIT_OK)
-		return r;
 	join_command(wish->command, scope.command);
 	wish->trigger.context = context;
 	wish->trigger.output = wish->output;
@@ -328,8 +311,6 @@ static int record_program(const struct context *context, struct wish *wish, int 
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = client_source(bus, &source);
-	if (r == EXIT_OK)
-		r = check_rights(&source, wish);
 	if (r == EXIT_OK)
 		r = source.is_emulated ? record_emulated(bus, wish, &scope, ret_status)
 				       : record_native(wish, &scope, ret_status);
@@ -339,6 +320,65 @@ static int record_program(const struct context *context, struct wish *wish, int 
 	if (r != EXIT_OK)
 		log_notice("%s ran, and ended with status %d", wish->command[0], *ret_status);
 	return r;
+}
+
+/* Say why the recorder is a private one, and what that costs. @reason: as of client_probe(). */
+static void say_private(int reason)
+{
+	if (access("/sys/bus/event_source/devices/intel_pt", F_OK) == 0 && reason == -EACCES)
+		log_notice("PT is here, but not permitted to you: recording emulated, 5 to 27 "
+			   "times slower; to change this: adduser NAME " PTD_CONTROL_GROUP);
+	else
+		log_notice("%srecording privately, emulated, 5 to 27 times slower than without",
+			   reason == -EACCES ? "you are not in group " PTD_CONTROL_GROUP ": "
+			   : reason < 0      ? "no ptd runs here: "
+					     : "");
+}
+
+/* Nothing of a private recorder is left when it ends, so that somebody has to take the result. */
+static int check_private(const struct wish *wish)
+{
+	if (wish->then.what || wish->output)
+		return EXIT_OK;
+	log_error("record: nothing of a private recording is kept: --then FORMAT, such as --then "
+		  "calls, decodes it, and -o DIR copies it");
+	return EXIT_USAGE;
+}
+
+static int record_privately(const struct context *context, struct wish *wish, int reason,
+			    int *ret_status)
+{
+	struct private_recorder recorder = PRIVATE_RECORDER_NONE;
+	struct context own = *context;
+	int r;
+
+	r = check_private(wish);
+	if (r != EXIT_OK)
+		return r;
+	say_private(reason);
+	r = private_recorder_start(&recorder);
+	if (r != EXIT_OK)
+		return r;
+	own.socket = recorder.socket;
+	own.is_private = true;
+	r = record_program(&own, wish, ret_status);
+	if (r != EXIT_OK)
+		private_recorder_explain(&recorder);
+	private_recorder_stop(&recorder);
+	return r;
+}
+
+static int record_anyhow(const struct context *context, struct wish *wish, int *ret_status)
+{
+	int reason = 0, r;
+
+	r = check_result(wish);
+	if (r != EXIT_OK)
+		return r;
+	if (!wish->is_private && !context->is_named)
+		reason = client_probe(context->socket);
+	return wish->is_private || reason < 0 ? record_privately(context, wish, reason, ret_status)
+					      : record_program(context, wish, ret_status);
 }
 
 /* Add the condition that is @text. Return: 0, or -EINVAL. */
@@ -384,8 +424,8 @@ static int check_wish(struct wish *wish)
 {
 	struct trigger_wish *trigger = &wish->trigger;
 
-	if (wish->format && trigger->n_conditions > 0) {
-		log_error("record: -f is not for --when");
+	if (wish->then.what && trigger->n_conditions > 0) {
+		log_error("record: --then is not for --when");
 		return -EINVAL;
 	}
 	if (trigger->count > 0 && trigger->n_conditions == 0) {
@@ -399,15 +439,17 @@ static int check_wish(struct wish *wish)
 	}
 	if (trigger->count == 0)
 		trigger->count = 1;
+	wish->then.output = wish->output;
 	return 0;
 }
 
 static int parse_record(int argc, char **argv, struct wish *wish)
 {
-	enum { TIMING = 256, WHEN, COUNT };
+	enum { THEN = 256, PRIVATE, TIMING, WHEN, COUNT };
 	static const struct option options[] = {
 		{ "output", required_argument, NULL, 'o' },
-		{ "format", required_argument, NULL, 'f' },
+		{ "then", required_argument, NULL, THEN },
+		{ "private", no_argument, NULL, PRIVATE },
 		{ "timing", no_argument, NULL, TIMING },
 		{ "when", required_argument, NULL, WHEN },
 		{ "count", required_argument, NULL, COUNT },
@@ -416,13 +458,16 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 	int option;
 
 	optind = 0; /* start over: main() has parsed options of its own */
-	while ((option = getopt_long(argc, argv, "+o:f:", options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, "+o:", options, NULL)) >= 0) {
 		switch (option) {
 		case 'o':
 			wish->output = optarg;
 			break;
-		case 'f':
-			wish->format = optarg;
+		case THEN:
+			wish->then.what = optarg;
+			break;
+		case PRIVATE:
+			wish->is_private = true;
 			break;
 		case TIMING:
 			wish->timing = true;
@@ -441,8 +486,8 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 		}
 	}
 	if (optind >= argc) {
-		log_error("record: which program? ptctl record [-o DIR] [--timing] [--when "
-			  "CONDITION]... -- COMMAND..., or with -f FORMAT [-o FILE]");
+		log_error("record: which program? ptctl record [-o DIR | --then FORMAT [-o FILE]] "
+			  "[--timing] [--when CONDITION]... -- COMMAND...");
 		return -EINVAL;
 	}
 	wish->command = argv + optind;
@@ -456,7 +501,7 @@ int verb_record(const struct context *context, int argc, char **argv)
 
 	if (parse_record(argc, argv, &wish) < 0)
 		return EXIT_NOT_RECORDED;
-	r = record_program(context, &wish, &status);
+	r = record_anyhow(context, &wish, &status);
 	if (r == EXIT_OK)
 		return status;
 	return r == EXIT_CANNOT_EXECUTE || r == EXIT_NOT_FOUND ? r : EXIT_NOT_RECORDED;

@@ -15,20 +15,12 @@
 #include "base/printable.h"
 #include "ctl/client.h"
 #include "ctl/copyout.h"
-#include "ctl/own.h"
+#include "ctl/decode.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
 #include "util/number.h"
 
-enum {
-	OPTION_FORMAT = 'f',
-	OPTION_OWN = 256,
-	OPTION_TID,
-	OPTION_LAST,
-	OPTION_TIME,
-	OPTION_UNIT,
-	OPTION_CGROUP
-};
+enum { OPTION_THEN = 256, OPTION_UNIT, OPTION_CGROUP };
 
 #define UNIT_SIZE 256 /* the longest name of a unit, with the NUL */
 
@@ -82,43 +74,8 @@ struct wish {
 	struct client_scope scope;
 	char unit[UNIT_SIZE]; /* the name of its control group; "": none */
 	const char *output;
-	bool is_own; /* the next one, instead of a snapshot that is kept */
-	struct own_wish own;
+	struct decode_wish then; /* instead of a snapshot that stays */
 };
-
-static int parse_number(const char *option, const char *text, uint64_t max, uint64_t *ret_number)
-{
-	if (number_parse(text, max, ret_number) == 0 && *ret_number > 0)
-		return 0;
-	log_error("snapshot: --%s: \"%s\" is no number", option, text);
-	return -EINVAL;
-}
-
-/* Check that the options belong together. */
-static int check_wish(const struct wish *wish)
-{
-	const struct own_wish *own = &wish->own;
-
-	if (wish->is_own && !own->format) {
-		log_error("snapshot: --own: in which format? -f calls, -f text and so on: see "
-			  "ptdecode --help");
-		return -EINVAL;
-	}
-	if (!wish->is_own && (own->format || own->tid || own->last || own->time)) {
-		log_error("snapshot: -f, --tid, --last and --time are for --own");
-		return -EINVAL;
-	}
-	if (wish->scope.cgroup && wish->unit[0]) {
-		log_error("snapshot: --unit and --cgroup exclude each other");
-		return -EINVAL;
-	}
-	if (wish->is_own &&
-	    (wish->scope.cpus || wish->scope.trigger[0] || wish->scope.cgroup || wish->unit[0])) {
-		log_error("snapshot: --cpu, --unit, --cgroup and --trigger are not for --own");
-		return -EINVAL;
-	}
-	return 0;
-}
 
 /* A name without a suffix is that of a service, as for systemctl. */
 static int parse_unit(const char *text, char ret_unit[static UNIT_SIZE])
@@ -132,29 +89,6 @@ static int parse_unit(const char *text, char ret_unit[static UNIT_SIZE])
 	return -EINVAL;
 }
 
-static int parse_own_option(int option, struct own_wish *own)
-{
-	uint64_t number = 0;
-	int r = 0;
-
-	switch (option) {
-	case OPTION_FORMAT:
-		own->format = optarg;
-		break;
-	case OPTION_TIME:
-		own->time = optarg;
-		break;
-	case OPTION_TID:
-		r = parse_number("tid", optarg, INT32_MAX, &number);
-		own->tid = (uint32_t)number;
-		break;
-	default:
-		r = parse_number("last", optarg, UINT64_MAX, &own->last);
-		break;
-	}
-	return r;
-}
-
 /* Return: index of the first argument that is no option, or -EINVAL. */
 static int parse_snapshot(int argc, char **argv, struct wish *wish)
 {
@@ -165,18 +99,14 @@ static int parse_snapshot(int argc, char **argv, struct wish *wish)
 		{ "cgroup", required_argument, NULL, OPTION_CGROUP },
 		{ "cpu", required_argument, NULL, 'C' },
 		{ "trigger", required_argument, NULL, 'T' },
-		{ "own", no_argument, NULL, OPTION_OWN },
-		{ "format", required_argument, NULL, OPTION_FORMAT },
-		{ "tid", required_argument, NULL, OPTION_TID },
-		{ "last", required_argument, NULL, OPTION_LAST },
-		{ "time", required_argument, NULL, OPTION_TIME },
+		{ "then", required_argument, NULL, OPTION_THEN },
 		{},
 	};
 	struct client_scope *scope = &wish->scope;
 	int option;
 
 	optind = 0; /* start over: main() has parsed options of its own */
-	while ((option = getopt_long(argc, argv, "+o:p:C:f:", options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, "+o:p:C:", options, NULL)) >= 0) {
 		switch (option) {
 		case 'o':
 			wish->output = optarg;
@@ -199,45 +129,40 @@ static int parse_snapshot(int argc, char **argv, struct wish *wish)
 			if (take_trigger(optarg, scope) < 0)
 				return -EINVAL;
 			break;
-		case OPTION_OWN:
-			wish->is_own = true;
-			break;
-		case OPTION_FORMAT:
-		case OPTION_TID:
-		case OPTION_LAST:
-		case OPTION_TIME:
-			if (parse_own_option(option, &wish->own) < 0)
-				return -EINVAL;
+		case OPTION_THEN:
+			wish->then.what = optarg;
 			break;
 		default:
 			log_error("snapshot: see ptctl snapshot --help");
 			return -EINVAL;
 		}
 	}
-	return check_wish(wish) < 0 ? -EINVAL : optind;
+	if (scope->cgroup && wish->unit[0]) {
+		log_error("snapshot: --unit and --cgroup exclude each other");
+		return -EINVAL;
+	}
+	wish->then.output = wish->output;
+	return optind;
 }
 
-static int take_own(const struct context *context, struct wish *wish)
+/* Check that there can be a result, before anything is written. */
+static int check_result(const struct wish *wish)
 {
-	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-	int r;
-
-	wish->own.output = wish->output;
-	wish->own.pid = wish->scope.pid;
-	r = own_check(&wish->own);
-	if (r == EXIT_OK)
-		r = client_connect(context->socket, &bus);
-	return r == EXIT_OK ? own_decode(bus, &wish->own, context->json) : r;
+	if (wish->then.what)
+		return decode_check(&wish->then);
+	return wish->output ? copyout_check(wish->output) : EXIT_OK;
 }
 
-static int take_whole(const struct context *context, struct client_scope *scope, const char *output)
+static int take_snapshot(const struct context *context, struct wish *wish)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
+	struct client_scope *scope = &wish->scope;
 	int r;
 
-	if (output && (r = copyout_check(output)) != EXIT_OK)
+	r = check_result(wish);
+	if (r != EXIT_OK)
 		return r;
 	if (scope->pid > 0)
 		read_comm(scope->pid, scope->command);
@@ -245,8 +170,10 @@ static int take_whole(const struct context *context, struct client_scope *scope,
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = client_snapshot(bus, scope, &reply, &snapshot);
-	if (r == EXIT_OK && output)
-		r = copyout_snapshot(bus, snapshot.id, output);
+	if (r == EXIT_OK && wish->then.what)
+		return decode_taken(bus, snapshot.id, &wish->then);
+	if (r == EXIT_OK && wish->output)
+		r = copyout_snapshot(bus, snapshot.id, wish->output);
 	if (r != EXIT_OK)
 		return r;
 
@@ -258,7 +185,7 @@ static int take_whole(const struct context *context, struct client_scope *scope,
 	}
 	printf("%s\n", snapshot.id);
 	(void)fflush(stdout);
-	show_taken(&snapshot, output, 0);
+	show_taken(&snapshot, wish->output, 0);
 	return EXIT_OK;
 }
 
@@ -276,6 +203,5 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 	}
 	if (wish.unit[0])
 		wish.scope.cgroup = wish.unit;
-	return wish.is_own ? take_own(context, &wish)
-			   : take_whole(context, &wish.scope, wish.output);
+	return take_snapshot(context, &wish);
 }

@@ -25,6 +25,7 @@ static const char usage[] =
     "  --runtime-dir DIR  make the control socket in DIR (/run/ptd)\n"
     "  --state-dir DIR    keep snapshots in DIR (" PTD_STATE_DIR_DEFAULT ")\n"
     "  --source WHICH     use auto, emu (software) or pt (hardware), whatever Source= says\n"
+    "  --until-eof        stop when standard input ends: when its writer has ended\n"
     "  -h, --help         print this help\n"
     "  --version          print the version\n"
     "\n"
@@ -35,17 +36,19 @@ struct arguments {
 	const char *runtime_dir;
 	const char *state_dir;
 	const char *source;
+	bool until_eof;
 };
 
 /* Return: 0 to go on, 1 if all is done, or -EINVAL. */
 static int parse_arguments(int argc, char **argv, struct arguments *arguments)
 {
-	enum { CONFIG = 256, RUNTIME_DIR, STATE_DIR, SOURCE, VERSION };
+	enum { CONFIG = 256, RUNTIME_DIR, STATE_DIR, SOURCE, UNTIL_EOF, VERSION };
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, CONFIG },
 		{ "runtime-dir", required_argument, NULL, RUNTIME_DIR },
 		{ "state-dir", required_argument, NULL, STATE_DIR },
 		{ "source", required_argument, NULL, SOURCE },
+		{ "until-eof", no_argument, NULL, UNTIL_EOF },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, VERSION },
 		{},
@@ -65,6 +68,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
 			break;
 		case SOURCE:
 			arguments->source = optarg;
+			break;
+		case UNTIL_EOF:
+			arguments->until_eof = true;
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -133,6 +139,7 @@ int main(int argc, char **argv)
 		r = manager_new(&(struct manager_options){ .config = &config,
 							   .runtime_dir = arguments.runtime_dir,
 							   .state_dir = arguments.state_dir,
+							   .until_eof = arguments.until_eof,
 							   .load_config = load_config,
 							   .userdata = &arguments },
 				&manager);

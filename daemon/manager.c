@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <systemd/sd-event.h>
 #include <time.h>
 
@@ -570,7 +571,18 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 	return 0;
 }
 
-static int set_up_event(struct manager *m)
+/* Nothing is expected on standard input but its end. */
+static int on_input(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	const struct manager *m = userdata;
+	char byte;
+
+	(void)source;
+	(void)revents;
+	return read(fd, &byte, 1) > 0 ? 0 : sd_event_exit(m->event, 0);
+}
+
+static int set_up_event(struct manager *m, bool until_eof)
 {
 	sigset_t signals;
 	int r;
@@ -585,6 +597,8 @@ static int set_up_event(struct manager *m)
 	    (r = sd_event_add_signal(m->event, NULL, SIGHUP, on_hangup, m)) < 0 ||
 	    (r = sd_event_add_signal(m->event, NULL, SIGTERM, NULL, NULL)) < 0 ||
 	    (r = sd_event_add_signal(m->event, NULL, SIGINT, NULL, NULL)) < 0 ||
+	    (until_eof &&
+	     (r = sd_event_add_io(m->event, NULL, STDIN_FILENO, EPOLLIN, on_input, m)) < 0) ||
 	    (r = jobs_new(m->event, &jobs_ops, m, &m->jobs)) < 0)
 		return r;
 	if (!m->source->ops->is_of)
@@ -659,7 +673,7 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 	r = open_spool(m, options);
 	if (r < 0)
 		return r;
-	r = set_up_event(m);
+	r = set_up_event(m, options->until_eof);
 	if (r == 0)
 		r = make_intake(m);
 	if (r == 0)

@@ -19,6 +19,7 @@ struct manager_options {
 	const struct config *config; /* borrowed for the call, as are the next two */
 	const char *runtime_dir;
 	const char *state_dir;
+	bool until_eof; /* stop when standard input ends */
 
 	/* Read the settings again: called on SIGHUP and when a client asks for it. Return: 0; or
 	 * negative errno, and the reason has been logged. */
@@ -36,8 +37,8 @@ struct manager *manager_free(struct manager *manager);
 
 DEFINE_CLEANUP(struct manager *, manager_free);
 
-/* Serve clients until SIGTERM or SIGINT. SIGHUP reads the settings again. Return: 0, or negative
- * errno. */
+/* Serve clients until SIGTERM or SIGINT, or until standard input ends, if that is asked for. SIGHUP
+ * reads the settings again. Return: 0, or negative errno. */
 _must_check_ int manager_run(struct manager *manager);
 
 /* Return: the operations for the control interface, valid as long as the manager lives. */

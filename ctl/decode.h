@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Decode
+ *
+ * Runs ptdecode(1) on a snapshot. The functions report errors on standard error and return an exit
+ * status of verb.h.
+ */
+
+#include <systemd/sd-bus.h>
+
+#include "base/base.h"
+
+/* What --then asks for. */
+struct decode_wish {
+	const char *what; /* as -f of ptdecode; NULL: nothing is decoded */
+	const char
+	    *output; /* file, or directory of a format that makes one; NULL: standard output */
+};
+
+/* Check that ptdecode knows what is asked for and that the output can be written, before there is a
+ * snapshot. */
+_must_check_ int decode_check(const struct decode_wish *wish);
+
+/* Decode the snapshot @id of the recorder, and remove it from there. One that cannot be decoded
+ * stays. A gap in the recording is no failure. */
+_must_check_ int decode_taken(sd_bus *bus, const char *id, const struct decode_wish *wish);
+
+/* Run ptdecode with the arguments @options, which NULL ends, on the directory @dir_fd. Return:
+ * EXIT_OK if ptdecode ran, and @ret_status is its exit status; or EXIT_FAILED. */
+_must_check_ int decode_run(int dir_fd, const char *const *options, int *ret_status);
