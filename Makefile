@@ -24,12 +24,12 @@ LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL 
 # --- what is built from what -----------------------------------------------------------------
 
 DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol calls sink sink/answer sink/export sink/html sink/memtrace memtrace calllog check
-DAEMON_FOLDERS  = proc share config helper keeper collector decoder source tasks pt soft spool objects snapshot trigger control
+DAEMON_FOLDERS  = proc share config helper keeper collector source tasks pt soft spool objects snapshot trigger control
 LIBCOMMON := $(wildcard util/*.c record/*.c)
 LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(DECODER_FOLDERS:%=decoder/%/*.c))
 LIBFILTER := $(filter-out decoder/dlfilter/dlfilter.c,$(wildcard decoder/dlfilter/*.c))
 LIBCMD    := $(filter-out decoder/cmd/main.c,$(wildcard decoder/cmd/*.c))
-LIBPTD    := $(filter-out daemon/main.c daemon/keeper/main.c daemon/collector/main.c daemon/decoder/main.c,$(wildcard daemon/*.c $(DAEMON_FOLDERS:%=daemon/%/*.c)))
+LIBPTD    := $(filter-out daemon/main.c daemon/keeper/main.c daemon/collector/main.c,$(wildcard daemon/*.c $(DAEMON_FOLDERS:%=daemon/%/*.c)))
 LIBEMU    := $(filter-out daemon/emu/plugin.c daemon/emu/system_plugin.c,$(wildcard daemon/emu/*.c))
 LIBCTL    := $(filter-out ctl/main.c,$(wildcard ctl/*.c))
 TESTLIB   := $(wildcard tests/lib/*.c)
@@ -37,7 +37,7 @@ UNITS     := $(patsubst tests/unit/test-%.c,%,$(wildcard tests/unit/test-*.c))
 FUZZERS   := $(patsubst tests/fuzz/fuzz-%.c,%,$(wildcard tests/fuzz/fuzz-*.c))
 TOOLS     := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
 TARGETS   := $(patsubst tests/targets/%,%,$(wildcard tests/targets/*.c tests/targets/*.cc))
-PROGRAMS   = $(O)/ptd $(O)/ptd-keeper $(O)/ptd-collector $(O)/ptd-decoder $(O)/ptctl $(O)/ptdecode $(O)/ptd-emu.so $(O)/libptd-dlfilter.so
+PROGRAMS   = $(O)/ptd $(O)/ptd-keeper $(O)/ptd-collector $(O)/ptctl $(O)/ptdecode $(O)/ptd-emu.so $(O)/libptd-dlfilter.so
 LIBRARY    = $(O)/libptdecode.so.$(SO_VERSION) $(O)/libptdecode.a
 
 LIBS_DECODE = -lipt -lZydis -ldw -lelf -llzma -liberty -lzstd -lcrypto -lisal -lminizip -llz4 -lz
@@ -98,8 +98,6 @@ $(O)/ptd-keeper: $(O)/daemon/keeper/main.o $(O)/daemon/keeper/keeper.o $(O)/daem
 	$(LINK) -o $@ $^
 $(O)/ptd-collector: $(O)/daemon/collector/main.o $(O)/libptd.a $(O)/libcommon.a
 	$(LINK) -o $@ $^ -lelf -lcrypto
-$(O)/ptd-decoder: $(O)/daemon/decoder/main.o $(O)/libptd.a $(O)/libcommon.a
-	$(LINK) -o $@ $^
 $(O)/ptctl: $(O)/ctl/main.o $(O)/libctl.a $(O)/libcommon.a
 	$(LINK) -o $@ $^ -lsystemd
 $(O)/ptdecode: $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libdecode.a
@@ -263,8 +261,6 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             644:systemd/ptd-keeper.service:lib/systemd/system/ptd-keeper.service \
             755:$(O)/ptd-collector:lib/ptd/ptd-collector \
             644:systemd/ptd-collector.service:lib/systemd/system/ptd-collector.service \
-            755:$(O)/ptd-decoder:lib/ptd/ptd-decoder \
-            644:systemd/ptd-decoder.service:lib/systemd/system/ptd-decoder.service \
             644:systemd/ptd.socket:lib/systemd/system/ptd.socket \
             644:systemd/ptd-metrics.socket:lib/systemd/system/ptd-metrics.socket \
             644:systemd/ptd-metrics@.service:lib/systemd/system/ptd-metrics@.service \
@@ -292,7 +288,6 @@ install: all ## programs, plugin, library, headers, manual pages, completions, u
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-keeper.service \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-collector.service \
-		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-decoder.service \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-metrics@.service \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-snapshot@.service
 	[ -e $(DESTDIR)/etc/ptd/ptd.conf ] || \

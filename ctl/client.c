@@ -132,8 +132,6 @@ static bool gone(const sd_bus_error *error, int r)
 
 static int exit_status(const sd_bus_error *error, int r)
 {
-	if (sd_bus_error_has_name(error, PTD_ERROR_ACCESS_DENIED))
-		return EXIT_DENIED;
 	if (sd_bus_error_has_name(error, PTD_ERROR_BUSY))
 		return EXIT_BUSY;
 	if (sd_bus_error_has_name(error, PTD_ERROR_NO_SNAPSHOT))

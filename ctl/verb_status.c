@@ -54,7 +54,7 @@ static int print_status(sd_bus_message *reply)
 	const char *version = "?", *source = "?", *path = "?";
 	uint64_t aux = 0, switches = 0, used = 0, max = 0, lost = 0, objects = 0, snapshots = 0;
 	uint32_t cpus = 0, offline = 0, busy = 0, failed = 0, pending = 0;
-	int recording = 0, paused = 0, own = 0, r;
+	int recording = 0, paused = 0, r;
 	const struct client_field fields[] = {
 		{ "version", 's', &version },      { "source", 's', &source },
 		{ "recording", 'b', &recording },  { "cpus", 'u', &cpus },
@@ -64,7 +64,7 @@ static int print_status(sd_bus_message *reply)
 		{ "sideband_bytes", 't', &used },  { "sideband_max", 't', &max },
 		{ "sideband_lost", 't', &lost },   { "objects", 't', &objects },
 		{ "snapshots", 't', &snapshots },  { "pending", 'u', &pending },
-		{ "snapshots_path", 's', &path },  { "own", 'b', &own },
+		{ "snapshots_path", 's', &path },
 	};
 	char a[SHOW_SIZE_MAX], b[SHOW_SIZE_MAX];
 
@@ -72,12 +72,6 @@ static int print_status(sd_bus_message *reply)
 	if (r < 0)
 		return client_bad_reply("GetStatus", r);
 	printf("   Version: %s\n", version);
-	if (own) {
-		printf("    Source: %s\n", source);
-		printf("   Visible: what concerns you; members of the group " PTD_CONTROL_GROUP
-		       " see all\n");
-		return print_refused(reply);
-	}
 	printf("    Source: %s, %s\n", source,
 	       paused      ? "paused: see ptctl resume"
 	       : recording ? "recording"

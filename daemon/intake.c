@@ -15,13 +15,11 @@
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
-#include "daemon/ownership.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/journal.h"
 #include "daemon/share/share.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/source.h"
-#include "daemon/tasks/owned.h"
 #include "daemon/tasks/scanner.h"
 #include "daemon/tasks/sideband.h"
 #include "ptd/control.h"
@@ -46,10 +44,9 @@ struct intake {
 	struct sideband *sideband;
 	struct scanner *scanner;
 	struct jitfiles *jitfiles;
-	struct codestore *code;      /* NULL: programs hand no code over */
-	struct ownership *ownership; /* NULL: the source knows whose is what */
-	bool said_lost;              /* records were refused, and that was logged */
-	bool said_no_room;           /* the same for objects */
+	struct codestore *code; /* NULL: programs hand no code over */
+	bool said_lost;         /* records were refused, and that was logged */
+	bool said_no_room;      /* the same for objects */
 	uint32_t storm_pid; /* of the process that was last logged as repeating itself; 0: none */
 	/* When that process, or another one, may be logged next. */
 	uint64_t storm_again_ns, storm_other_ns;
@@ -250,8 +247,6 @@ static int on_task(void *userdata, const void *bytes, size_t size)
 
 	note_epoch(intake, objectstore_moment(intake->options.store));
 	store_mapped(intake, bytes, size);
-	if (intake->ownership)
-		ownership_add_found(intake->ownership, bytes, size);
 	return 0;
 }
 
@@ -368,7 +363,6 @@ void intake_drain(struct intake *intake)
 {
 	struct source *source = intake->options.source;
 	const uint64_t moment = objectstore_moment(intake->options.store);
-	const uint64_t upto = intake->ownership ? ownership_now(intake->ownership) : 0;
 	_cleanup_(freep) uint8_t *bytes = NULL;
 	size_t size;
 	int r;
@@ -377,8 +371,6 @@ void intake_drain(struct intake *intake)
 	if (r == 0) {
 		note_rate(intake, size);
 		store_mapped(intake, bytes, size);
-		if (intake->ownership)
-			ownership_add(intake->ownership, bytes, size, upto);
 		r = sideband_add(intake->sideband, bytes, size);
 	}
 	say_storm(intake);
@@ -390,8 +382,6 @@ void intake_drain(struct intake *intake)
 		source->ops->give_room(source);
 	note_epoch(intake, moment);
 	scanner_check(intake->scanner);
-	if (intake->ownership)
-		ownership_ask(intake->ownership);
 	if (r < 0 && !intake->said_lost) {
 		errno = -r;
 		journal_log(
@@ -547,8 +537,6 @@ static int resume_intake(struct intake *intake)
 		return r;
 	for (size_t i = 0; i < view.n_spans; i++)
 		store_mapped(intake, view.spans[i].pos, cursor_left(&view.spans[i]));
-	if (intake->ownership)
-		r = ownership_resume(intake->ownership, view.spans, view.n_spans);
 	sideband_view_deinit(&view);
 	if (intake->code)
 		codestore_lose(intake->code);
@@ -586,9 +574,6 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 		r = jitfiles_new(&source->claims, options->runtime_dir, &intake->jitfiles);
 	if (r == 0 && source->facts.gives_code)
 		r = codestore_new(options->code_max, &intake->code);
-	/* Software tells users apart, and hardware does not. */
-	if (r == 0 && !source->ops->is_of && source->ops->owner)
-		r = ownership_new(options->event, source, options->runtime_dir, &intake->ownership);
 	if (r == 0)
 		r = watch_source(intake);
 	if (r == 0 && source->kept && kept_is_resumed(source->kept))
@@ -612,7 +597,6 @@ struct intake *intake_free(struct intake *intake)
 	(void)scanner_free(intake->scanner);
 	(void)jitfiles_free(intake->jitfiles);
 	(void)codestore_free(intake->code);
-	(void)ownership_free(intake->ownership);
 	(void)sideband_free(intake->sideband);
 	free(intake);
 	return NULL;
@@ -626,32 +610,6 @@ struct sideband *intake_sideband(const struct intake *intake)
 struct jitfiles *intake_jitfiles(const struct intake *intake)
 {
 	return intake->jitfiles;
-}
-
-int intake_ask_owned(struct intake *intake, uid_t uid, void (*done)(void *userdata), void *userdata)
-{
-	return intake->ownership ? ownership_ask_of(intake->ownership, uid, done, userdata)
-				 : INTAKE_KNOWN;
-}
-
-void intake_stop_asking(struct intake *intake)
-{
-	if (intake->ownership)
-		ownership_stop_asking(intake->ownership);
-}
-
-int intake_list_owned(const struct intake *intake, uid_t uid, gid_t gid,
-		      struct owned_life **ret_lives, size_t *ret_n)
-{
-	*ret_lives = NULL;
-	*ret_n = 0;
-	return intake->ownership ? ownership_list(intake->ownership, uid, gid, ret_lives, ret_n)
-				 : 0;
-}
-
-struct owned_count intake_count_owned(const struct intake *intake)
-{
-	return intake->ownership ? ownership_count(intake->ownership) : (struct owned_count){};
 }
 
 struct codestore *intake_code(const struct intake *intake)

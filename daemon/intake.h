@@ -18,15 +18,11 @@
 
 struct codestore;
 struct intake;
-struct owned_count;
-struct owned_life;
 struct jitfiles;
 struct objectstore;
 struct sideband;
 struct source;
 typedef struct sd_event sd_event;
-
-#define INTAKE_KNOWN 1 /* returned by intake_ask_owned() */
 
 struct intake_options {
 	sd_event *event; /* borrowed, as are the next two */
@@ -81,34 +77,6 @@ uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least);
 /* Return: what remembers the records, which is the intake's. */
 struct sideband *intake_sideband(const struct intake *intake);
 struct jitfiles *intake_jitfiles(const struct intake *intake);
-
-/*
- * Find out whose the processes are that may be the user's, which takes a second at most.
- *
- * @done: is called in the event loop, not by this function: intake_list_owned() knows more after
- *        the next intake_drain(). May be NULL
- * @userdata: borrowed until @done() is called
- *
- * Return: 0; INTAKE_KNOWN if the source knows of itself what is the user's; or negative errno.
- */
-_must_check_ int intake_ask_owned(struct intake *intake, uid_t uid, void (*done)(void *userdata),
-				  void *userdata);
-
-/* Forget the last call of intake_ask_owned(), if @done() has not been called. */
-void intake_stop_asking(struct intake *intake);
-
-/*
- * List what of hardware the user, with this group, may see, as far as it is known by now.
- *
- * Return: 0, and lives in an array of the caller's, see owned_list(); none if the source knows of
- *         itself what is the user's; or -ENOMEM.
- */
-_must_check_ int intake_list_owned(const struct intake *intake, uid_t uid, gid_t gid,
-				   struct owned_life **ret_lives, size_t *ret_n);
-
-/* Return: how many processes are known to be users', see owned_count(); none if the source knows of
- *         itself what is a user's. */
-struct owned_count intake_count_owned(const struct intake *intake);
 
 /* Return: the code that programs handed over, which belongs to the intake; NULL if the source has
  *         none. */

@@ -16,7 +16,6 @@
 #include "daemon/config/config.h"
 #include "daemon/control/listen.h"
 #include "daemon/control/server.h"
-#include "daemon/decoder/owns.h"
 #include "daemon/evidence.h"
 #include "daemon/intake.h"
 #include "daemon/keeper/link.h"
@@ -34,7 +33,6 @@
 #include "daemon/source/kept.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
-#include "daemon/tasks/owned.h"
 #include "daemon/tasks/sideband.h"
 #include "daemon/trigger/triggers.h"
 #include "ptd/control.h"
@@ -43,9 +41,6 @@
 #define TICK_US UINT64_C(1000000)
 /* How often to look for snapshots that have become too old. */
 #define EXPIRE_US (600 * TICK_US)
-
-/* Where all users share the CPUs, each own snapshot stops and starts PT on all of them. */
-#define OWN_PAUSE_US TICK_US
 
 struct manager {
 	sd_event *event;
@@ -66,7 +61,6 @@ struct manager {
 	bool trim_later;            /* the limits changed while a job was running */
 	struct intake *intake;
 	struct jobs *jobs;
-	struct owns *owns;
 	struct triggers *triggers;
 	struct server *server;
 
@@ -103,13 +97,6 @@ static struct recorder_status get_status(void *userdata)
 	};
 }
 
-static struct owned_count count_owned(void *userdata)
-{
-	const struct manager *m = userdata;
-
-	return intake_count_owned(m->intake);
-}
-
 static void get_share(void *userdata, enum recorder_shared shared, struct share *ret_share)
 {
 	const struct manager *m = userdata;
@@ -125,9 +112,6 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 		return;
 	case RECORDER_JITDUMPS:
 		jitfiles_get_share(intake_jitfiles(m->intake), ret_share);
-		return;
-	case RECORDER_REQUESTS:
-		jobs_get_share(m->jobs, ret_share);
 		return;
 	case RECORDER_RINGS:
 		source_emu_get_share(m->source, SOURCE_EMU_RINGS, ret_share);
@@ -234,28 +218,10 @@ static int on_expire(sd_event_source *timer, uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
-/* Have a user's own snapshot decoded. He is told what came of it; it is no evidence of others. */
-static void finish_own(struct manager *m, struct job *job)
-{
-	if (job->error < 0)
-		owns_fail(m->owns, job->id, job->error, job->message);
-	else
-		owns_decode(m->owns, job->id, snapshotjob_take_dir(job), job->result.n_missing,
-			    job->result.n_left_out);
-}
-
 static void finish_job(struct job *job, void *userdata)
 {
 	struct manager *m = userdata;
 
-	if (job->scope.is_own) {
-		finish_own(m, job);
-		snapshotjob_free(job);
-		if (m->trim_later)
-			enforce_limits(m);
-		say_status(m);
-		return;
-	}
 	snapshotjob_free(job);
 	if (job->error < 0) {
 		m->n_failed++;
@@ -275,17 +241,10 @@ static void finish_job(struct job *job, void *userdata)
 		server_job_done(m->server, job);
 }
 
-static void put_job_back(struct job *job, void *userdata)
-{
-	(void)userdata;
-	snapshotjob_free(job);
-}
-
 static const struct jobs_ops jobs_ops = {
 	.prepare = prepare_job,
 	.gather = gather_job,
 	.run = snapshotjob_run,
-	.put_back = put_job_back,
 	.finish = finish_job,
 };
 
@@ -312,44 +271,6 @@ static int take_snapshot(void *userdata, const struct scope *scope, const struct
 	say_status(m);
 	*ret_id = m->id;
 	return 0;
-}
-
-static int take_own(void *userdata, const struct scope *scope, const struct decoder_wish *wish,
-		    const struct caller *caller, const char **ret_id, int *ret_output)
-{
-	struct manager *m = userdata;
-	_cleanup_(fd_closep) int output = -1;
-	int r;
-
-	write_id(m);
-	r = owns_begin(m->owns, m->id, scope->uid, wish, &output);
-	if (r < 0)
-		return r;
-	r = jobs_add(m->jobs, m->id, scope, caller);
-	if (r < 0) {
-		owns_fail(m->owns, m->id, r, "there is no memory");
-		return r;
-	}
-	m->n_ids++;
-	*ret_id = m->id;
-	*ret_output = output;
-	output = -1;
-	return 0;
-}
-
-static const struct own_result *find_own(void *userdata, const char *id, uid_t uid)
-{
-	const struct manager *m = userdata;
-
-	return owns_find(m->owns, id, uid);
-}
-
-static void on_own_done(void *userdata, const char *id, const struct own_result *result)
-{
-	const struct manager *m = userdata;
-
-	if (m->server)
-		server_own_done(m->server, id, result);
 }
 
 /* The condition of a trigger holds. */
@@ -381,7 +302,7 @@ static int take_triggered(void *userdata, const struct trigger_state *trigger,
 
 /* --- for the control interface --------------------------------------------------------------- */
 
-static int open_pool(void *userdata, uid_t uid, bool all, bool timing, int *ret_fd)
+static int open_pool(void *userdata, uid_t uid, bool timing, int *ret_fd)
 {
 	struct manager *m = userdata;
 	int fd, r;
@@ -389,8 +310,7 @@ static int open_pool(void *userdata, uid_t uid, bool all, bool timing, int *ret_
 	fd = source_emu_share(m->source, uid, timing);
 	if (fd < 0)
 		return fd;
-	if (all)
-		source_emu_mark_all(m->source);
+	source_emu_mark_all(m->source);
 	r = intake_expect(m->intake);
 	if (r == 0)
 		*ret_fd = fd;
@@ -526,13 +446,10 @@ static int reload_config(void *userdata, const struct caller *caller)
 
 static const struct recorder_ops recorder_ops = {
 	.status = get_status,
-	.count_owned = count_owned,
 	.get_share = get_share,
 	.open_pool = open_pool,
 	.pause = pause_source,
 	.take_snapshot = take_snapshot,
-	.take_own = take_own,
-	.find_own = find_own,
 	.remove_snapshot = remove_snapshot,
 	.keep_snapshot = keep_snapshot,
 	.reload = reload_config,
@@ -601,8 +518,6 @@ static int set_up_event(struct manager *m, bool until_eof)
 	     (r = sd_event_add_io(m->event, NULL, STDIN_FILENO, EPOLLIN, on_input, m)) < 0) ||
 	    (r = jobs_new(m->event, &jobs_ops, m, &m->jobs)) < 0)
 		return r;
-	if (!m->source->ops->is_of)
-		jobs_set_own_pause(m->jobs, OWN_PAUSE_US);
 	return 0;
 }
 
@@ -680,9 +595,6 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 		r = start_ticking(m);
 	if (r < 0)
 		return log_error_errno(r, "cannot start: %m");
-	r = owns_new(m->event, m->spool, m->runtime_dir, on_own_done, m, &m->owns);
-	if (r < 0)
-		return log_error_errno(r, "cannot start: %m");
 	r = triggers_new(m->event, options->state_dir, m->runtime_dir, take_triggered, m,
 			 &m->triggers);
 	if (r < 0)
@@ -704,7 +616,6 @@ struct manager *manager_free(struct manager *manager)
 	 * replies. */
 	(void)triggers_free(manager->triggers);
 	(void)jobs_free(manager->jobs);
-	(void)owns_free(manager->owns);
 	(void)server_free(manager->server);
 	if (manager->socket_path)
 		(void)unlink(manager->socket_path);

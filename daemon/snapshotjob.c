@@ -23,9 +23,6 @@
 /* Bytes to have free in addition before a snapshot is tried again. */
 #define ROOM_RETRY (UINT64_C(256) << 20)
 
-/* A user's own snapshot takes that part of the free room at most. */
-#define OWN_PART 16u
-
 struct snapshotjob {
 	struct snapshot_request request;
 	struct intake *intake; /* borrowed */
@@ -41,9 +38,6 @@ struct snapshotjob {
 	struct sideband_view view;
 	struct object **objects;
 	struct jitfile *jitfiles;
-	struct owned_life *lives;
-
-	int own_dir_fd; /* see snapshotjob_take_dir() */
 };
 
 static void forget_known(struct snapshotjob *self)
@@ -52,16 +46,13 @@ static void forget_known(struct snapshotjob *self)
 	for (size_t i = 0; i < self->known.n_objects; i++)
 		(void)object_unref(self->objects[i]);
 	free(self->objects);
-	free(self->lives);
 	jitfiles_list_free(self->jitfiles, self->known.n_jitfiles);
 	self->known = (struct snapshot_known){};
 	self->view = (struct sideband_view){};
 	self->objects = NULL;
-	self->lives = NULL;
 	self->jitfiles = NULL;
 }
 
-/* What is a user's is left out: the estimate does without. */
 static int gather_known(struct snapshotjob *self)
 {
 	struct sideband *sideband = intake_sideband(self->intake);
@@ -92,33 +83,9 @@ static int gather_known(struct snapshotjob *self)
 	return 0;
 }
 
-/* What is said of the user's processes by now counts once the records from before are known. */
-static int gather_owned(struct job *job)
-{
-	struct snapshotjob *self = job->userdata;
-	int r;
-
-	r = gather_known(self);
-	if (r == 0)
-		r = intake_list_owned(self->intake, job->scope.uid, job->scope.gid, &self->lives,
-				      &self->known.n_lives);
-	self->known.lives = self->lives;
-	return r;
-}
-
-static void on_asked(void *userdata)
-{
-	struct job *job = userdata;
-
-	/* A thread that was cancelled has gone on. */
-	if (!atomic_load(&job->cancel))
-		jobs_answer(job->jobs, gather_owned(job));
-}
-
 int snapshotjob_gather(struct job *job)
 {
 	struct snapshotjob *self = job->userdata;
-	int r;
 
 	if (self->to_evict > 0) {
 		forget_known(self);
@@ -126,10 +93,7 @@ int snapshotjob_gather(struct job *job)
 		self->to_evict = 0;
 		return 0;
 	}
-	if (!job->scope.is_own)
-		return gather_known(self);
-	r = intake_ask_owned(self->intake, job->scope.uid, on_asked, job);
-	return r == INTAKE_KNOWN ? gather_owned(job) : r < 0 ? r : JOBS_LATER;
+	return gather_known(self);
 }
 
 /* Called in the thread when the rings have been copied. */
@@ -156,7 +120,6 @@ static bool is_held(void *userdata, uint64_t stored)
 int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 {
 	struct snapshotjob *self = malloc(sizeof(*self));
-	int r;
 
 	if (!self)
 		return -ENOMEM;
@@ -176,29 +139,20 @@ int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 			.is_held = is_held,
 			.userdata = job,
 		},
-		.own_dir_fd = -1,
 		.intake = context->intake,
 		.retention = context->retention,
 	};
 	job->userdata = self;
 	/* This is for the estimate, and leaves less to do later, when time matters. */
-	r = gather_known(self);
-	/* Of processes that end while the rings are copied it is known only then. */
-	if (r == 0 && job->scope.is_own)
-		r = intake_ask_owned(self->intake, job->scope.uid, NULL, NULL);
-	return r < 0 ? r : 0;
+	return gather_known(self);
 }
 
 void snapshotjob_free(struct job *job)
 {
 	struct snapshotjob *self = job->userdata;
 
-	if (self) {
-		if (job->scope.is_own)
-			intake_stop_asking(self->intake);
+	if (self)
 		forget_known(self);
-		(void)fd_close(self->own_dir_fd);
-	}
 	free(self);
 	job->userdata = NULL;
 }
@@ -217,12 +171,9 @@ static int write_snapshot(struct job *job, const char **reterr_what)
 				      &self->request.snapshots_taken, &self->request.others);
 	if (r == 0)
 		r = snapshot_write(&self->request, dir, &job->result, reterr_what);
-	if (r == 0 && !job->scope.is_own)
+	if (r == 0)
 		r = retention_admit(&self->retention, dir, job->caller.uid);
-	if (r == 0 && job->scope.is_own) {
-		self->own_dir_fd = dir;
-		dir = -1;
-	} else if (r == 0) {
+	if (r == 0) {
 		*reterr_what = "directory";
 		r = spool_commit(spool, job->id, dir);
 	}
@@ -291,46 +242,6 @@ static void say_no_room(struct job *job, const struct diskuse_amount *needed)
 		       (double)needed->bytes / (1 << 20), (double)available.bytes / (1 << 20));
 }
 
-int snapshotjob_take_dir(struct job *job)
-{
-	struct snapshotjob *self = job->userdata;
-	const int fd = self->own_dir_fd;
-
-	self->own_dir_fd = -1;
-	return fd;
-}
-
-/* Nothing is removed for a user's own snapshot, which is there for moments only. Several of them
- * together leave most of the room to others. */
-static int run_own(struct job *job, const struct diskuse_amount *needed)
-{
-	const struct diskuse_amount free = { .bytes = OWN_PART * needed->bytes,
-					     .inodes = OWN_PART * needed->inodes };
-	struct snapshotjob *self = job->userdata;
-	const char *what = "directory";
-	int r;
-
-	r = retention_has_room(&self->retention, &free);
-	if (r >= 0)
-		r = r == 0 ? -ENOSPC : write_snapshot(job, &what);
-	if (r == -ESRCH)
-		(void)snprintf(job->message, sizeof(job->message),
-			       "no program of user %u was recorded as far back as the rings go%s",
-			       (unsigned)job->scope.uid,
-			       self->request.source->ops->is_of
-				   ? ""
-				   : ", or it is not known whether he may see it");
-	else if (r == -ENOSPC)
-		(void)snprintf(job->message, sizeof(job->message),
-			       "the disk of the recorder has too little room");
-	else if (r == -ECANCELED)
-		(void)snprintf(job->message, sizeof(job->message), "ptd is stopping");
-	else if (r < 0)
-		(void)snprintf(job->message, sizeof(job->message), "cannot write the %s: %s", what,
-			       strerror(-r));
-	return r;
-}
-
 /* Nothing of the processes that are asked for is in the rings. */
 static void say_nobody_ran(struct job *job, int r)
 {
@@ -355,9 +266,6 @@ int snapshotjob_run(struct job *job)
 	struct diskuse_amount needed = estimate_snapshot(&self->request, &self->known);
 	const char *what;
 	int r;
-
-	if (job->scope.is_own)
-		return run_own(job, &needed);
 
 	r = write_in_room(job, &needed, &what);
 	if (r == 0) {

@@ -40,11 +40,9 @@ void snapshotjob_free(struct job *job);
 
 /*
  * Replace what was gathered by what is known now, or do what else the job's thread asks for. This
- * is done when the rings have been copied, so that the records explain all PT in the rings. For a
- * user's own snapshot the event loop goes on while it finds out whose the processes are:
- * jobs_answer() follows.
+ * is done when the rings have been copied, so that the records explain all PT in the rings.
  *
- * Return: 0, JOBS_LATER, or negative errno.
+ * Return: 0, or negative errno.
  */
 _must_check_ int snapshotjob_gather(struct job *job);
 
@@ -54,11 +52,3 @@ _must_check_ int snapshotjob_gather(struct job *job);
  * Return: 0 and @job->result; or negative errno and @job->message.
  */
 _must_check_ int snapshotjob_run(struct job *job);
-
-/*
- * Take the directory of a user's own snapshot (scope.is_own) from a job that has succeeded. The
- * directory is in no list, and the caller removes it by spool_abort().
- *
- * Return: a descriptor, which is the caller's.
- */
-_must_check_ int snapshotjob_take_dir(struct job *job);

@@ -126,50 +126,6 @@ static bool is_foreign_pid(const struct lane *lane, uint32_t pid)
 }
 
 /*
- * Return: whether the user may see what happens now: always, but in a snapshot that is for a user
- * who may see some processes only. There, what may be another's counts as another's.
- */
-static bool may_be_seen(const struct lane *lane)
-{
-	const struct trace_facts *facts = &lane->config.trace->facts;
-
-	/* Without time nothing proves who ran. */
-	return !facts->is_own ||
-	       (has_time(lane) && lane->has_stay && lane->stay.pid != PTD_ID_UNKNOWN &&
-		map_get(&facts->scope, lane->stay.pid));
-}
-
-/* Return: whether what is lost now may be another's for the user of an own snapshot, since the stay
- * that is known is over, and who came then was not asked for yet. */
-static bool is_past_stay(const struct lane *lane)
-{
-	return lane->config.trace->facts.is_own && lane->t >= lane->stay.end;
-}
-
-/* Addresses from here on are the kernel's. */
-#define KERNEL_BEGIN (UINT64_C(1) << 63)
-
-/*
- * Return: whether a mark of this kind tells of the user's own processes only: not of the machine,
- * as a change of the page table does, nor of what is only near their code.
- */
-static bool is_of_own(enum ptd_mark_kind kind, uint64_t ip)
-{
-	switch (kind) {
-	case PTD_MARK_GAP:
-	case PTD_MARK_OUT_OF_SCOPE:
-		return true;
-	case PTD_MARK_ASYNC:
-	case PTD_MARK_OFF:
-	case PTD_MARK_STOP:
-	case PTD_MARK_TSX:
-		return ip < KERNEL_BEGIN;
-	default:
-		return false;
-	}
-}
-
-/*
  * Return: whether two stays are one slice. A thread that left and came back may have run on another
  * CPU in between, so these are two slices.
  */
@@ -423,7 +379,7 @@ static int leave_out_gap(struct lane *lane, const struct ptd_mark *gap, uint64_t
 	struct ptd_mark mark = *gap;
 
 	lane->stats.bytes_out_of_scope += n_bytes;
-	if ((!timeline_kernel(lane->config.timeline) && !lane->config.trace->facts.is_own) ||
+	if (!timeline_kernel(lane->config.timeline) ||
 	    (last && last->kind == PTD_MARK_OUT_OF_SCOPE && last->run == mark.run))
 		return 0;
 	mark.kind = PTD_MARK_OUT_OF_SCOPE;
@@ -456,27 +412,14 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 		.extra = step->extra,
 	};
 
-	if (lane->config.trace->facts.is_own && (!may_be_seen(lane) || !is_of_own(kind, mark.ip) ||
-						 (kind == PTD_MARK_GAP && is_past_stay(lane)))) {
-		lane->stats.bytes_out_of_scope += kind == PTD_MARK_GAP ? step->n_bytes : 0;
-		return 0;
-	}
 	if (kind == PTD_MARK_GAP) {
 		mark.reason = step->reason;
-		if (lane->config.trace->facts.is_own)
-			mark.ip = 0;
-		if (lane->config.trace->facts.is_own && step->ip >= KERNEL_BEGIN)
-			return leave_out_gap(lane, &mark, step->n_bytes);
 		if (is_out_of_scope(lane, step->reason))
 			return leave_out_gap(lane, &mark, step->n_bytes);
 		if (mark.reason == PTD_GAP_NO_CODE)
 			mark.reason = why_no_code(lane, step->ip);
-		/* Where it is, and how long, would tell how much others ran. */
-		if (!lane->config.trace->facts.is_own) {
-			mark.offset = lane->span_base + step->offset;
-			mark.n_bytes = step->n_bytes;
-		}
-
+		mark.offset = lane->span_base + step->offset;
+		mark.n_bytes = step->n_bytes;
 		lane->stats.bytes_lost += mark.n_bytes;
 		lane->gap_bytes[mark.reason] += mark.n_bytes;
 		if (extend_gap(lane, &mark))
@@ -493,17 +436,13 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 static int add_loss(struct lane *lane, enum ptd_gap_reason reason, uint64_t t, size_t run,
 		    uint64_t offset)
 {
-	if (!may_be_seen(lane) || is_past_stay(lane))
-		return 0;
 	lane->stats.n_gaps++;
 	lane->n_gaps[reason]++;
-	return vec_push(
-	    &lane->marks,
-	    { .run = run,
-	      .kind = PTD_MARK_GAP,
-	      .reason = reason,
-	      .t = t,
-	      .offset = lane->config.trace->facts.is_own ? 0 : lane->span_base + offset });
+	return vec_push(&lane->marks, { .run = run,
+					.kind = PTD_MARK_GAP,
+					.reason = reason,
+					.t = t,
+					.offset = lane->span_base + offset });
 }
 
 /*
@@ -743,7 +682,7 @@ static void remove_contradicted(struct lane *lane, enum ptd_gap_reason reason)
 static inline int take_moment(struct lane *lane, size_t run)
 {
 	set_time(lane, lane->runs[run].t);
-	if (lane->config.trace->facts.has_scope && !lane->is_foreign && may_be_seen(lane))
+	if (lane->config.trace->facts.has_scope && !lane->is_foreign)
 		note_time(lane);
 	return lane->next_loss < lane->config.queue->n_losses ? put_losses(lane, run) : 0;
 }
@@ -788,15 +727,6 @@ static int note_new_runs(struct lane *lane)
 	for (size_t i = 0; i < n && r == 0; i++)
 		lane->new_runs.items[lane->new_runs.n++] = (uint32_t)lane->n_runs + new_runs[i];
 	return r;
-}
-
-/* Of what the user may not see no code is known, so that there are no instructions of it. If there
- * are some all the same, they are left out. */
-static void leave_out_runs(struct lane *lane, struct engine_step *step)
-{
-	step->n_runs = step->n_before = 0;
-	while (lane->new_runs.n > 0 && lane->new_runs.items[lane->new_runs.n - 1] >= lane->n_runs)
-		lane->new_runs.n--;
 }
 
 /* Put the result of one step of the engine into the batch. Return: 0, or negative errno. */
@@ -877,8 +807,6 @@ int lane_fill(struct lane *lane)
 					lane->n_runs_max - lane->n_runs, &step);
 			if (r == 0)
 				r = note_new_runs(lane);
-			if (r == 0 && !may_be_seen(lane))
-				leave_out_runs(lane, &step);
 			if (r == 0)
 				r = take_step(lane, &step);
 			if (r == 0 && lane->engine && !lane->is_part)

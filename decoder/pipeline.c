@@ -381,9 +381,6 @@ const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder)
 static int fail(struct ptd_decoder *d, const struct lane *lane, int r)
 {
 	d->r = r;
-	/* Where it is would show how much others ran. */
-	if (d->session.trace->facts.is_own)
-		return message_set(&d->message, r, "%s: %s", d->session.name, strerror(-r));
 	return message_set(&d->message, r,
 			   "%s: at byte %" PRIu64 " of the PT of CPU %" PRIu32 ": %s",
 			   d->session.name, lane_offset(lane), lane->slice.cpu, strerror(-r));
@@ -534,39 +531,12 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 	return 0;
 }
 
-/*
- * In a snapshot for a user who may see some processes only, leave of the records of switches only
- * when his own threads come and leave: not who else comes, whether anybody does, and what of others
- * was lost.
- *
- * Return: whether he may see the record.
- */
-static bool hide_others(const struct trace_facts *facts, struct ptd_sideband *record)
-{
-	switch (record->kind) {
-	case PTD_SIDEBAND_SWITCH:
-	case PTD_SIDEBAND_SWITCH_CPU:
-		record->other_pid = record->other_tid = PTD_ID_UNKNOWN;
-		return map_get(&facts->scope, record->pid);
-	case PTD_SIDEBAND_MMAP:
-	case PTD_SIDEBAND_MMAP2:
-	case PTD_SIDEBAND_COMM:
-	case PTD_SIDEBAND_FORK:
-	case PTD_SIDEBAND_EXIT:
-		return true;
-	default:
-		return false;
-	}
-}
-
 int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_sideband **ret_record)
 {
 	const struct trace *trace = decoder->session.trace;
 
 	while (decoder->next_record < trace->n_records) {
-		if (!sidebandrecord_read(&trace->records[decoder->next_record++],
-					 &decoder->shown) ||
-		    (trace->facts.is_own && !hide_others(&trace->facts, &decoder->shown)))
+		if (!sidebandrecord_read(&trace->records[decoder->next_record++], &decoder->shown))
 			continue;
 		*ret_record = &decoder->shown;
 		return 0;
@@ -674,13 +644,6 @@ static void count_source(struct ptd_decoder *d)
 	}
 }
 
-/* How much PT a CPU had tells what others ran. */
-static void hide_amounts(struct ptd_cpu_stats *stats)
-{
-	stats->bytes_decoded = stats->bytes_out_of_scope = 0;
-	stats->bytes_in = stats->bytes_lost;
-}
-
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 {
 	memset(decoder->n_gaps, 0, sizeof(decoder->n_gaps));
@@ -714,8 +677,6 @@ const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 		}
 		if (decoder->extract)
 			leave_out_counts(decoder, i);
-		if (decoder->session.trace->facts.is_own)
-			hide_amounts(&decoder->cpu_stats[i]);
 	}
 	return &decoder->stats;
 }

@@ -323,15 +323,8 @@ struct engine_config session_engine_config(const struct session *session,
 	return c;
 }
 
-/* How much PT there is, and where, is left out of what is said of a user's own snapshot: it would
- * show how much others ran. */
-
 static int say_other(const struct session *session, uint64_t offset, char **reterr_message)
 {
-	if (session->trace->facts.is_own)
-		return message_set(reterr_message, -EKEYREJECTED,
-				   "%s/" PTD_SNAPSHOT_DATA " is not the file that was written",
-				   session->name);
 	return message_set(reterr_message, -EKEYREJECTED,
 			   "%s/" PTD_SNAPSHOT_DATA
 			   " is not the file that was written: from byte %" PRIu64
@@ -340,12 +333,8 @@ static int say_other(const struct session *session, uint64_t offset, char **rete
 			   session->name, offset);
 }
 
-static int say_cut(const struct session *session, const struct reading_file *file, off_t size,
-		   char **reterr_message)
+static int say_cut(const struct reading_file *file, off_t size, char **reterr_message)
 {
-	if (session->trace->facts.is_own)
-		return message_set(reterr_message, -ESTALE,
-				   "%s: became shorter while it was decoded", file->path);
 	return message_set(
 	    reterr_message, -ESTALE,
 	    "%s: became shorter while it was decoded: it had %jd bytes, and has %jd now",
@@ -366,7 +355,7 @@ int session_check(const struct session *session, int r, char **reterr_message)
 	    pieces_failed(session->reading.pieces, &offset))
 		return say_other(session, offset, reterr_message);
 	file = reading_find_cut(&session->reading, &size);
-	return file ? say_cut(session, file, size, reterr_message) : 0;
+	return file ? say_cut(file, size, reterr_message) : 0;
 }
 
 int session_open(struct session *session, const struct ptd_options *options,

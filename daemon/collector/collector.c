@@ -257,8 +257,6 @@ static uid_t user_of(const struct collector_request *request)
 
 	if (request->verb == COLLECTOR_KERNEL_NAMES || request->verb == COLLECTOR_KERNEL_CODE)
 		return KERNEL;
-	if (request->verb == COLLECTOR_READABLE || request->verb == COLLECTOR_TRACEABLE)
-		return request->uid;
 	if (request->pid == 0)
 		return user_of_ended(request);
 	by = claimant_find(NULL, request->pid);
@@ -274,8 +272,6 @@ static bool reads_bytes(const struct collector_request *request)
 	case COLLECTOR_OPEN_PATH:
 	case COLLECTOR_STAT:
 	case COLLECTOR_MAPPED:
-	case COLLECTOR_READABLE:
-	case COLLECTOR_TRACEABLE:
 		return false;
 	default:
 		return true;

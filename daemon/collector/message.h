@@ -48,12 +48,6 @@ enum collector_verb {
 	/* Copy the kernel's code into the first descriptor, and write MMAP records that say where
 	 * it is into the second. Without descriptors: find out whether that can be done. */
 	COLLECTOR_KERNEL_CODE,
-	/* Find out which file is at the path, in the collector's namespace, if the user may read
-	 * it. */
-	COLLECTOR_READABLE,
-	/* Find out whose the processes are that the first descriptor lists, each a struct
-	 * collector_process, and write that there. */
-	COLLECTOR_TRACEABLE,
 	_COLLECTOR_VERBS,
 };
 
@@ -97,13 +91,12 @@ struct collector_request {
 
 	/* COLLECTOR_HASH, COLLECTOR_COPY: bytes that the file may have. COLLECTOR_MEMORY,
 	 * COLLECTOR_MAPPINGS: bytes that are written at most. COLLECTOR_KERNEL_NAMES,
-	 * COLLECTOR_KERNEL_CODE: bytes of text, or of memory, that are copied at most.
-	 * COLLECTOR_TRACEABLE: how many processes there are. */
+	 * COLLECTOR_KERNEL_CODE: bytes of text, or of memory, that are copied at most. */
 	uint64_t size_max;
 
 	struct tsc_conv clock; /* COLLECTOR_MAPPINGS: of the records */
-	/* COLLECTOR_READABLE, COLLECTOR_TRACEABLE: the user. Otherwise: who started the process, as
-	 * far as ptd knows, should it have ended; 0: root, or not known. */
+	/* Who started the process, as far as ptd knows, should it have ended; 0: root, or not
+	 * known. */
 	uint32_t uid;
 
 	struct buildid build_id; /* that the file is said to have; size 0: not known */
@@ -118,8 +111,7 @@ struct collector_answer {
 	 * COLLECTOR_KERNEL_CODE: bytes that were copied. */
 	uint64_t size;
 
-	/* COLLECTOR_FIND, COLLECTOR_HASH, COLLECTOR_OPEN_PATH, COLLECTOR_STAT, COLLECTOR_READABLE:
-	 * which file it is. */
+	/* COLLECTOR_FIND, COLLECTOR_HASH, COLLECTOR_OPEN_PATH, COLLECTOR_STAT: which file it is. */
 	uint32_t uid; /* its owner */
 	uint64_t dev, ino;
 	int64_t mtime_ns, ctime_ns;
@@ -133,16 +125,6 @@ struct collector_answer {
 	enum kernellack lack; /* why the descriptors have nothing of use; 0: they have */
 	uint64_t bytes_unreadable, n_left_out; /* as struct kernelcode has them */
 };
-
-/* One of the processes of COLLECTOR_TRACEABLE. */
-struct collector_process {
-	uint32_t pid;
-	int32_t error; /* as traceable_check() returns; 0: the rest is what that says */
-	uint32_t uid, gid;
-	uint64_t birth;
-};
-
-#define COLLECTOR_PROCESSES_MAX 256u
 
 /* Return: the size of the message at @ret_bytes. The request is valid. */
 size_t collector_write_request(const struct collector_request *request,

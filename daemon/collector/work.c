@@ -19,8 +19,6 @@
 #include "daemon/proc/kernelmap.h"
 #include "daemon/proc/mappedfile.h"
 #include "daemon/proc/memcopy.h"
-#include "daemon/proc/readable.h"
-#include "daemon/proc/traceable.h"
 #include "util/copyfile.h"
 #include "util/dirs.h"
 #include "util/effort.h"
@@ -213,43 +211,6 @@ static int stat_file(int fd, struct collector_answer *ret_answer)
 		return -errno;
 	*ret_answer = describe_file(&st);
 	return 0;
-}
-
-static int check_readable(const struct collector_request *request,
-			  struct collector_answer *ret_answer)
-{
-	struct stat st;
-	int r;
-
-	r = readable_check(request->uid, request->path, &st);
-	if (r == 0)
-		*ret_answer = describe_file(&st);
-	return r;
-}
-
-static void check_traceable(struct collector_process *process)
-{
-	_cleanup_(claimant_deinit) struct claimant by = claimant_find(NULL, process->pid);
-	struct traceable t = {};
-
-	process->error = by.pid_fd < 0 ? -ESRCH : traceable_check(by.pid_fd, &t);
-	process->uid = t.uid;
-	process->gid = t.gid;
-	process->birth = t.birth;
-}
-
-static int check_processes(const struct collector_request *request, int fd)
-{
-	struct collector_process processes[COLLECTOR_PROCESSES_MAX];
-	const size_t size = (size_t)request->size_max * sizeof(*processes);
-
-	if (fd < 0 || request->size_max > COLLECTOR_PROCESSES_MAX ||
-	    pread(fd, processes, size, 0) != (ssize_t)size)
-		return -EINVAL;
-	for (size_t i = 0; i < request->size_max; i++)
-		check_traceable(&processes[i]);
-	errno = ENOSPC;
-	return pwrite(fd, processes, size, 0) == (ssize_t)size ? 0 : -errno;
 }
 
 /* Return: whether the process has memory: one that has ended, and whose parent has not asked how,
@@ -474,12 +435,6 @@ void work_do(struct work *work, const struct collector_request *request, const i
 		break;
 	case COLLECTOR_MAPPED:
 		r = check_mapped(request);
-		break;
-	case COLLECTOR_READABLE:
-		r = check_readable(request, &answer);
-		break;
-	case COLLECTOR_TRACEABLE:
-		r = check_processes(request, fds[0]);
 		break;
 	case COLLECTOR_PERF_USERS:
 		r = list_perf_users(request, fds[0]);

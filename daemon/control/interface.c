@@ -7,20 +7,18 @@
 #include <string.h>
 
 #include "daemon/control/call.h"
-#include "daemon/control/owncalls.h"
 #include "daemon/control/recorder.h"
 #include "daemon/control/snapshotcalls.h"
 #include "daemon/control/triggercalls.h"
 #include "daemon/spool/spool.h"
-#include "daemon/tasks/owned.h"
 #include "ptd/control.h"
 
 /* The words of ptd(8), as are those of the next table. */
 static const char *const shared_names[] = {
-	[RECORDER_OBJECTS] = "objects",   [RECORDER_CODE] = "code",
-	[RECORDER_JITDUMPS] = "jitdumps", [RECORDER_REQUESTS] = "requests",
-	[RECORDER_RINGS] = "rings",       [RECORDER_RECORDS] = "records",
-	[RECORDER_SIDEBAND] = "sideband", [RECORDER_SNAPSHOTS] = "snapshots",
+	[RECORDER_OBJECTS] = "objects",     [RECORDER_CODE] = "code",
+	[RECORDER_JITDUMPS] = "jitdumps",   [RECORDER_RINGS] = "rings",
+	[RECORDER_RECORDS] = "records",     [RECORDER_SIDEBAND] = "sideband",
+	[RECORDER_SNAPSHOTS] = "snapshots",
 };
 
 static_assert(ARRAY_LEN(shared_names) == _RECORDER_SHARED_MAX, "each has a name");
@@ -61,16 +59,9 @@ static int append_refused_user(sd_bus_message *reply, enum recorder_shared share
 	return r;
 }
 
-/* Return: whether the client may see what concerns the user. */
-static bool sees_user(const struct interface_peer *peer, uid_t uid)
-{
-	return peer->access == ACCESS_ALL || uid == peer->caller.uid;
-}
-
 /* Append what was refused to which users. */
-static int append_refused(sd_bus_message *reply, const struct interface_peer *peer)
+static int append_refused(sd_bus_message *reply, const struct recorder *recorder)
 {
-	const struct recorder *recorder = &peer->interface->recorder;
 	int r;
 
 	if ((r = sd_bus_message_open_container(reply, 'e', "sv")) < 0 ||
@@ -83,8 +74,7 @@ static int append_refused(sd_bus_message *reply, const struct interface_peer *pe
 
 		recorder->ops->get_share(recorder->userdata, i, &share);
 		for (size_t k = 0; r >= 0 && k < share.n_users; k++)
-			if (sees_user(peer, share.users[k].uid))
-				r = append_refused_user(reply, i, &share.users[k]);
+			r = append_refused_user(reply, i, &share.users[k]);
 	}
 	if (r < 0 || (r = sd_bus_message_close_container(reply)) < 0 ||
 	    (r = sd_bus_message_close_container(reply)) < 0)
@@ -92,11 +82,9 @@ static int append_refused(sd_bus_message *reply, const struct interface_peer *pe
 	return sd_bus_message_close_container(reply);
 }
 
-/* What concerns the machine, and the programs of all users. */
-static int append_all(sd_bus_message *reply, const struct recorder *recorder,
-		      const struct recorder_status *s)
+static int append_status(sd_bus_message *reply, const struct recorder *recorder,
+			 const struct recorder_status *s)
 {
-	const struct owned_count owned = recorder->ops->count_owned(recorder->userdata);
 	int r;
 
 	if ((r = sd_bus_message_append(reply, "{sv}", "recording", "b", s->recording)) < 0 ||
@@ -112,8 +100,6 @@ static int append_all(sd_bus_message *reply, const struct recorder *recorder,
 	    (r = call_append_u64(reply, "sideband_bytes", s->sideband_bytes)) < 0 ||
 	    (r = call_append_u64(reply, "sideband_max", s->sideband_max)) < 0 ||
 	    (r = call_append_u64(reply, "sideband_lost", s->sideband_lost)) < 0 ||
-	    (r = call_append_u64(reply, "processes_known", owned.known)) < 0 ||
-	    (r = call_append_u64(reply, "processes_unknown", owned.unknown)) < 0 ||
 	    (r = call_append_u64(reply, "objects", s->n_objects)) < 0 ||
 	    (r = call_append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
 	    (r = call_append_u32(reply, "pending", s->n_pending)) < 0 ||
@@ -131,7 +117,6 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const struct interface_peer *peer = userdata;
 	const struct recorder *recorder = &peer->interface->recorder;
 	const struct recorder_status s = recorder->ops->status(recorder->userdata);
-	const bool all = peer->access == ACCESS_ALL;
 	int r;
 
 	(void)error;
@@ -142,10 +127,8 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return r;
 	if ((r = call_append_string(reply, "version", PTD_VERSION)) < 0 ||
 	    (r = call_append_string(reply, "source", s.source)) < 0 ||
-	    (!all && (r = sd_bus_message_append(reply, "{sv}", "own", "b", true)) < 0) ||
-	    (!all && (r = call_append_u64(reply, "rings_since", s.rings_ns)) < 0) ||
-	    (all && (r = append_all(reply, recorder, &s)) < 0) ||
-	    (r = append_refused(reply, peer)) < 0)
+	    (r = append_status(reply, recorder, &s)) < 0 ||
+	    (r = append_refused(reply, recorder)) < 0)
 		return r;
 	return call_send_reply(reply, 0);
 }
@@ -168,8 +151,7 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = call_read_options(m, read_source_option, &timing, error);
 	if (r < 0)
 		return r;
-	r = recorder->ops->open_pool(recorder->userdata, peer->caller.uid,
-				     peer->access == ACCESS_ALL, timing, &fd);
+	r = recorder->ops->open_pool(recorder->userdata, peer->caller.uid, timing, &fd);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_EMULATED,
 					"the recorder records hardware, everything that runs: "
@@ -181,9 +163,7 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 					 (unsigned)peer->caller.uid);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
-	/* Anybody may call this as often as he likes, and fill the log by it. */
-	if (peer->access == ACCESS_ALL)
-		caller_log(&peer->caller, CALLER_RECORDED, NULL);
+	caller_log(&peer->caller, CALLER_RECORDED, NULL);
 	return sd_bus_reply_method_return(m, "sh", "emu", fd);
 }
 
@@ -247,9 +227,6 @@ static const sd_bus_vtable vtable[] = {
 	       snapshotcalls_take),
 	METHOD("WaitSnapshot", "s", SD_BUS_PARAM(id), "a{sv}", SD_BUS_PARAM(result),
 	       snapshotcalls_wait),
-	METHOD("TakeOwn", "sa{sv}", SD_BUS_PARAM(format) SD_BUS_PARAM(options), "sh",
-	       SD_BUS_PARAM(id) SD_BUS_PARAM(output), owncalls_take),
-	METHOD("WaitOwn", "s", SD_BUS_PARAM(id), "a{sv}", SD_BUS_PARAM(result), owncalls_wait),
 	METHOD("ListSnapshots", "", , "aa{sv}", SD_BUS_PARAM(snapshots), snapshotcalls_list),
 	METHOD("OpenSnapshot", "s", SD_BUS_PARAM(id), "h", SD_BUS_PARAM(directory),
 	       snapshotcalls_open),
@@ -277,22 +254,12 @@ static const sd_bus_vtable bus_vtable[] = {
 	SD_BUS_VTABLE_END,
 };
 
-/* sd-bus calls this for each message, before the method. */
-static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	const struct interface_peer *peer = userdata;
-
-	return access_check(m, peer->access, error);
-}
-
 int interface_attach(sd_bus *bus, struct interface_peer *peer)
 {
 	int r;
 
-	r = sd_bus_add_filter(bus, NULL, on_message, peer);
-	if (r >= 0)
-		r = sd_bus_add_object_vtable(bus, NULL, PTD_CONTROL_OBJECT, PTD_CONTROL_INTERFACE,
-					     vtable, peer);
+	r = sd_bus_add_object_vtable(bus, NULL, PTD_CONTROL_OBJECT, PTD_CONTROL_INTERFACE, vtable,
+				     peer);
 	if (r >= 0)
 		r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/DBus",
 					     "org.freedesktop.DBus", bus_vtable, peer);

@@ -11,7 +11,6 @@
 #include <systemd/sd-bus.h>
 
 #include "base/base.h"
-#include "daemon/control/access.h"
 #include "daemon/control/recorder.h"
 #include "daemon/control/waiters.h"
 #include "daemon/proc/caller.h"
@@ -19,14 +18,13 @@
 /* The interface; all connections share one. */
 struct interface {
 	struct recorder recorder;
-	struct waiters waiters; /* calls of WaitSnapshot and WaitOwn */
+	struct waiters waiters; /* calls of WaitSnapshot */
 };
 
 /* What the interface has for each connection, as long as the connection lives. */
 struct interface_peer {
 	struct interface *interface; /* borrowed */
 	struct caller caller;
-	enum access access; /* what the client may see */
 };
 
 /* Offer the interface on a connection. @peer is borrowed until the connection is closed. Return: 0,

@@ -3,6 +3,7 @@
 #include "daemon/control/listen.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
+#include "ptd/control.h"
 #include "util/dirs.h"
 
 #define SOCKET_NAME "control"
@@ -18,15 +21,17 @@
 static int bind_at(const struct sockaddr_un *address, int *ret_fd)
 {
 	_cleanup_(fd_closep) int fd = -1;
+	const struct group *group;
 
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return -errno;
-	/* The user of a client decides what it may call. But a recorder that somebody runs for
-	 * himself is not for others. */
-	if (chmod(address->sun_path, geteuid() == 0 ? 0666 : 0660) < 0 || listen(fd, SOMAXCONN) < 0)
+	/* For the group, if it is the system's recorder; a user's own is for that user. */
+	group = geteuid() == 0 ? getgrnam(PTD_CONTROL_GROUP) : NULL;
+	if ((group && chown(address->sun_path, (uid_t)-1, group->gr_gid) < 0) ||
+	    chmod(address->sun_path, 0660) < 0 || listen(fd, SOMAXCONN) < 0)
 		return -errno;
 	*ret_fd = fd;
 	fd = -1;

@@ -17,10 +17,7 @@
 #include "daemon/source/source.h"
 
 struct caller;
-struct decoder_wish;
 struct jobs;
-struct own_result;
-struct owned_count;
 struct scope;
 struct spool;
 struct triggers;
@@ -47,7 +44,6 @@ enum recorder_shared {
 	RECORDER_OBJECTS,   /* bytes of copies to which no snapshot links */
 	RECORDER_CODE,      /* bytes of code that programs handed over */
 	RECORDER_JITDUMPS,  /* processes whose jitdump is open */
-	RECORDER_REQUESTS,  /* snapshots that wait */
 	RECORDER_RINGS,     /* bytes of the software source's rings */
 	RECORDER_RECORDS,   /* records of the software source about programs of others */
 	RECORDER_SIDEBAND,  /* bytes of task records */
@@ -59,23 +55,18 @@ enum recorder_shared {
 struct recorder_ops {
 	struct recorder_status (*status)(void *userdata);
 
-	/* Count the processes that are known to be a user's, and the others: see
-	 * intake_count_owned(). It takes the longer the more processes run. */
-	struct owned_count (*count_owned)(void *userdata);
-
 	/* Get a copy of an account. */
 	void (*get_share)(void *userdata, enum recorder_shared shared, struct share *ret_share);
 
 	/*
 	 * Get the descriptor, which is borrowed, of the pool that the software source has for the
 	 * user. It is for a program that writes MTC and CYC packets if @timing is true. From now on
-	 * task records are drained. If @all is true, a snapshot of all pools may leave out what was
-	 * recorded before this call.
+	 * task records are drained. A snapshot may leave out what was recorded before this call.
 	 *
 	 * Return: 0; -EOPNOTSUPP if the source is not the software one; -EDQUOT if it has no pool
 	 *         for another user; or negative errno.
 	 */
-	int (*open_pool)(void *userdata, uid_t uid, bool all, bool timing, int *ret_fd);
+	int (*open_pool)(void *userdata, uid_t uid, bool timing, int *ret_fd);
 
 	/*
 	 * Give the hardware to other programs, or take it again.
@@ -93,21 +84,6 @@ struct recorder_ops {
 	 */
 	int (*take_snapshot)(void *userdata, const struct scope *scope, const struct caller *caller,
 			     const char **ret_id);
-
-	/*
-	 * Take a snapshot of what programs of @caller's user ran, and have it decoded. @ret_id is
-	 * borrowed and valid until the next call. @ret_output is a pipe from which the output is to
-	 * be read; the caller closes it.
-	 *
-	 * Return: 0; -EBUSY if the user has one already that is not done, or too many users have;
-	 * or another negative errno.
-	 */
-	int (*take_own)(void *userdata, const struct scope *scope, const struct decoder_wish *wish,
-			const struct caller *caller, const char **ret_id, int *ret_output);
-
-	/* Return: what became of the user's own snapshot @id, valid until the next call; NULL if he
-	 * has no such snapshot. */
-	const struct own_result *(*find_own)(void *userdata, const char *id, uid_t uid);
 
 	/* Remove the snapshot @id. Return: 0; -ENOENT; -EPERM if it is kept; or another negative
 	 * errno. */

@@ -2,65 +2,45 @@
 
 #include "daemon/control/server.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <grp.h>
-#include <malloc.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <systemd/sd-event.h>
+#include <systemd/sd-id128.h>
 
 #include "base/log.h"
 #include "daemon/control/interface.h"
-#include "daemon/control/owncalls.h"
-#include "daemon/control/peer.h"
 #include "daemon/control/snapshotcalls.h"
-#include "daemon/share/share.h"
 #include "ptd/control.h"
 #include "util/vec.h"
 
-/* Number of connections at a time: in all, of one user, and of all users who may see only what is
- * their own. If there is no room for a new one, the user who has more than his share loses the one
- * that is worth least (peer_worth()). */
-#define PEERS_MAX      128u
-#define PEERS_USER_MAX 96u
-#define PEERS_OWN_MAX  48u
-/* And of one such user. */
-#define PEERS_OWN_USER_MAX 8u
+/* If there are more connections, the oldest one goes that does not wait for a snapshot. */
+#define PEERS_MAX 128u
 
-static_assert(PEERS_MAX <= UINT8_MAX, "peer_worth() counts no further");
+#define AGAIN_US   UINT64_C(1000000) /* after a connection that could not be accepted */
+#define GROUPS_MAX 65536u            /* supplementary groups of a client */
 
-/* Of Linux 6.16; older headers lack it. */
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83
-#endif
-
-#define TICK_US    UINT64_C(1000000)
-#define SAY_US     UINT64_C(60000000) /* between two warnings about clients */
-#define GROUP_US   UINT64_C(10000000) /* between two look-ups of the group */
-#define GROUPS_MAX 65536u             /* supplementary groups of a client */
+/* One connection. */
+struct peer {
+	struct server *server;
+	struct interface_peer interface;
+	sd_bus *bus;
+	bool has_called; /* its first message was seen */
+};
 
 struct server {
 	struct interface interface;
 	sd_event *event;
 	sd_event_source *listen;
-	sd_event_source *tick; /* on while there are peers, or none can be accepted */
-	VEC(struct peer *) peers;
-	uint64_t group_us; /* when the group was last looked up */
-	bool has_group;    /* the group exists, and its number is @gid */
-	gid_t gid;
-	unsigned n_cut_off; /* since the last warning */
-	uint64_t said_us;   /* when that was logged */
+	sd_event_source *again;   /* on while none can be accepted */
+	sd_event_source *reap;    /* frees connections that have ended */
+	sd_event_source *first;   /* runs after whatever else the event loop did */
+	VEC(struct peer *) peers; /* in the order in which they came */
 };
-
-static uint64_t now_us(const struct server *s)
-{
-	uint64_t now = 0;
-
-	(void)sd_event_now(s->event, CLOCK_MONOTONIC, &now);
-	return now;
-}
 
 /* --- who asks -------------------------------------------------------------------------------- */
 
@@ -85,168 +65,139 @@ static bool has_group(int fd, const struct ucred *peer, gid_t gid)
 	return false;
 }
 
-/* The group is looked up only from time to time: it takes a hundred system calls, or a reply from
- * the network, and every user who may connect can cause it. */
-static bool is_group(struct server *s, int fd, const struct ucred *peer)
+/* The mode of the socket keeps others away; this holds whatever its mode is. */
+static bool is_trusted(int fd, const struct ucred *peer)
 {
-	const uint64_t now = now_us(s);
 	const struct group *group;
 
-	if (s->group_us == 0 || now > s->group_us + GROUP_US) {
-		group = getgrnam(PTD_CONTROL_GROUP);
-		s->has_group = group != NULL;
-		s->gid = group ? group->gr_gid : 0;
-		s->group_us = now;
-	}
-	return s->has_group && has_group(fd, peer, s->gid);
-}
-
-static enum access access_of(struct server *s, int fd, const struct ucred *peer)
-{
-	return peer->uid == 0 || peer->uid == geteuid() || is_group(s, fd, peer) ? ACCESS_ALL
-										 : ACCESS_OWN;
+	if (peer->uid == 0 || peer->uid == geteuid())
+		return true;
+	group = getgrnam(PTD_CONTROL_GROUP);
+	return group && has_group(fd, peer, group->gr_gid);
 }
 
 /* --- connections ----------------------------------------------------------------------------- */
 
-/* Every user who may connect can cause this message, so it is not logged too often. */
-static void warn_cut_off(struct server *s, const char *why, uid_t uid)
+static void peer_free(struct peer *peer)
 {
-	const uint64_t now = now_us(s);
-
-	s->n_cut_off++;
-	if (s->said_us > 0 && now < s->said_us + SAY_US)
-		return;
-	log_warning("cut off a client of user %u because %s; %u since the last such message",
-		    (unsigned)uid, why, s->n_cut_off);
-	s->said_us = now;
-	s->n_cut_off = 0;
+	waiters_forget(&peer->server->interface.waiters, peer->bus);
+	(void)sd_bus_close_unref(peer->bus);
+	free(peer);
 }
 
-static void drop_peer(struct server *s, struct peer *peer)
+static void drop_peer(struct server *s, size_t i)
 {
-	for (size_t i = 0; i < s->peers.n; i++) {
-		if (s->peers.items[i] != peer)
-			continue;
-		s->peers.items[i] = s->peers.items[--s->peers.n];
-		break;
-	}
-	(void)peer_free(peer);
+	peer_free(s->peers.items[i]);
+	s->peers.n--;
+	memmove(s->peers.items + i, s->peers.items + i + 1,
+		(s->peers.n - i) * sizeof(struct peer *));
 }
 
-static void on_ended(struct peer *peer, const char *why, void *userdata)
-{
-	struct server *s = userdata;
-
-	if (why)
-		warn_cut_off(s, why, peer_uid(peer));
-	drop_peer(s, peer);
-}
-
-static bool is_any(const struct peer *peer, uid_t uid)
-{
-	(void)peer;
-	(void)uid;
-	return true;
-}
-
-static bool is_of_user(const struct peer *peer, uid_t uid)
-{
-	return peer_uid(peer) == uid;
-}
-
-static bool sees_own_only(const struct peer *peer, uid_t uid)
-{
-	(void)uid;
-	return peer_access(peer) != ACCESS_ALL;
-}
-
-static unsigned count_connections(const struct server *s, pid_t pid)
-{
-	unsigned n = 0;
-
-	for (size_t i = 0; i < s->peers.n; i++)
-		n += peer_pid(s->peers.items[i]) == pid;
-	return n;
-}
-
-/* If there are @n connections for which @is_one is true, cut off the one that is worth least. */
-static void make_peer_room(struct server *s, unsigned n, bool (*is_one)(const struct peer *, uid_t),
-			   uid_t uid)
-{
-	struct peer *least = NULL;
-	uint64_t least_worth = UINT64_MAX;
-	unsigned count = 0;
-
-	for (size_t i = 0; i < s->peers.n; i++)
-		count += is_one(s->peers.items[i], uid);
-	if (count < n)
-		return;
-	for (size_t i = 0; i < s->peers.n; i++) {
-		struct peer *peer = s->peers.items[i];
-		uint64_t worth;
-
-		if (!is_one(peer, uid))
-			continue;
-		worth = peer_worth(peer, count_connections(s, peer_pid(peer)));
-		if (worth < least_worth) {
-			least = peer;
-			least_worth = worth;
-		}
-	}
-	warn_cut_off(s, "there are too many clients", peer_uid(least));
-	drop_peer(s, least);
-}
-
-/* Find the user who has the most connections of those who have more than their shares. Return:
- * whether there is one. */
-static bool find_giver(const struct server *s, uid_t *ret_uid)
-{
-	struct share share = {};
-
-	for (size_t i = 0; i < s->peers.n; i++)
-		share_take(&share, peer_uid(s->peers.items[i]), 1);
-	return share_giver(&share, PEERS_MAX, ret_uid);
-}
-
-static void start_ticking(struct server *s)
-{
-	(void)sd_event_source_set_time(s->tick, now_us(s) + TICK_US);
-	(void)sd_event_source_set_enabled(s->tick, SD_EVENT_ONESHOT);
-}
-
-static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_reap(sd_event_source *source, void *userdata)
 {
 	struct server *s = userdata;
 
 	(void)source;
-	(void)usec;
-	for (size_t i = s->peers.n; i-- > 0;) {
-		const char *why;
+	for (size_t i = s->peers.n; i-- > 0;)
+		if (sd_bus_is_open(s->peers.items[i]->bus) <= 0)
+			drop_peer(s, i);
+	return 0;
+}
 
-		if (peer_overdue(s->peers.items[i], now_us(s), &why))
-			on_ended(s->peers.items[i], why, s);
-		else
-			peer_refresh(s->peers.items[i]);
+/* sd-bus makes this message itself when the client has gone. The connection is in use until this
+ * returns. */
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct peer *peer = userdata;
+
+	(void)error;
+	peer->has_called = true;
+	if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Disconnected") > 0)
+		(void)sd_event_source_set_enabled(peer->server->reap, SD_EVENT_ONESHOT);
+	return 0;
+}
+
+/*
+ * A client may send its first message together with the end of its authentication. sd-bus (252)
+ * reads both at once, looks at the end of the authentication only, and then waits for more to
+ * read. So it is asked to go on.
+ */
+static int on_first(sd_event_source *source, void *userdata)
+{
+	const struct server *s = userdata;
+
+	(void)source;
+	for (size_t i = 0; i < s->peers.n; i++)
+		if (!s->peers.items[i]->has_called)
+			(void)sd_bus_process(s->peers.items[i]->bus, NULL);
+	return 0;
+}
+
+static void make_peer_room(struct server *s)
+{
+	size_t oldest = 0;
+
+	if (s->peers.n < PEERS_MAX)
+		return;
+	while (oldest + 1 < s->peers.n &&
+	       waiters_has(&s->interface.waiters, s->peers.items[oldest]->bus))
+		oldest++;
+	log_warning("there are too many clients: cut off process %d of user %u",
+		    (int)s->peers.items[oldest]->interface.caller.pid,
+		    (unsigned)s->peers.items[oldest]->interface.caller.uid);
+	drop_peer(s, oldest);
+}
+
+/* Speak D-Bus over @fd, which is the connection's from then on. */
+static int start_bus(struct peer *peer, sd_event *event, int fd)
+{
+	sd_id128_t id;
+	int r;
+
+	r = sd_bus_new(&peer->bus);
+	if (r >= 0)
+		r = sd_bus_set_fd(peer->bus, fd, fd);
+	if (r < 0) {
+		(void)fd_close(fd);
+		return r;
 	}
-	if (s->peers.n > 0)
-		start_ticking(s);
-	else
-		/* Free memory that many simultaneous clients took. */
-		(void)malloc_trim(0);
-	return sd_event_source_set_enabled(s->listen, SD_EVENT_ON);
+	/* The kernel has said who the client is; what the client says of itself does not matter. */
+	if ((r = sd_id128_randomize(&id)) < 0 || (r = sd_bus_set_server(peer->bus, true, id)) < 0 ||
+	    (r = sd_bus_set_anonymous(peer->bus, true)) < 0 ||
+	    (r = sd_bus_negotiate_fds(peer->bus, true)) < 0 ||
+	    (r = sd_bus_add_filter(peer->bus, NULL, on_message, peer)) < 0 ||
+	    (r = interface_attach(peer->bus, &peer->interface)) < 0 ||
+	    (r = sd_bus_start(peer->bus)) < 0)
+		return r;
+	return sd_bus_attach_event(peer->bus, event, SD_EVENT_PRIORITY_NORMAL);
+}
+
+static int peer_new(struct server *s, int fd, const struct ucred *ucred)
+{
+	struct peer *peer = malloc(sizeof(*peer));
+	int r;
+
+	if (!peer) {
+		(void)fd_close(fd);
+		return -ENOMEM;
+	}
+	*peer = (struct peer){ .server = s, .interface = { .interface = &s->interface } };
+	caller_init(&peer->interface.caller, ucred->uid, ucred->gid, ucred->pid);
+	r = start_bus(peer, s->event, fd);
+	if (r < 0) {
+		peer_free(peer);
+		return r;
+	}
+	make_peer_room(s);
+	s->peers.items[s->peers.n++] = peer; /* there is room */
+	return 0;
 }
 
 /* Admit the new connection @fd, which is taken over. */
 static int admit_peer(struct server *s, int fd)
 {
-	struct peer_options options = { .interface = &s->interface,
-					.ended = on_ended,
-					.userdata = s };
 	struct ucred ucred;
 	socklen_t size = sizeof(ucred);
-	struct peer *peer;
-	uid_t giver;
 	int r;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &size) < 0) {
@@ -254,23 +205,21 @@ static int admit_peer(struct server *s, int fd)
 		(void)fd_close(fd);
 		return r;
 	}
-	caller_init(&options.caller, ucred.uid, ucred.gid, ucred.pid);
-	options.access = access_of(s, fd, &ucred);
-	if (options.access != ACCESS_ALL) {
-		make_peer_room(s, PEERS_OWN_USER_MAX, is_of_user, ucred.uid);
-		make_peer_room(s, PEERS_OWN_MAX, sees_own_only, 0);
-	}
-	make_peer_room(s, PEERS_USER_MAX, is_of_user, ucred.uid);
-	if (s->peers.n == PEERS_MAX && find_giver(s, &giver))
-		make_peer_room(s, 1, is_of_user, giver);
-	make_peer_room(s, PEERS_MAX, is_any, 0);
-	r = peer_new(s->event, fd, &options, &peer);
-	if (r < 0)
-		return r;
-	if (s->peers.n == 0)
-		start_ticking(s);
-	s->peers.items[s->peers.n++] = peer; /* there is room */
+	if (is_trusted(fd, &ucred))
+		return peer_new(s, fd, &ucred);
+	log_warning("refused a client of user %u, who is not in group " PTD_CONTROL_GROUP,
+		    (unsigned)ucred.uid);
+	(void)fd_close(fd);
 	return 0;
+}
+
+static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	const struct server *s = userdata;
+
+	(void)source;
+	(void)usec;
+	return sd_event_source_set_enabled(s->listen, SD_EVENT_ON);
 }
 
 static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -283,12 +232,13 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
 	if (connection < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return 0;
 	r = connection < 0 ? -errno : admit_peer(s, connection);
-	if (r == 0)
+	if (r >= 0)
 		return 0;
 	errno = -r;
 	log_warning("cannot talk with a new client: %m");
-	/* If there are no descriptors, accepting would fail again at once: wait for the tick. */
-	start_ticking(s);
+	/* If there are no descriptors, accepting would fail again at once. */
+	(void)sd_event_source_set_time_relative(s->again, AGAIN_US);
+	(void)sd_event_source_set_enabled(s->again, SD_EVENT_ONESHOT);
 	return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
@@ -304,18 +254,17 @@ int server_new(sd_event *event, const struct recorder *recorder, int listen_fd,
 	}
 	s->interface.recorder = *recorder;
 	s->event = sd_event_ref(event);
-	/* Clients have no reason to pass descriptors, and it takes time to close those that lie in
-	 * a closed socket. If the kernel is too old to refuse them, the peer does. */
-	(void)setsockopt(listen_fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
 	r = sd_event_add_io(event, &s->listen, listen_fd, EPOLLIN, on_connect, s);
 	if (r < 0) {
 		(void)fd_close(listen_fd);
 		return r;
 	}
 	if ((r = sd_event_source_set_io_fd_own(s->listen, true)) < 0 ||
-	    (r = sd_event_source_set_priority(s->listen, PEER_PRIORITY)) < 0 ||
-	    (r = sd_event_add_time(event, &s->tick, CLOCK_MONOTONIC, 0, 0, on_tick, s)) < 0 ||
-	    (r = sd_event_source_set_enabled(s->tick, SD_EVENT_OFF)) < 0 ||
+	    (r = sd_event_add_time(event, &s->again, CLOCK_MONOTONIC, 0, 0, on_again, s)) < 0 ||
+	    (r = sd_event_source_set_enabled(s->again, SD_EVENT_OFF)) < 0 ||
+	    (r = sd_event_add_defer(event, &s->reap, on_reap, s)) < 0 ||
+	    (r = sd_event_source_set_enabled(s->reap, SD_EVENT_OFF)) < 0 ||
+	    (r = sd_event_add_post(event, &s->first, on_first, s)) < 0 ||
 	    (r = vec_reserve(&s->peers, PEERS_MAX)) < 0)
 		return r;
 	*ret_server = TAKE(s);
@@ -328,9 +277,11 @@ struct server *server_free(struct server *server)
 		return NULL;
 
 	sd_event_source_disable_unref(server->listen);
-	sd_event_source_disable_unref(server->tick);
+	sd_event_source_disable_unref(server->again);
+	sd_event_source_disable_unref(server->reap);
+	sd_event_source_disable_unref(server->first);
 	for (size_t i = 0; i < server->peers.n; i++)
-		(void)peer_free(server->peers.items[i]);
+		peer_free(server->peers.items[i]);
 	waiters_deinit(&server->interface.waiters);
 	vec_deinit(&server->peers);
 	(void)sd_event_unref(server->event);
@@ -341,9 +292,4 @@ struct server *server_free(struct server *server)
 void server_job_done(struct server *server, const struct job *job)
 {
 	snapshotcalls_done(&server->interface, job);
-}
-
-void server_own_done(struct server *server, const char *id, const struct own_result *result)
-{
-	owncalls_done(&server->interface, id, result);
 }

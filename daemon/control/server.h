@@ -5,16 +5,14 @@
  * Server
  *
  * Accepts the connections of clients to the control socket and offers them the interface
- * org.ptd.Recorder1 (ptd/control.h), D-Bus without a bus. Root, the recorder's own user
- * and members of the group "ptd" see all, other users what is their own (daemon/control/access.h).
- * The kernel says who a client is.
+ * org.ptd.Recorder1 (ptd/control.h), D-Bus without a bus. Clients are root, the recorder's
+ * own user and members of the group "ptd"; nobody else is served. The kernel says who a client is.
  */
 
 #include "base/base.h"
 
 struct server;
 struct job;
-struct own_result;
 struct recorder;
 typedef struct sd_event sd_event;
 
@@ -32,6 +30,3 @@ DEFINE_CLEANUP(struct server *, server_free);
 
 /* Reply to the clients that wait for @job, which is done. */
 void server_job_done(struct server *server, const struct job *job);
-
-/* Reply to the clients that wait for the own snapshot @id, which is done. */
-void server_own_done(struct server *server, const char *id, const struct own_result *result);

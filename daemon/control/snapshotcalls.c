@@ -96,9 +96,8 @@ int snapshotcalls_take(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = recorder->ops->take_snapshot(recorder->userdata, &scope, &peer->caller, &id);
 	if (r == -EBUSY)
 		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
-					 "%u snapshots are waiting to be written already, or as "
-					 "many of user %u as is his share",
-					 JOBS_WAITING_MAX, (unsigned)peer->caller.uid);
+					 "%u snapshots are waiting to be written already",
+					 JOBS_WAITING_MAX);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
 	caller_log(&peer->caller, CALLER_TOOK, id);
@@ -149,7 +148,7 @@ int snapshotcalls_wait(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (r < 0)
 		return r;
 	job = jobs_find(interface->recorder.jobs, id);
-	if (!job || job->scope.is_own)
+	if (!job)
 		return call_no_snapshot(error, id);
 	if (job->done)
 		return reply_done(m, spool_path(interface->recorder.spool), job);

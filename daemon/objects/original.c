@@ -17,9 +17,6 @@
 #define FIND_MS   200u
 #define VERIFY_MS 5000u
 
-/* A snapshot of a user waits for it, and others after it. */
-#define READABLE_MS 200u
-
 bool original_equal(const struct original *a, const struct original *b)
 {
 	return a->found && b->found && a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
@@ -101,27 +98,6 @@ int original_find(struct collectorlink *link, enum original_way way, const struc
 	request = request_for(way, claims, mmap);
 	request.uid = user;
 	r = collectorlink_ask(link, &request, NULL, cancel, &answer, ret_fd);
-	if (r == 0)
-		*ret_original = original_of(&answer);
-	return r;
-}
-
-int original_read_by(struct collectorlink *link, uid_t uid, const char *path,
-		     const atomic_bool *cancel, struct original *ret_original)
-{
-	struct collector_request request = {
-		.verb = COLLECTOR_READABLE,
-		.timeout_ms = READABLE_MS,
-		.uid = uid,
-		.path = path,
-	};
-	struct collector_answer answer;
-	int none = -1, r;
-
-	if (strlen(path) >= COLLECTOR_PATH_MAX)
-		return -ENAMETOOLONG;
-	r = collectorlink_ask(link, &request, NULL, cancel, &answer, &none);
-	(void)fd_close(none);
 	if (r == 0)
 		*ret_original = original_of(&answer);
 	return r;

@@ -79,12 +79,3 @@ _must_check_ int original_find(struct collectorlink *link, enum original_way way
 			       const struct claims *claims, const struct record_mmap2 *mmap,
 			       uid_t user, const atomic_bool *cancel, int *ret_fd,
 			       struct original *ret_original);
-
-/*
- * Find out which file is at @path now, if the user may read it with his own rights, in the
- * collector's namespace (daemon/proc/readable.h).
- *
- * Return: 0; -EACCES if he may not, or that is not certain; or another negative errno.
- */
-_must_check_ int original_read_by(struct collectorlink *link, uid_t uid, const char *path,
-				  const atomic_bool *cancel, struct original *ret_original);

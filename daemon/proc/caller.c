@@ -17,7 +17,6 @@ static const struct {
 	const char *text;
 } actions[] = {
 	[CALLER_TOOK] = { "snapshot", "asked for snapshot" },
-	[CALLER_TOOK_OWN] = { "own", "asked for what own programs ran, snapshot" },
 	[CALLER_READ] = { "read", "opened for reading snapshot" },
 	[CALLER_RECORDED] = { "record", "opened the software source to record a program" },
 	[CALLER_PAUSED] = { "pause", "paused recording" },

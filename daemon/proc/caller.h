@@ -25,7 +25,6 @@ struct caller {
 
 enum caller_action {
 	CALLER_TOOK,
-	CALLER_TOOK_OWN,
 	CALLER_READ,
 	CALLER_RECORDED,
 	CALLER_PAUSED,

@@ -45,7 +45,7 @@ struct diskuse_amount estimate_snapshot(const struct snapshot_request *request,
 	for (size_t i = 0; i < known->tasks->n_spans; i++)
 		bytes += cursor_left(&known->tasks->spans[i]);
 	bytes += estimate_memory(request, known) + estimate_jitfiles(request, known);
-	bytes += request->source->facts.kernel && !request->scope.is_own ? KERNEL_SIZE : 0;
+	bytes += request->source->facts.kernel ? KERNEL_SIZE : 0;
 	return (struct diskuse_amount){
 		.bytes = bytes + n_files * BLOCK_SIZE,
 		.inodes = n_files + known->tasks->n_ranges,

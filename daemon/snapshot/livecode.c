@@ -239,22 +239,6 @@ static int add_jitfile(struct livecode *l, size_t i, const char *limit)
 	return r;
 }
 
-/* Return: whether what is known of a process of the user, or of who was one, may be kept. */
-static bool is_shown(const struct livecode *l, uint32_t pid, uid_t uid)
-{
-	const struct scope *scope = &l->request->scope;
-
-	return map_get(l->pids, pid) && (!scope->is_own || uid == scope->uid);
-}
-
-/* Of those that were forgotten, the user is not known. */
-static bool is_wanted(const struct livecode *l, size_t i)
-{
-	const struct jitfile *file = &l->known->jitfiles[i];
-
-	return is_shown(l, file->pid, file->uid) && (!l->request->scope.is_own || file->fd >= 0);
-}
-
 /* Return: the limit that the file does not fit into; NULL if it fits. */
 static const char *find_limit(const struct livecode *l, const struct share *share,
 			      const struct jitfile *file, bool beyond_part)
@@ -275,14 +259,15 @@ static void choose_files(const struct livecode *l, const char **limits)
 
 	for (size_t i = 0; i < l->known->n_jitfiles; i++) {
 		limits[i] = "JitMax=";
-		if (is_wanted(l, i) && !l->known->jitfiles[i].reason)
+		if (map_get(l->pids, l->known->jitfiles[i].pid) && !l->known->jitfiles[i].reason)
 			userparts_add_user(l->parts, l->known->jitfiles[i].uid);
 	}
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < l->known->n_jitfiles; i++) {
 			const struct jitfile *file = &l->known->jitfiles[i];
 
-			if (!is_wanted(l, i) || file->reason || !limits[i])
+			if (!map_get(l->pids, l->known->jitfiles[i].pid) || file->reason ||
+			    !limits[i])
 				continue;
 			limits[i] = find_limit(l, &share, file, pass > 0);
 			if (limits[i])
@@ -306,7 +291,7 @@ static void put_jitmap(FILE *f, void *userdata)
 		const struct jitfile *file = &map->code->known->jitfiles[i];
 		char id[256], name[JITFILE_NAME_SIZE] = "-";
 
-		if (!file->path || !is_wanted(map->code, i))
+		if (!file->path || !map_get(map->code->pids, file->pid))
 			continue;
 		if (map->kept[i])
 			name_jitfile(map->code, i, name);
@@ -319,7 +304,7 @@ static void put_jitmap(FILE *f, void *userdata)
 static bool has_dump(const struct livecode *l)
 {
 	for (size_t i = 0; i < l->known->n_jitfiles; i++)
-		if (l->known->jitfiles[i].path && is_wanted(l, i))
+		if (l->known->jitfiles[i].path && map_get(l->pids, l->known->jitfiles[i].pid))
 			return true;
 	return false;
 }
@@ -329,7 +314,7 @@ static int add_jitfiles(struct livecode *l, const char *const *limits, struct ji
 	for (size_t i = 0; i < l->known->n_jitfiles; i++) {
 		int r;
 
-		if (!is_wanted(l, i))
+		if (!map_get(l->pids, l->known->jitfiles[i].pid))
 			continue;
 		r = cancel_asked(l->request->cancel) ? -ECANCELED : add_jitfile(l, i, limits[i]);
 		if (r < 0)
@@ -721,11 +706,11 @@ static int add_code(struct livecode *l)
 	int r = 0;
 
 	while (codestore_next(l->known->code, &program))
-		if (is_shown(l, program.pid, program.uid))
+		if (map_get(l->pids, program.pid))
 			userparts_add_user(l->parts, program.uid);
 	program = (struct codestore_program){};
 	while (r == 0 && codestore_next(l->known->code, &program))
-		if (is_shown(l, program.pid, program.uid))
+		if (map_get(l->pids, program.pid))
 			r = cancel_asked(l->request->cancel) ? -ECANCELED
 							     : add_program(l, &program, &ran);
 	map_deinit(&ran.pids);
@@ -734,10 +719,7 @@ static int add_code(struct livecode *l)
 	return r;
 }
 
-/* Memory is not known to be of the user. */
 int livecode_add_memory(struct livecode *l)
 {
-	if (l->request->scope.is_own && !l->known->code)
-		return 0;
 	return l->known->code ? add_code(l) : read_memory(l);
 }

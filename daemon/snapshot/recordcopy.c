@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "daemon/snapshot/cpucopy.h"
-#include "daemon/snapshot/ownpart.h"
-#include "daemon/snapshot/ownview.h"
 #include "daemon/snapshot/perffile.h"
 #include "daemon/tasks/sideband.h"
 #include "record/codec.h"
@@ -47,7 +45,6 @@ static int add_parents(struct recordcopy *copy)
 
 		while (r == 0 && record_next(&c, &record) == 0) {
 			if (record.header.type == PERF_RECORD_FORK &&
-			    ownview_has_record(copy->view, &record) &&
 			    record_get_task(&record, &fork) == 0 && fork.pid != fork.ppid)
 				r = vec_push(&forks, fork);
 		}
@@ -89,10 +86,6 @@ static void write_task(struct recordcopy *copy, const struct record *record)
 {
 	uint8_t bytes[RECORD_SIZE_MAX];
 
-	if (copy->view->part) {
-		perffile_write(copy->file, bytes, ownpart_show(copy->view->part, record, bytes));
-		return;
-	}
 	memcpy(bytes, record->bytes, record->header.size);
 	record_set_writer(bytes, record->header.size, RECORD_TRUE);
 	perffile_write(copy->file, bytes, record->header.size);
@@ -108,8 +101,7 @@ static void write_tasks(struct recordcopy *copy)
 		while (record_next(&c, &record) == 0) {
 			const uint32_t pid = task_of(&record);
 
-			if (!ownview_has_record(copy->view, &record) ||
-			    (pid != 0 && !map_get(copy->pids, pid)))
+			if (pid != 0 && !map_get(copy->pids, pid))
 				continue;
 			recordcopy_note_time(copy, record.trailer.time);
 			write_task(copy, &record);
@@ -117,19 +109,9 @@ static void write_tasks(struct recordcopy *copy)
 	}
 }
 
-static void put_shown(void *userdata, const void *bytes, size_t size)
-{
-	const struct recordcopy *copy = userdata;
-
-	perffile_write(copy->file, bytes, size);
-}
-
 static void write_switches(struct recordcopy *copy)
 {
-	for (uint32_t i = 0; copy->view->part && i < copy->n_cpus; i++)
-		ownpart_write_switches(copy->view->part, i, cpucopy_records(&copy->cpus[i]),
-				       put_shown, copy);
-	for (uint32_t i = 0; !copy->view->is_shared && i < copy->n_cpus; i++) {
+	for (uint32_t i = 0; i < copy->n_cpus; i++) {
 		const struct cpucopy *cpu = &copy->cpus[i];
 		struct cursor c = cpucopy_records(cpu);
 		struct record oldest;

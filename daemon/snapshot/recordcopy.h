@@ -14,7 +14,6 @@
 
 struct cpucopy;
 struct map;
-struct ownview;
 struct perffile;
 struct sideband_view;
 
@@ -23,7 +22,6 @@ struct recordcopy {
 	struct perffile *file;
 	const struct sideband_view *tasks;
 	const struct cpucopy *cpus;
-	const struct ownview *view;
 	uint32_t n_cpus;
 	/* Who ran, of those asked for, and when last; and their parents, once they are added. */
 	struct map *pids;

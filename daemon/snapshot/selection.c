@@ -17,9 +17,6 @@
 /* Paths that are told though no object is for them: a reader takes a limited number of lines. */
 #define UNKNOWN_MAX 65536u
 
-/* Of what is not shown to a user. The reason might say something of files of others. */
-#define HIDDEN "- there is no copy of it that the user may read at this path now"
-
 #define ID_SIZE 256 /* of what objects.map says of an object: a hash, or why it is not there */
 
 struct entry {
@@ -28,7 +25,6 @@ struct entry {
 	size_t same_id; /* the same of one selected before whose build-id hashes alike */
 	bool is_selected;
 	const char *late; /* why it, which still waits to be copied, is not waited for; or NULL */
-	bool hidden;
 	bool by_content;
 
 	uint64_t ran; /* when a process that has it mapped ran last */
@@ -47,8 +43,6 @@ struct selection {
 	VEC(const char *) unknown;
 	struct map is_unknown; /* hash of path → 1 */
 	struct map claimed;    /* hash of a build-id that is claimed for what is missing → 1 */
-	bool (*shows)(void *userdata, const struct object *object); /* NULL: all are shown */
-	void *userdata;                                             /* borrowed */
 };
 
 static uint64_t *find_path(const struct selection *s, const char *path)
@@ -138,8 +132,7 @@ int selection_add(struct selection *selection, const struct record_mmap2 *mmap, 
 
 static bool has_copy(const struct entry *entry)
 {
-	return entry->is_selected && !entry->late && !entry->hidden && !entry->left_out &&
-	       entry->object->error == 0;
+	return entry->is_selected && !entry->late && !entry->left_out && entry->object->error == 0;
 }
 
 /* Of those that claim one build-id, with different contents, none has a right to it; nor if one of
@@ -160,21 +153,6 @@ static void settle_place(struct selection *s, struct entry *entry, size_t same_i
 	for (size_t i = same_id; disputed && i > 0; i = s->entries[i - 1].same_id)
 		if (buildid_equal(&s->entries[i - 1].object->build_id, &object->build_id))
 			s->entries[i - 1].by_content = true;
-}
-
-void selection_set_filter(struct selection *selection,
-			  bool (*shows)(void *userdata, const struct object *object),
-			  void *userdata)
-{
-	selection->shows = shows;
-	selection->userdata = userdata;
-}
-
-static void hide_some(struct selection *s)
-{
-	for (size_t i = 0; s->shows && i < s->n_entries; i++)
-		s->entries[i].hidden =
-		    has_copy(&s->entries[i]) && !s->shows(s->userdata, s->entries[i].object);
 }
 
 static int await_copy(struct entry *entry, struct objectstore *store, const atomic_bool *cancel)
@@ -268,8 +246,6 @@ int selection_finish(struct selection *selection, struct objectstore *store,
 		if (selection->entries[i].is_selected && !selection->entries[i].late)
 			r = await_copy(&selection->entries[i], store, cancel);
 	if (r == 0)
-		hide_some(selection);
-	if (r == 0)
 		r = leave_some_out(selection, store, parts);
 	for (size_t i = 0; r == 0 && i < selection->n_entries; i++)
 		if (selection->entries[i].is_selected && !has_copy(&selection->entries[i]))
@@ -322,9 +298,7 @@ void selection_write_map(const struct selection *selection, FILE *stream)
 
 		if (!entry->is_selected)
 			continue;
-		if (selection->shows && !has_copy(entry))
-			(void)snprintf(id, sizeof(id), HIDDEN);
-		else if (entry->late)
+		if (entry->late)
 			(void)snprintf(id, sizeof(id), "- %s", entry->late);
 		else if (entry->left_out)
 			(void)snprintf(id, sizeof(id), "- %s", USERPARTS_WHY);
@@ -337,9 +311,6 @@ void selection_write_map(const struct selection *selection, FILE *stream)
 		objectsmap_put(stream, id, entry->object->path);
 	}
 	for (size_t i = 0; i < selection->unknown.n; i++)
-		objectsmap_put(stream,
-			       selection->shows
-				   ? HIDDEN
-				   : "- there was no room for it, or room was made for others",
+		objectsmap_put(stream, "- there was no room for it, or room was made for others",
 			       selection->unknown.items[i]);
 }

@@ -49,14 +49,6 @@ _must_check_ int selection_add(struct selection *selection, const struct record_
 			       uint64_t ran);
 
 /*
- * Before selection_finish(): show only objects for which @shows() returns true once they are
- * copied. The others count as missing, and nothing else is said of them, whatever the reason.
- */
-void selection_set_filter(struct selection *selection,
-			  bool (*shows)(void *userdata, const struct object *object),
-			  void *userdata);
-
-/*
  * After the last selection_add(): wait until the selected objects are copied, and decide where each
  * of them lies. Objects that are not near, as objectstore_why_not_near() says, or that are not read
  * on, are not waited for and count as missing.

@@ -25,7 +25,6 @@ static void print_time(FILE *f, const char *key, uint64_t realtime_ns)
 	fprintf(f, "%s=%s.%06" PRIu64 "Z\n", key, text, realtime_ns / 1000 % 1000000);
 }
 
-/* Of the PT of all who ran. */
 static void write_amounts(const struct snapmanifest *m, FILE *f)
 {
 	fprintf(f, "bytes=%" PRIu64 "\npt_bytes=%" PRIu64 "\n", m->result->bytes,
@@ -61,10 +60,7 @@ void snapmanifest_write(const struct snapmanifest *m, FILE *f)
 					  "\ntaken_by_comm=%s\n",
 		(uintmax_t)q->caller->uid, (intmax_t)q->caller->pid, q->caller->comm);
 	fprintf(f, "pt_config=0x%" PRIx64 "\n", facts->attr_config);
-	if (m->is_own)
-		fprintf(f, PTD_MANIFEST_OWN "=yes\n");
-	else
-		write_amounts(m, f);
+	write_amounts(m, f);
 	fprintf(f, PTD_MANIFEST_COMPLETE_UNTIL "=%" PRIu64 "\n", m->moment->complete_until_ns);
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", m->result->n_objects,
 		m->result->n_missing);
@@ -83,9 +79,6 @@ void snapmanifest_write(const struct snapmanifest *m, FILE *f)
 	for (size_t i = 0; i < m->known->tasks->n_cuts; i++) {
 		const struct sideband_cut *cut = &m->known->tasks->cuts[i];
 
-		/* A user's own snapshot says nothing of when others had many records. */
-		if (m->scope->is_own && !sideband_cut_concerns(m->known->tasks, cut, m->scope->uid))
-			continue;
 		fprintf(f,
 			PTD_MANIFEST_SIDEBAND_SINCE ".%u=%" PRIu64 "\nsideband_dropped.%u=%" PRIu64
 						    "\n",

@@ -34,7 +34,6 @@ struct snapmanifest {
 	const struct cpucopy *cpus;         /* request->source->n_cpus of them */
 	uint64_t bytes_dropped;             /* of PT that was overwritten while it was copied */
 	uint64_t complete_since; /* all PT since then is here, in ns; 0: nothing was overwritten */
-	bool is_own;             /* it is for one user only; the PT is of all */
 	const char *notes;       /* lines about code that is in no file */
 	size_t notes_size;
 };

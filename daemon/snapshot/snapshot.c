@@ -19,8 +19,6 @@
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/snapshot/kernelfiles.h"
 #include "daemon/snapshot/livecode.h"
-#include "daemon/snapshot/ownpart.h"
-#include "daemon/snapshot/ownview.h"
 #include "daemon/snapshot/perffile.h"
 #include "daemon/snapshot/recordcopy.h"
 #include "daemon/snapshot/ringcopy.h"
@@ -43,7 +41,7 @@
 /* A snapshot that is being written. */
 struct writer {
 	const struct snapshot_request *request;
-	struct scope scope; /* the request's; if it is a user's own, with the CPUs that are his */
+	struct scope scope; /* the request's */
 	int dir_fd;
 	const char *step; /* the file or folder that is being written, for messages */
 	struct snapshot_result result;
@@ -68,7 +66,6 @@ struct writer {
 	struct bundle *bundle;
 	struct selection *selection; /* of known.objects */
 	struct userparts parts;
-	struct ownview view;       /* what is shown in a user's own snapshot */
 	struct recordcopy records; /* of those who ran */
 	VEC(struct perffile_object) with_build_id;
 
@@ -90,12 +87,7 @@ static int writer_init(struct writer *w)
 				       .others = &w->request->others,
 				       .is_held = w->request->is_held,
 				       .userdata = w->request->userdata };
-	w->view = (struct ownview){ .is_own = w->scope.is_own,
-				    .is_shared = w->scope.is_own && !w->request->source->ops->is_of,
-				    .uid = w->scope.uid,
-				    .cancel = w->request->cancel };
 	w->records = (struct recordcopy){ .cpus = w->cpus,
-					  .view = &w->view,
 					  .n_cpus = w->request->source->n_cpus,
 					  .pids = &w->pids };
 	return bundle_new(w->dir_fd, w->request->cancel, &w->bundle);
@@ -115,7 +107,6 @@ static void writer_deinit(struct writer *w)
 		(void)fclose(w->notes_stream);
 	free(w->notes);
 	(void)selection_free(w->selection);
-	ownview_deinit(&w->view);
 	(void)bundle_free(w->bundle);
 	vec_deinit(&w->with_build_id);
 }
@@ -128,9 +119,6 @@ static int note_switches(struct writer *w, const struct cpucopy *cpu)
 	struct record record;
 	int r = 0;
 
-	/* Whose is what is known only with the task records. */
-	if (w->view.is_shared)
-		return 0;
 	if (scope_has_processes(&w->scope))
 		r = scope_add_ran(&w->asked, c, &w->ran);
 	if (r < 0)
@@ -259,10 +247,6 @@ static int copy_rings(struct writer *w)
 	r = source->ops->hold(source, &w->moment);
 	if (r < 0)
 		return r;
-	if (w->scope.is_own) {
-		w->scope.some_cpus = true;
-		ownview_get_cpus(&w->view, source, &w->scope.cpus);
-	}
 	for (uint32_t first = 0; r == 0 && first < source->n_cpus; first = end) {
 		r = ringcopy_some(&rings, first, &end);
 		if (r == 0 && first == 0)
@@ -290,36 +274,18 @@ static int write_rings(struct writer *w)
 {
 	const int r = copy_rings(w);
 
-	if (r < 0 || w->view.is_shared || !(scope_has_processes(&w->scope) || w->scope.is_own))
+	if (r < 0 || !scope_has_processes(&w->scope))
 		return r;
 	return w->pids.n_used == 0 ? -ESRCH : 0;
 }
 
 /* --- the records ----------------------------------------------------------------------------- */
 
-/* Return: 0; -ESRCH if nothing that ran is known to be the user's; or another negative errno. */
-static int find_own(struct writer *w)
-{
-	_cleanup_(map_deinit) struct map left_out = {};
-	int r;
-
-	r = ownview_pick(&w->view, w->known.lives, w->known.n_lives);
-	for (uint32_t i = 0; r == 0 && i < w->request->source->n_cpus; i++)
-		r = ownpart_find(w->view.part, cpucopy_records(&w->cpus[i]), &w->ran, &left_out);
-	for (size_t i = 0; r == 0 && i < w->ran.n_slots; i++)
-		if (w->ran.slots[i].used)
-			r = map_put(&w->pids, w->ran.slots[i].key, 1);
-	w->result.n_left_out = (uint32_t)left_out.n_used;
-	return r == 0 && w->ran.n_used == 0 ? -ESRCH : r;
-}
-
 static int write_records(struct writer *w)
 {
 	int r;
 
 	r = w->request->gather(w->request->userdata, &w->known);
-	if (r == 0 && w->view.is_shared)
-		r = find_own(w);
 	if (r < 0)
 		return r;
 	w->records.file = w->file;
@@ -344,31 +310,11 @@ static int add_object(struct writer *w, const struct object *object, bool by_con
 	return 0;
 }
 
-/* For selection_set_filter(). */
-static bool is_shown(void *userdata, const struct object *object)
-{
-	return ownview_has_object(userdata, object);
-}
-
-static int set_filter(struct writer *w)
-{
-	int r;
-
-	if (!w->scope.is_own)
-		return 0;
-	r = ownview_connect(&w->view, w->request->runtime_dir);
-	if (r == 0)
-		selection_set_filter(w->selection, is_shown, &w->view);
-	return r;
-}
-
 static int select_objects(struct writer *w)
 {
 	int r;
 
 	r = selection_new(w->known.objects, w->known.n_objects, &w->selection);
-	if (r == 0)
-		r = set_filter(w);
 	for (size_t i = 0; r == 0 && i < w->known.tasks->n_spans; i++) {
 		struct cursor c = w->known.tasks->spans[i];
 		struct record_mmap2 mmap;
@@ -377,7 +323,6 @@ static int select_objects(struct writer *w)
 
 		while (r == 0 && record_next(&c, &record) == 0)
 			if (record.header.type == PERF_RECORD_MMAP2 &&
-			    ownview_has_record(&w->view, &record) &&
 			    record_get_mmap2(&record, &mmap) == 0 &&
 			    !jitfiles_has_dump(w->known.jitfiles, w->known.n_jitfiles, &mmap) &&
 			    (ran = map_get(&w->pids, mmap.pid)))
@@ -435,7 +380,6 @@ static void put_manifest(FILE *f, void *userdata)
 						   .cpus = w->cpus,
 						   .bytes_dropped = w->bytes_dropped,
 						   .complete_since = w->complete_since,
-						   .is_own = w->view.is_shared,
 						   .notes = w->notes,
 						   .notes_size = w->notes_size },
 			   f);
@@ -477,7 +421,7 @@ static int add_kernel(struct writer *w)
 	const char *why;
 	int r;
 
-	if (!w->request->source->facts.kernel || w->scope.is_own)
+	if (!w->request->source->facts.kernel)
 		return 0;
 	w->step = PTD_SNAPSHOT_KCORE_DIR;
 	if (mkdirat(w->dir_fd, PTD_SNAPSHOT_KCORE_DIR, 0750) < 0)

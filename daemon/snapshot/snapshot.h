@@ -25,7 +25,6 @@ struct codestore;
 struct jitfile;
 struct object;
 struct objectstore;
-struct owned_life;
 struct sideband_view;
 struct source;
 
@@ -41,10 +40,6 @@ struct snapshot_known {
 	const struct jitfile *jitfiles; /* as they are now */
 	size_t n_jitfiles;
 	uint64_t ring_bytes; /* about what all rings of the source hold */
-
-	/* For a user's own snapshot of a source whose CPUs all users share: what of it is his. */
-	const struct owned_life *lives;
-	size_t n_lives;
 };
 
 /* Everything is borrowed for the call. */
@@ -85,10 +80,6 @@ struct snapshot_result {
 	uint32_t n_cpus; /* that have any PT */
 	uint32_t n_objects;
 	uint32_t n_missing; /* objects that the snapshot should have, and has not */
-
-	/* In a user's own snapshot: processes that ran, and of which it is not known whether all
-	 * that they ran is his, so that some of it, or all, is left out. */
-	uint32_t n_left_out;
 };
 
 /*

@@ -223,13 +223,6 @@ static int copy_events(struct source *source, uint32_t cpu, uint64_t since_ns,
 	return 0;
 }
 
-static bool is_of(struct source *source, uint32_t cpu, uid_t uid)
-{
-	struct userpool *pool;
-
-	return find_pool(emu(source), cpu, &pool, &cpu) == 0 && pool && userpool_uid(pool) == uid;
-}
-
 /* --- streams ---------------------------------------------------------------------------------- */
 
 static int drain(struct source *source, enum source_stream stream, uint8_t **ret_bytes,
@@ -638,7 +631,6 @@ static const struct source_ops emu_ops = {
 	.view = view,
 	.copy_switches = copy_switches,
 	.copy_events = copy_events,
-	.is_of = is_of,
 	.free = emu_free,
 };
 

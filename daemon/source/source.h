@@ -242,10 +242,6 @@ struct source_ops {
 	int (*copy_events)(struct source *source, uint32_t cpu, uint64_t since_ns,
 			   struct source_event **ret_events, size_t *ret_n);
 
-	/* Return: whether only programs of the user wrote to the rings of @cpu, and to the task
-	 * records that bear RECORD_OF_USER(@uid). NULL: programs of all users share the CPUs. */
-	bool (*is_of)(struct source *source, uint32_t cpu, uid_t uid);
-
 	/* --- life --- */
 
 	/* Return: NULL. */

@@ -197,7 +197,7 @@ void scope_write_manifest(const struct scope *scope, const struct map *ran, int6
 		fprintf(f, "scope_pid=%" PRIu32 "\n", scope->pid);
 	if (scope->cgroup[0])
 		fprintf(f, "scope_cgroup=%s\n", scope->cgroup);
-	if (scope_has_processes(scope) || scope->is_own)
+	if (scope_has_processes(scope))
 		write_pids(ran, f);
 	if (!scope->some_cpus)
 		return;

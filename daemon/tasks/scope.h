@@ -34,9 +34,6 @@ struct scope {
 	/* Only the processes of this control group, and their descendants (daemon/proc/cgroup.h);
 	 * "": all. */
 	char cgroup[SCOPE_CGROUP_SIZE];
-	bool is_own; /* only what programs of @uid ran, for that user, with that group, to see */
-	uid_t uid;
-	gid_t gid;
 	bool some_cpus; /* only these: */
 	struct cpulist cpus;
 

@@ -726,16 +726,6 @@ int sideband_view_init(const struct sideband *sideband, struct sideband_view *re
 	return 0;
 }
 
-bool sideband_cut_concerns(const struct sideband_view *view, const struct sideband_cut *cut,
-			   uid_t uid)
-{
-	bool has_own = false;
-
-	for (size_t i = 0; i < view->n_users; i++)
-		has_own |= view->users[i] == uid;
-	return cut->uid == uid || (cut->uid == SHARE_OTHERS && !has_own);
-}
-
 void sideband_view_deinit(struct sideband_view *view)
 {
 	for (size_t i = 0; i < view->n_spans; i++)

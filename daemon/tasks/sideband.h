@@ -153,11 +153,6 @@ _must_check_ int sideband_view_init(const struct sideband *sideband,
 				    struct sideband_view *ret_view);
 void sideband_view_deinit(struct sideband_view *view);
 
-/* Return: whether records of the user begin later by the cut: his own, or if he has none of his
- * own, those of all such users. */
-bool sideband_cut_concerns(const struct sideband_view *view, const struct sideband_cut *cut,
-			   uid_t uid);
-
 /* Call @list for what the tasks that live have mapped of files: see tasks_list_mapped(). */
 void sideband_list_mapped(const struct sideband *sideband,
 			  void (*list)(void *userdata, const struct record_mmap2 *mmap),

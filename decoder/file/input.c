@@ -254,7 +254,7 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct readin
 
 	r = read_files(dir_fd, dir, reading, ret_trace, reterr_message);
 	if (r < 0)
-		return manifest.is_own ? manifest_hide(r, dir, reterr_message) : r;
+		return r;
 	(*ret_trace)->facts.realtime_offset_ns = manifest.realtime_offset_ns;
 	(*ret_trace)->facts.switches_apart = manifest.is_there;
 	(*ret_trace)->facts.kcore_is_last = manifest.is_there;
@@ -266,7 +266,6 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct readin
 	(*ret_trace)->facts.complete_until = manifest.complete_until_ns;
 	(*ret_trace)->facts.has_scope = manifest.has_scope;
 	(*ret_trace)->facts.scope = manifest.scope;
-	(*ret_trace)->facts.is_own = manifest.is_own;
 	manifest.scope = (struct map){};
 	for (size_t i = 0; i < (*ret_trace)->n_queues; i++)
 		(*ret_trace)->queues[i].sideband_since =

@@ -173,9 +173,6 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file, s
 			r = parse_count(c, line, value, &m->bytes_overwritten);
 		else if (strcmp(line, PTD_MANIFEST_SCOPE_PIDS) == 0)
 			r = parse_scope(c, value, m);
-		else if (strcmp(line, PTD_MANIFEST_OWN) == 0)
-			/* Whatever the value is: what cannot be read must not show more. */
-			m->is_own = m->has_scope = true;
 		else
 			r = parse_cpu(c, line, value, m, &oldest);
 		if (r == 0)
@@ -187,28 +184,6 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file, s
 	if (file->size == 0)
 		return complain(c, -EBADMSG, PTD_SNAPSHOT_MANIFEST " is empty");
 	return 0;
-}
-
-/* Return: whether the manifest, which is not known to be whole yet, is of a user's own snapshot. */
-static bool states_own(const struct mapfile *manifest)
-{
-	static const char key[] = PTD_MANIFEST_OWN "=";
-	struct cursor lines = textline_first(manifest);
-	char line[TEXTLINE_SIZE_MAX];
-
-	while (textline_next(&lines, line) == 0)
-		if (strncmp(line, key, strlen(key)) == 0)
-			return true;
-	return false;
-}
-
-int manifest_hide(int r, const char *dir, char **reterr_message)
-{
-	free(*reterr_message);
-	if (r == -EKEYREJECTED)
-		return message_set(reterr_message, r, "%s: it is not the snapshot that was written",
-				   dir);
-	return message_set(reterr_message, r, "%s: cannot be read: %s", dir, strerror(-r));
 }
 
 /* Map one of the two files. Return: 1 if it is there, 0 if not, or negative errno. */
@@ -247,7 +222,7 @@ int manifest_read(int dir_fd, const char *dir, bool force, struct reading *readi
 	if (!force && has_sums) {
 		r = sums_check(dir_fd, dir, &sums, reading, reterr_message);
 		if (r < 0)
-			return states_own(&manifest) ? manifest_hide(r, dir, reterr_message) : r;
+			return r;
 	}
 	if (!has_manifest) {
 		*ret_manifest = (struct manifest){};

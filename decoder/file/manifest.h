@@ -43,22 +43,12 @@ struct manifest {
 	/* The snapshot is only about a process and its descendants, whose pids are in @scope. */
 	bool has_scope;
 	struct map scope;
-
-	bool is_own; /* nothing may be shown of what other processes, or the kernel, did */
 };
 
 void manifest_deinit(struct manifest *manifest);
 
 /* Return: since when it is known who ran on @cpu, in ns on the clock of the records; 0: always. */
 uint64_t manifest_since(const struct manifest *manifest, uint32_t cpu);
-
-/*
- * Replace the message about an error @r of a user's own snapshot, the directory that messages call
- * @dir: offsets, sizes and hashes would show how much others ran.
- *
- * Return: @r.
- */
-int manifest_hide(int r, const char *dir, char **reterr_message);
 
 /*
  * Read the manifest of the directory open at @dir_fd, which messages call @dir, and compare its

@@ -33,7 +33,6 @@ struct timeline {
 	struct map by_cpu;   /* number → index into cpus, which is its owner number in stays */
 	struct tracks stays; /* by cpu */
 	bool switches_apart; /* LOST records are not about switch records */
-	bool is_own;         /* records of others are missing */
 	bool samples_linked; /* the samples of each CPU state all who ran there */
 	struct space *bare;  /* the only space, of a bare PT stream; else NULL */
 	size_t n_skipped;
@@ -129,8 +128,7 @@ static int place_again(struct timeline *tl, uint32_t pid, uint64_t time)
 
 /*
  * The first record of a CPU proves that @tid ran there until @time: since ever, or since it was
- * seen elsewhere. In a user's own snapshot it proves nothing of the time before: the process may
- * have been another's, and somebody else may have run whose records are missing.
+ * seen elsewhere.
  */
 static int place_before(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid,
 			uint64_t time)
@@ -138,8 +136,7 @@ static int place_before(struct timeline *tl, uint32_t index, uint32_t pid, uint3
 	struct thread *thread = NULL;
 	int r;
 
-	if (tl->cpus.items[index].placed || tl->is_own || pid == PTD_ID_UNKNOWN ||
-	    tid == PTD_ID_UNKNOWN)
+	if (tl->cpus.items[index].placed || pid == PTD_ID_UNKNOWN || tid == PTD_ID_UNKNOWN)
 		return 0;
 	r = tasks_thread(&tl->tasks, pid, tid, time, &thread);
 	if (r < 0)
@@ -431,7 +428,6 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 		return -ENOMEM;
 	tracks_init(&tl->stays, trace->spills);
 	tl->switches_apart = trace->facts.switches_apart;
-	tl->is_own = trace->facts.is_own;
 	r = tasks_init(&tl->tasks, trace, objects);
 	if (r == 0)
 		r = look_at_samples(tl, trace);

@@ -147,8 +147,6 @@ struct trace_facts {
 	/* The snapshot of ptd is about some processes only, whose pids are in @scope. */
 	bool has_scope;
 	struct map scope;
-	/* For a user who may see what these processes ran, and nothing else. */
-	bool is_own;
 };
 
 /* Parts of a file that may be of no use. */

@@ -5,9 +5,9 @@
  * The control interface
  *
  * Clients speak D-Bus with the recorder over a socket, peer to peer, without a bus between them.
- * `gdbus introspect` and `gdbus call --address unix:path=…` can be clients. Any user may call
- * GetStatus, OpenSource, TakeOwn and WaitOwn, which are about his own programs; the other methods
- * fail with PTD_ERROR_ACCESS_DENIED for users who are not in the group PTD_CONTROL_GROUP.
+ * `gdbus introspect` and `gdbus call --address unix:path=…` can be clients. Clients
+ * are root, the recorder's own user, and members of the group PTD_CONTROL_GROUP; others cannot
+ * connect.
  *
  * org.ptd.Recorder1, object /org/ptd/Recorder1:
  *
@@ -34,23 +34,6 @@
  *						that held, in which thread, and when
  *	WaitSnapshot(s id) -> (a{sv} result)	answered when the job is done: "id" s, "path" s,
  *						"bytes" t, …; the job's error if it failed
- *	TakeOwn(s format, a{sv} options)	take a snapshot of the caller's own programs,
- *		-> (s id, h output)		which is in no list; have it
- *						decoded as `ptdecode -f FORMAT` would, and read the
- *						output from the pipe; of PTD_CONTROL_ARCHIVED a
- *						tar(5) archive of the directory that it makes.
- *						Of hardware, a user's snapshots begin a second apart
- *						at least. PTD_ERROR_BUSY if the caller
- *						has one already, or too many users have. Options:
- *						"since" t, as above; "pid" u, "tid" u, "last" t,
- *						"time" s, as of ptdecode
- *	WaitOwn(s id) -> (a{sv} result)		answered when the output is written: "id" s;
- *						"status" u, of ptdecode; "messages" s, of ptdecode;
- *						"objects_missing" u, files that the caller may not
- *						read, or that are gone; "processes_left_out" u, of
- *						which it is not known whether he may see all of
- *						what they ran. PTD_ERROR_FAILED if there
- *						is no output, or not all of it
  *	ListSnapshots() -> aa{sv}		what the spool holds, oldest first
  *	OpenSnapshot(s id) -> h			its directory, read-only
  *	RemoveSnapshot(s id)			remove it; PTD_ERROR_KEPT if it is kept
@@ -74,11 +57,8 @@
  */
 
 #define PTD_CONTROL_SOCKET_DEFAULT "/run/ptd/control"
-/* The group whose members may call all methods, besides root and the recorder's own user. */
+/* The group whose members may connect, besides root and the recorder's own user. */
 #define PTD_CONTROL_GROUP "ptd"
-
-/* The format whose output is a directory. */
-#define PTD_CONTROL_ARCHIVED "drmemtrace"
 
 #define PTD_CONTROL_OBJECT    "/org/ptd/Recorder1"
 #define PTD_CONTROL_INTERFACE "org.ptd.Recorder1"
@@ -92,12 +72,11 @@
 #define PTD_MESSAGE_LOST     "282425ba80e0479389774527695098d2" /* records of tasks, or code */
 #define PTD_MESSAGE_CPU      "24211f64fbfe42e381cc980427011cd4" /* a CPU is not recorded */
 
-#define PTD_ERROR_ACCESS_DENIED "org.ptd.Error.AccessDenied"
-#define PTD_ERROR_BUSY          "org.ptd.Error.Busy"
-#define PTD_ERROR_NOT_EMULATED  "org.ptd.Error.NotEmulated"
-#define PTD_ERROR_NOT_HARDWARE  "org.ptd.Error.NotHardware"
-#define PTD_ERROR_NO_SNAPSHOT   "org.ptd.Error.NoSuchSnapshot"
-#define PTD_ERROR_KEPT          "org.ptd.Error.Kept"
-#define PTD_ERROR_NO_SHARE      "org.ptd.Error.ShareExceeded"
-#define PTD_ERROR_NO_TRIGGER    "org.ptd.Error.NoSuchTrigger"
-#define PTD_ERROR_FAILED        "org.ptd.Error.Failed"
+#define PTD_ERROR_BUSY         "org.ptd.Error.Busy"
+#define PTD_ERROR_NOT_EMULATED "org.ptd.Error.NotEmulated"
+#define PTD_ERROR_NOT_HARDWARE "org.ptd.Error.NotHardware"
+#define PTD_ERROR_NO_SNAPSHOT  "org.ptd.Error.NoSuchSnapshot"
+#define PTD_ERROR_KEPT         "org.ptd.Error.Kept"
+#define PTD_ERROR_NO_SHARE     "org.ptd.Error.ShareExceeded"
+#define PTD_ERROR_NO_TRIGGER   "org.ptd.Error.NoSuchTrigger"
+#define PTD_ERROR_FAILED       "org.ptd.Error.Failed"

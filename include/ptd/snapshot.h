@@ -98,11 +98,6 @@ struct ptd_code_piece {
  */
 #define PTD_MANIFEST_SCOPE_PIDS "scope_pids"
 /*
- * "yes": the snapshot is for a user who may see what these processes ran, and nothing else of what
- * the CPUs did: no other process, no kernel, no address or amount that tells of them.
- */
-#define PTD_MANIFEST_OWN "own"
-/*
  * How many bytes of the PT that was asked for are missing because rings were overwritten; and since
  * when none are missing, on the records' clock in ns. Without the second key nothing was
  * overwritten.

@@ -58,7 +58,7 @@ for d in bin sbin lib lib64; do
 	ln -s usr/$d "$R/$d"
 done
 
-for unit in ptd ptd-collector ptd-decoder; do
+for unit in ptd ptd-collector; do
 	sed -n 's/^AmbientCapabilities=//p' "$(dirname "$0")/../../systemd/$unit.service" | tr A-Z a-z | tr ' ' '\n' |
 		sed 's/^cap_/,+/' | tr -d '\n' >"$R/etc/$unit.caps"
 done

@@ -9,14 +9,14 @@
 #
 # The attacker is user 65534: as_nobody runs a command without groups, as_member with ptd's group, which is
 # all that recording takes. $T/bin has copies of the programs that both can execute; $T/nobody belongs to
-# the attacker, $T/private to another user of the machine, 65532 (as_other).
+# the attacker, $T/private to another user of the machine, 65532, who is in the group (as_other).
 #
 # With ATTACK_DISK, options of a tmpfs, the state directory is on one of its own; the script has to be in a
 # namespace of mounts of its own then.
 #
 # Beside the attack works an honest user, 65532. Of the whole machine recorded, he executes programs that end at
 # once, each with a content of its own: the snapshot must have all records of each, and its file as it was. Of the
-# software source, he records programs: what they ran must be decoded as it was logged, for root and for himself.
+# software source, he records programs: what they ran must be decoded as it was logged.
 #
 # An attack fails the test if its command ends with an error, if the honest user's recording is not complete, if `ptctl status`, a snapshot by root or SIGTERM
 # is not heard within the time that a hung recorder would take, or if ptd's own memory grows by 64 MiB. How soon ptd
@@ -43,7 +43,7 @@ n_runs=0
 umask 022
 chmod 755 "$T"
 mkdir "$T/bin"
-install -m 755 -t "$T/bin" "$O"/{ptd,ptd-collector,ptd-decoder,ptdecode,ptctl,ptd-emu.so} "$O"/tools/{ptd-nopt,attack-*} "$O"/targets/*.c
+install -m 755 -t "$T/bin" "$O"/{ptd,ptd-collector,ptdecode,ptctl,ptd-emu.so} "$O"/tools/{ptd-nopt,attack-*} "$O"/targets/*.c
 install -d -o $NOBODY -g $NOBODY "$T/nobody"
 install -d -m 700 -o $OTHER -g $OTHER "$T/private"
 export PTD_EMU_SO=$T/bin/ptd-emu.so
@@ -58,33 +58,7 @@ collector_caps=$(caps ptd-collector.service)
 
 as_nobody() { as_user $NOBODY "$@"; }
 as_member() { as_user $NOBODY:$PTD_ID "$@"; }
-as_other() { as_user $OTHER "$@"; }
-
-# What shows whose something is, wherever a user gets to see it: CANARY-what-UID, in symbols CANARY_what_UID.
-CANARY='CANARY[-_][a-z]+[-_]'
-
-# canary_program UID: makes $T/UID/CANARY-me-UID, which has canaries in its code, strings and symbols, and a name
-# that is not too long to be a task's. Only the user can look into that directory.
-canary_program() {
-	local program=$T/$1/CANARY-me-$1
-	install -d -m 700 -o "$1" -g "$1" "$T/$1"
-	cc -O1 -g -o "$program" -x c - <<-END || fail "cannot compile"
-		static volatile char text[] = "CANARY-string-$1";
-		__attribute__((noinline)) static unsigned CANARY_symbol_$1(unsigned x)
-		{
-			for (unsigned i = 0; i < 20000; i++)
-				x = x * 3 + $1u + (unsigned)text[i % 10];
-			return x;
-		}
-		int main(int argc, char **argv)
-		{
-			(void)argv;
-			return CANARY_symbol_$1((unsigned)argc) == 1;
-		}
-	END
-	chown "$1:$1" "$program"
-	chmod 755 "$program"
-}
+as_other() { as_user $OTHER:$PTD_ID "$@"; }
 
 # finish_recordings: those that users began in the background succeed.
 finish_recordings() {
@@ -124,7 +98,7 @@ honest_begin() {
 	if [[ $source == pt ]]; then
 		honest_programs &
 	else
-		PTD_EMU_LOG=$T/honest/log as_other "$T/bin/ptctl" record -f summary -o "$T/honest/summary" -- \
+		PTD_EMU_LOG=$T/honest/log as_other "$T/bin/ptctl" record --then summary -o "$T/honest/summary" -- \
 			sh -c 'for i in 1 2 3 4; do ls /usr | sort | tail -n 1; sleep 0.2; done' >"$T/honest/out" 2>&1 &
 	fi
 	honest=$!
@@ -156,8 +130,6 @@ honest_ask() {
 	honest=
 	grep -q "^Gaps: 0" "$T/honest/summary" || fail "the honest user has gaps: $(head -n 20 "$T/honest/summary")"
 	"$O/ptctl" snapshot -o "$T/honest/all" >/dev/null 2>"$T/err" || fail "no snapshot of the honest user: $(cat "$T/err")"
-	as_other "$T/bin/ptctl" snapshot --own -f addresses -o "$T/honest/own" >"$T/err" 2>&1 ||
-		fail "the honest user has no snapshot of his own: $(cat "$T/err")"
 }
 
 # Without an attacker who takes the CPUs.
@@ -168,8 +140,7 @@ honest_judge() {
 		"$O/tools/exact" $pids "$T/honest/all" "$T/honest/log" >"$T/exact" ||
 			{ tail -n 20 "$T/exact"; fail "what the honest user ran is not what was logged"; }
 		n=$("$O/tools/emulog" "$T/honest/log" | awk '{ n += $2 } END { print n }')
-		[[ $n -gt 1000000 && $(($(stat -c %s "$T/honest/own") / 8)) == "$n" ]] ||
-			fail "the honest user has $(($(stat -c %s "$T/honest/own") / 8)) instructions of his own, $n were logged"
+		[[ $n -gt 1000000 ]] || fail "the honest user has $n instructions only"
 		echo "honest user: $n instructions, equal to the log"
 	else
 		honest_judge_programs
@@ -267,7 +238,6 @@ attack_start() {
 		sleep 0.05
 	done
 	"$O/ptctl" status >/dev/null 2>&1 || attack_no_start
-	chmod 666 "$T/run/control" # as in ptd.socket
 	[[ $(grep ^CapEff: /proc/$ptd_pid/status) == $(grep ^CapBnd: /proc/$ptd_pid/status | sed s/Bnd/Eff/) &&
 		$(grep ^Uid: /proc/$ptd_pid/status) == *$PTD_ID* ]] ||
 		fail "ptd has not the unit's privileges: $(cat /proc/$ptd_pid/status)"

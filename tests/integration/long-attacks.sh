@@ -3,9 +3,8 @@
 #
 # Each attack, for longer. How long a snapshot by root takes under it is printed beside how long it takes under
 # the same load without requests: both take turns, SNAPSHOTS snapshots each. The same load without requests is: files
-# that are mapped without being executable, programs that are read instead of executed, or the same requests to another
-# ptd. And none of 10,000 requests (REQUESTS) of every method brings an outsider one byte of what three users have in
-# their memory, files, cores, environment and arguments.
+# that are mapped without being executable, programs that are read instead of executed, or the same pool of another
+# ptd.
 #
 # ONLY is a pattern of sections.
 #
@@ -14,45 +13,25 @@
 need qemu-x86_64 cc jq
 
 SNAPSHOTS=${SNAPSHOTS:-12}
-REQUESTS=${REQUESTS:-10000}
 ROUNDS=3
-USERS=(60001 60002 60003)
-OUTSIDER=60009
 
 decoy=
-others=()
-others_over() {
-	local group
-	for group in "${others[@]}"; do kill -KILL -- "-$group"; done 2>/dev/null
-	others=()
-}
-
 leave() {
-	others_over
 	[[ -z $decoy ]] || { kill "$decoy" && wait "$decoy"; } 2>/dev/null
 	attack_leave
 }
 trap leave EXIT
 
-# background FILE CMD...: in a group of processes of its own, until others_over; what it prints goes to the file.
-background() {
-	set -m
-	"${@:2}" >"$1" 2>&1 &
-	others+=($!)
-	set +m
-}
-
 # decoy_start: another ptd, whose socket is $T/decoy/run/control.
 decoy_start() {
-	mkdir -p "$T/decoy"
-	"$T/bin/ptd" --runtime-dir "$T/decoy/run" --state-dir "$T/decoy/state" --config "$T/ptd.conf" 2>"$T/decoy/log" &
+	install -d -o $NOBODY -g $NOBODY "$T/decoy"
+	as_nobody "$T/bin/ptd" --runtime-dir "$T/decoy/run" --state-dir "$T/decoy/state" --config "$T/ptd.conf" 2>"$T/decoy/log" &
 	decoy=$!
 	for _ in {1..200}; do
 		PTD_SOCKET=$T/decoy/run/control "$O/ptctl" status >/dev/null 2>&1 && break
 		sleep 0.05
 	done
-	chmod 755 "$T/decoy" "$T/decoy/run"
-	chmod 666 "$T/decoy/run/control" || fail "no other ptd: $(cat "$T/decoy/log")"
+	[[ -S $T/decoy/run/control ]] || fail "no other ptd: $(cat "$T/decoy/log")"
 }
 
 decoy_stop() {
@@ -168,9 +147,9 @@ for name in forge claim scribble litter; do
 	decoy_start
 	pool() {
 		case $name in
-		forge) at "$1" as_nobody "$T/bin/attack-pool" forge $$ 0x400000 /bin/true "$T/bin/ptdecode" ;;
-		claim) at "$1" as_nobody "$T/bin/attack-pool" claim /bin/true 0x1000 ;;
-		*) at "$1" as_nobody "$T/bin/attack-pool" $name ;;
+		forge) at "$1" as_member "$T/bin/attack-pool" forge $$ 0x400000 /bin/true "$T/bin/ptdecode" ;;
+		claim) at "$1" as_member "$T/bin/attack-pool" claim /bin/true 0x1000 ;;
+		*) at "$1" as_member "$T/bin/attack-pool" $name ;;
 		esac
 	}
 	load() { pool decoy; }
@@ -179,110 +158,5 @@ for name in forge claim scribble litter; do
 	decoy_stop
 done
 
-if wanted siege; then
-	start emu
-	decoy_start
-	load() { nice -n 5 "$O/tools/siege" "$T/decoy/run/control" 64 1000; }
-	attack() { nice -n 5 "$O/tools/siege" "$T/run/control" 64 1000; }
-	compare siege emu
-	decoy_stop
-fi
-
-if wanted own; then
-	start emu
-	decoy_start
-	PTD_SOCKET=$T/decoy/run/control
-	record_all() {
-		local user
-		for user in "${USERS[@]}"; do
-			as_user "$user" "$T/bin/ptctl" record -f summary -- sh -c 'ls /usr | sort' >"$T/out" 2>&1 ||
-				fail "cannot record: $(cat "$T/out")"
-		done
-	}
-	record_all
-	prepare() { record_all; }
-	own() {
-		local user
-		for user in "${USERS[@]}"; do
-			at "$1" as_user "$user" sh -c 'while :; do "$1/bin/ptctl" snapshot --own -f text; done' sh "$T" &
-		done
-		wait
-	}
-	load() { own decoy; }
-	attack() { own ptd; }
-	compare own emu
-	unset -f prepare
-	decoy_stop
-fi
-
-# --- canaries ---------------------------------------------------------------------------------------
-
-if wanted canaries; then
-	attack_start emu
-	paths=()
-	cp /bin/true "$T/bin/public"
-	echo CANARY-public >>"$T/bin/public"
-	for user in "${USERS[@]}"; do
-		canary_program "$user"
-		# ELF files, as cores are, since nothing else is ever kept.
-		for what in file core; do
-			cp /bin/true "$T/$user/$what"
-			echo "CANARY-$what-$user" >>"$T/$user/$what"
-		done
-		chown "$user:$user" "$T/$user"/{file,core}
-		chmod 600 "$T/$user"/{file,core}
-		paths+=("$T/$user/file" "$T/$user/core" "$T/$user/CANARY-me-$user")
-		background "$T/victim.$user" as_user "$user" env "CANARY=CANARY-environment-$user" \
-			"$T/bin/attack-pool" victim "CANARY-memory-$user"
-		background "$T/recording.$user" as_user "$user" env "CANARY=CANARY-environment-$user" "$T/bin/ptctl" record -f summary -- \
-			sh -c "while :; do '$T/$user/CANARY-me-$user' CANARY-argument-$user; sleep 0.3; done"
-	done
-	sleep 2
-	for user in "${USERS[@]}"; do
-		read -r pid address <"$T/victim.$user"
-		[[ $address == 0x* ]] || fail "no victim: $(cat "$T/victim.$user")"
-	done
-	id=$(basename "$(ls -d "$T/state/snapshots"/*Z-* | tail -n 1)")
-
-	# The outsider says what he likes of their processes and files, and asks for everything.
-	install -d -o $OUTSIDER -g $OUTSIDER "$T/outsider"
-	as_user $OUTSIDER "$T/bin/ptctl" record -f summary -- sh -c 'ls /usr | sort' >"$T/err" 2>&1 ||
-		fail "the outsider cannot record: $(cat "$T/err")"
-	for user in "${USERS[@]}"; do
-		read -r pid address <"$T/victim.$user"
-		background "$T/forge.$user" as_user $OUTSIDER "$T/bin/attack-pool" forge "$pid" "$address" "$T/bin/public" "${paths[@]}"
-	done
-	background "$T/forge" as_user $OUTSIDER "$T/bin/attack-pool" claim "${paths[2]}" 0x1100
-	sleep 1
-	start=$SECONDS
-	as_user $OUTSIDER "$T/bin/attack-requests" "$REQUESTS" "$T/outsider" "$pid" "$id" "${paths[@]}" >"$T/outsider/counts" 2>&1 ||
-		fail "attack-requests: $(tail -n 3 "$T/outsider/counts")"
-	cat "$T/outsider/counts"
-	echo "$REQUESTS requests in $((SECONDS - start)) s, $(du -sm "$T/outsider" | cut -f1) MiB came back"
-	[[ $(awk '{ n += $2 } END { print n }' "$T/outsider/counts") -ge $REQUESTS ]] || fail "not all requests were made"
-	awk '$1 ~ /^(GetStatus|OpenSource|TakeOwn|WaitOwn)$/ ? $3 == 0 : $3 > 0 { exit 1 }' "$T/outsider/counts" ||
-		fail "what was granted is not what it should be"
-
-	# Names of files are what he wrote himself.
-	for path in "${paths[@]}"; do printf 's|%s||g\n' "$path"; done >"$T/script"
-	find "$T/outsider" -type f -exec sed -i -f "$T/script" {} +
-	! grep -raoE "${CANARY}6000[0-9]" "$T/outsider" | sort | uniq -c | head -n 20 | grep . ||
-		fail "the outsider has something of another user"
-	grep -aq "bin/ls" "$T/outsider/answers" || fail "the outsider has not what he ran himself: this test sees nothing"
-	grep -raq "forged" "$T/outsider" || fail "the outsider has not what he forged himself: this test sees nothing"
-
-	# Nor does root get what nobody executed, because the outsider said so; but what was executed.
-	"$O/ptctl" snapshot -o "$T/whole" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
-	grep -raohE "CANARY[-_](public|[a-z]+[-_]6000[0-9])" "$T/whole/objects" "$T/whole"/mem* 2>/dev/null | sort | uniq -c >"$T/found"
-	cat "$T/found"
-	for what in public "symbol_${USERS[0]}" "string-${USERS[1]}"; do
-		grep -q "$what" "$T/found" || fail "$what is not in root's snapshot: this test sees nothing"
-	done
-	! grep -E "(memory|file|core|environment|argument)-" "$T/found" || fail "what nobody executed is in root's snapshot"
-	for pid in "${others[@]}"; do
-		kill -0 "$pid" || fail "not all have worked to the end: $(tail -n 3 "$T"/{recording,victim}.* "$T"/forge*)"
-	done
-	others_over
-fi
 stop_ptd
 echo ok

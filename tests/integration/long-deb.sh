@@ -43,7 +43,7 @@ unset PTD_EMU_SO # the plugin that is installed is to be found
 mkdir "$root/debs" && cp "$T"/a/deb/*.deb "$root/debs"
 inside sh -c 'dpkg -i /debs/*.deb' >"$T/dpkg" 2>&1 || { tail "$T/dpkg"; fail "dpkg -i"; }
 [[ $(inside stat -c '%U %G %a' /var/lib/ptd) == "ptd ptd 750" ]] || fail "no state directory"
-for user in ptd ptd-collector ptd-decoder; do
+for user in ptd ptd-collector; do
 	inside getent passwd "$user" >/dev/null || fail "there is no user $user"
 done
 grep -qx /etc/ptd/ptd.conf "$root/var/lib/dpkg/info/ptd.conffiles" || fail "ptd.conf is no conffile"

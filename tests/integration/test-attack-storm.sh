@@ -53,7 +53,7 @@ cc -o "$T/bin/maps" "$T/maps.c" || fail "cannot compile"
 attack_start emu SidebandMax=1M SwitchSize=16M AuxSize=16M
 mkdir "$T/root.log"
 PTD_EMU_LOG=$T/root.log "$O/ptctl" record -- /bin/sh -c 'ls / | sort' >"$T/out" 2>&1 || fail "$(cat "$T/out")"
-(cd / && as_nobody "$T/bin/ptctl" record -f summary -- /bin/bash -c "for i in {1..8}; do $T/bin/maps; done") >"$T/out" 2>&1
+(cd / && as_member "$T/bin/ptctl" record --then summary -- /bin/bash -c "for i in {1..8}; do $T/bin/maps; done") >"$T/out" 2>&1
 grep " records dropped$" "$T/out" || fail "the attacker is not told why: $(cat "$T/out")"
 "$O/ptctl" snapshot -o "$T/all" >/dev/null || fail "no snapshot: $(tail "$T/ptd.log")"
 "$O/ptdecode" -f summary "$T/all" | grep -E " (records dropped|code not mapped)$" >"$T/gaps"

@@ -434,51 +434,6 @@ static void executable_memory(void **state)
 	(void)close(fds[0]);
 }
 
-/* Whose several processes are, in one question. */
-static void whose_processes_are(void **state)
-{
-	const bool is_root = geteuid() == 0;
-	const pid_t pid = make_process(is_root ? NOBODY : geteuid());
-	const struct collector_process asked[] = { { .pid = (uint32_t)pid },
-						   { .pid = (uint32_t)getpid() },
-						   { .pid = INT32_MAX } };
-	struct collector_process said[ARRAY_LEN(asked)];
-	const int fds[COLLECTOR_FDS_MAX] = { memfd_create("processes", MFD_CLOEXEC), -1 };
-	struct collector_request request = { .verb = COLLECTOR_TRACEABLE,
-					     .timeout_ms = 5000,
-					     .uid = NOBODY,
-					     .size_max = ARRAY_LEN(asked),
-					     .path = "" };
-	struct collector_answer answer;
-	struct fixture *f = *state;
-	int none;
-
-	assert_int_equal(pwrite(fds[0], asked, sizeof(asked), 0), sizeof(asked));
-	assert_int_equal(ask(f, &request, fds, &answer, &none), 0);
-	assert_int_equal(pread(fds[0], said, sizeof(said), 0), sizeof(said));
-	for (size_t i = 0; i < ARRAY_LEN(asked); i++)
-		assert_int_equal(said[i].pid, asked[i].pid);
-	/* It has executed nothing as this user; tests of root run as nobody's. */
-	if (is_root)
-		assert_true(said[0].error == -EPERM && said[1].error == -EPERM);
-	else
-		assert_true(said[0].error == 0 && said[0].uid == geteuid() &&
-			    said[0].gid == getegid() && said[0].birth == birth_of((uint32_t)pid));
-	assert_int_equal(said[2].error, -ESRCH);
-	assert_int_equal(said[2].birth, 0);
-
-	request.size_max++;
-	assert_int_equal(ask(f, &request, fds, &answer, &none), -EINVAL);
-	request.size_max = COLLECTOR_PROCESSES_MAX + 1;
-	assert_int_equal(ask(f, &request, fds, &answer, &none), -EINVAL);
-	request.size_max = UINT64_MAX;
-	assert_int_equal(ask(f, &request, fds, &answer, &none), -EINVAL);
-	request.size_max = 1;
-	assert_int_equal(ask(f, &request, NULL, &answer, &none), -EINVAL);
-	end_process(pid);
-	(void)close(fds[0]);
-}
-
 /* The records of the mappings of a process that is asked for, stamped by the clock that is passed.
  */
 static void mappings_of_a_process(void **state)
@@ -715,7 +670,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(executable_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(mappings_of_a_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_the_kernel, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(whose_processes_are, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_user_whose_files_hang, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_ended_process_of_a_user_whose_files_hang, set_up,
 						tear_down),

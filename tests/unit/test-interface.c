@@ -23,12 +23,9 @@
 
 #include "ctl/show.h"
 #include "daemon/control/interface.h"
-#include "daemon/control/owncalls.h"
 #include "daemon/control/snapshotcalls.h"
-#include "daemon/decoder/owns.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/spool/spool.h"
-#include "daemon/tasks/owned.h"
 #include "daemon/tasks/scope.h"
 #include "ptd/control.h"
 #include "tests/lib/logged.h"
@@ -48,8 +45,6 @@ struct fixture {
 	bool timing; /* likewise */
 	char removed[SNAPID_SIZE];
 	struct scope scope;
-	struct decoder_wish wish;
-	struct own_result own;
 	unsigned n_reloads;
 	char *reply; /* as JSON, without its line's end, or NAME: TEXT of an error */
 	unsigned n_answers;
@@ -85,12 +80,6 @@ static struct recorder_status status(void *userdata)
 	};
 }
 
-static struct owned_count count_owned(void *userdata)
-{
-	(void)userdata;
-	return (struct owned_count){ .known = 17, .unknown = 18 };
-}
-
 static void get_share(void *userdata, enum recorder_shared shared, struct share *ret_share)
 {
 	(void)userdata;
@@ -104,11 +93,9 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 		share_count_taken_back(ret_share, 1002);
 }
 
-static int open_pool(void *userdata, uid_t uid, bool all, bool timing, int *ret_fd)
+static int open_pool(void *userdata, uid_t uid, bool timing, int *ret_fd)
 {
 	struct fixture *f = userdata;
-
-	assert_int_equal(all, f->peer.access == ACCESS_ALL);
 
 	assert_int_equal(uid, 5);
 	*ret_fd = STDERR_FILENO;
@@ -133,29 +120,6 @@ static int take_snapshot(void *userdata, const struct scope *scope, const struct
 	f->scope = *scope;
 	*ret_id = "TAKEN-1";
 	return f->result;
-}
-
-static int take_own(void *userdata, const struct scope *scope, const struct decoder_wish *wish,
-		    const struct caller *caller, const char **ret_id, int *ret_output)
-{
-	struct fixture *f = userdata;
-
-	assert_string_equal(caller->comm, "asker");
-	f->scope = *scope;
-	f->wish = *wish;
-	if (f->result < 0)
-		return f->result;
-	*ret_id = "OWN-1";
-	*ret_output = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	assert_true(*ret_output >= 0);
-	return 0;
-}
-
-static const struct own_result *find_own(void *userdata, const char *id, uid_t uid)
-{
-	struct fixture *f = userdata;
-
-	return strcmp(id, "OWN-1") == 0 && uid == 5 ? &f->own : NULL;
 }
 
 static int remove_snapshot(void *userdata, const char *id)
@@ -185,13 +149,10 @@ static int reload(void *userdata, const struct caller *caller)
 
 static const struct recorder_ops ops = {
 	.status = status,
-	.count_owned = count_owned,
 	.get_share = get_share,
 	.open_pool = open_pool,
 	.pause = pause_or_not,
 	.take_snapshot = take_snapshot,
-	.take_own = take_own,
-	.find_own = find_own,
 	.remove_snapshot = remove_snapshot,
 	.keep_snapshot = keep_snapshot,
 	.reload = reload,
@@ -282,8 +243,7 @@ static int set_up(void **state)
 	f->interface.recorder.userdata = f;
 	f->interface.recorder.jobs = f->jobs;
 	f->peer = (struct interface_peer){ .interface = &f->interface,
-					   .caller = { .uid = 5, .pid = 6, .comm = "asker" },
-					   .access = ACCESS_ALL };
+					   .caller = { .uid = 5, .pid = 6, .comm = "asker" } };
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
 			 0);
 	f->server = connect_bus(fds[0], true);
@@ -393,7 +353,7 @@ static void get_status(void **state)
 		       "\"cpus_recording\":1,\"cpus_offline\":2,\"cpus_busy\":3,\"cpus_failed\":5,"
 		       "\"paused\":true,"
 		       "\"aux_size\":6,\"switch_size\":7,\"sideband_bytes\":8,\"sideband_max\":10,"
-		       "\"sideband_lost\":11,\"processes_known\":17,\"processes_unknown\":18,"
+		       "\"sideband_lost\":11,"
 		       "\"objects\":12,\"snapshots\":2,\"pending\":13,"
 		       "\"snapshots_taken\":14,\"snapshots_failed\":15,\"snapshots_removed\":16,"
 		       "\"snapshots_path\":\"%s/state/snapshots\","
@@ -522,9 +482,7 @@ static void take(void **state)
 	ask(f, "TakeSnapshot", "a{sv}", 1, "pid", "s", "me");
 	assert_non_null(strstr(f->reply, "Error"));
 	f->result = -EBUSY;
-	assert_answer(f,
-		      PTD_ERROR_BUSY ": 8 snapshots are waiting to be written already, or as many "
-				     "of user 5 as is his share",
+	assert_answer(f, PTD_ERROR_BUSY ": 8 snapshots are waiting to be written already",
 		      "TakeSnapshot", "a{sv}", 0);
 	assert_string_equal(f->said, "");
 	f->result = -ENOMEM;
@@ -684,145 +642,6 @@ static void open_remove_keep(void **state)
 		      "sb", "A-9", 1);
 }
 
-/* Who may not use it is told so by each method, and nothing is done. */
-static void denied(void **state)
-{
-	static const struct {
-		const char *method, *types;
-	} rows[] = {
-		{ "Pause", "" },           { "Resume", "" },         { "TakeSnapshot", "a{sv}" },
-		{ "WaitSnapshot", "s" },   { "ListSnapshots", "" },  { "OpenSnapshot", "s" },
-		{ "RemoveSnapshot", "s" }, { "KeepSnapshot", "sb" }, { "AddTrigger", "s" },
-		{ "RemoveTrigger", "s" },  { "ListTriggers", "" },   { "Reload", "" },
-		{ "NoSuchMethod", "" },
-	};
-	struct fixture *f = *state;
-	char expected[200];
-
-	put_snapshot(f, "A-1", "");
-	f->peer.access = ACCESS_OWN;
-	f->paused = true;
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		if (rows[i].types[0] == 'a')
-			ask(f, rows[i].method, rows[i].types, 0);
-		else
-			ask(f, rows[i].method, rows[i].types, "A-1", 1);
-		(void)snprintf(expected, sizeof(expected),
-			       PTD_ERROR_ACCESS_DENIED
-			       ": only root, the recorder's user and members of the group ptd "
-			       "may call %s%s",
-			       rows[i].method,
-			       strcmp(rows[i].method, "TakeSnapshot") == 0
-				   ? ": others can have `ptctl snapshot --own -f FORMAT`"
-				   : "");
-		assert_string_equal(f->reply, expected);
-		assert_string_equal(f->said, "");
-	}
-	assert_true(f->paused);
-	assert_string_equal(f->removed, "");
-	assert_int_equal(f->n_reloads, 0);
-	assert_int_equal(f->n_answers, ARRAY_LEN(rows));
-}
-
-/* What anybody may have decoded. It is of the user who connected, whatever he says. */
-static void own(void **state)
-{
-	static const struct {
-		int result;
-		const char *reply;
-	} rows[] = {
-		{ -EBUSY,
-		  PTD_ERROR_BUSY ": the snapshot that user 5 asked for before is not decoded "
-				 "yet, or those of too many others" },
-		{ -EIO, "org.freedesktop.DBus.Error.IOError: Input/output error" },
-	};
-	static const char bad[] =
-	    "org.freedesktop.DBus.Error.InvalidArgs: that is no format, or no "
-	    "time, of ptdecode";
-	char longer[DECODER_FORMAT_SIZE + 1];
-	struct fixture *f = *state;
-
-	f->peer.access = ACCESS_OWN;
-	ask(f, "TakeOwn", "sa{sv}", "calls:min-duration=10us", 5, "since", "t", UINT64_C(4), "pid",
-	    "u", 7, "tid", "u", 8, "last", "t", UINT64_C(9), "time", "s", "-5s");
-	assert_int_equal(f->n_answers, 1);
-	assert_non_null(strstr(f->said,
-			       "asker (process 6, user 5) asked for what own programs ran, "
-			       "snapshot OWN-1"));
-	assert_true(f->scope.is_own);
-	assert_int_equal(f->scope.uid, 5);
-	assert_int_equal(f->scope.since_ns, 4);
-	assert_int_equal(f->scope.pid, 0);
-	assert_string_equal(f->wish.format, "calls:min-duration=10us");
-	assert_int_equal(f->wish.pid, 7);
-	assert_int_equal(f->wish.tid, 8);
-	assert_int_equal(f->wish.last, 9);
-	assert_string_equal(f->wish.time, "-5s");
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		f->result = rows[i].result;
-		assert_answer(f, rows[i].reply, "TakeOwn", "sa{sv}", "text", 0);
-		assert_string_equal(f->said, "");
-	}
-	f->result = 0;
-	memset(longer, 'x', sizeof(longer) - 1);
-	longer[sizeof(longer) - 1] = 0;
-	assert_answer(f, bad, "TakeOwn", "sa{sv}", "", 0);
-	assert_answer(f, bad, "TakeOwn", "sa{sv}", "a\nb", 0);
-	assert_answer(f, bad, "TakeOwn", "sa{sv}", longer, 0);
-	ask(f, "TakeOwn", "sa{sv}", "text", 1, "uid", "u", 0);
-	assert_non_null(strstr(f->reply, "InvalidArgs"));
-
-	assert_answer(f, PTD_ERROR_NO_SNAPSHOT ": there is no snapshot \"OWN-2\"", "WaitOwn", "s",
-		      "OWN-2");
-	ask(f, "WaitOwn", "s", "OWN-1");
-	assert_true(waiters_has(&f->interface.waiters, f->server));
-	f->own = (struct own_result){
-		.done = true, .status = 3, .n_missing = 2, .n_left_out = 4, .text = "said"
-	};
-	owncalls_done(&f->interface, "OWN-9", &f->own);
-	assert_true(waiters_has(&f->interface.waiters, f->server));
-	owncalls_done(&f->interface, "OWN-1", &f->own);
-	talk(f);
-	assert_false(waiters_has(&f->interface.waiters, f->server));
-	assert_string_equal(f->reply, "{\"id\":\"OWN-1\",\"status\":3,\"messages\":\"said\","
-				      "\"objects_missing\":2,\"processes_left_out\":4}");
-	/* U+FFFE is no text for D-Bus. */
-	f->own.done = false;
-	ask(f, "WaitOwn", "s", "OWN-1");
-	(void)snprintf(f->own.text, sizeof(f->own.text), "\xef\xbf\xbe");
-	f->own.done = true;
-	owncalls_done(&f->interface, "OWN-1", &f->own);
-	talk(f);
-	assert_false(waiters_has(&f->interface.waiters, f->server));
-	assert_non_null(strstr(f->reply, "InvalidArgs"));
-	(void)snprintf(f->own.text, sizeof(f->own.text), "said");
-	f->own.error = -EIO;
-	assert_answer(f, PTD_ERROR_FAILED ": said", "WaitOwn", "s", "OWN-1");
-	f->own.error = -ECANCELED;
-	assert_answer(f, PTD_ERROR_BUSY ": said", "WaitOwn", "s", "OWN-1");
-	f->peer.caller.uid = 6;
-	assert_answer(f, PTD_ERROR_NO_SNAPSHOT ": there is no snapshot \"OWN-1\"", "WaitOwn", "s",
-		      "OWN-1");
-}
-
-/* Others see what concerns them. */
-static void status_of_own(void **state)
-{
-	struct fixture *f = *state;
-
-	f->peer.access = ACCESS_OWN;
-	ask(f, "GetStatus", "", 0);
-	assert_string_equal(
-	    f->reply, "{\"version\":\"" PTD_VERSION
-		      "\",\"source\":\"fake\",\"own\":true,\"rings_since\":9,\"refused\":[]}");
-	f->peer.caller.uid = 1001;
-	ask(f, "GetStatus", "", 0);
-	assert_non_null(strstr(f->reply, "\"refused\":[{\"what\":\"objects\",\"uid\":1001"));
-	f->peer.access = ACCESS_NONE;
-	ask(f, "GetStatus", "", 0);
-	assert_non_null(strstr(f->reply, PTD_ERROR_ACCESS_DENIED));
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -836,9 +655,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(list, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(open_remove_keep, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(denied, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(own, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(status_of_own, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

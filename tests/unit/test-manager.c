@@ -19,7 +19,6 @@
 #include <time.h>
 
 #include "daemon/config/config.h"
-#include "daemon/decoder/owns.h"
 #include "daemon/manager.h"
 #include "daemon/proc/caller.h"
 #include "daemon/snapshot/jobs.h"
@@ -260,41 +259,6 @@ static void nowhere_to_write_to(void **state)
 	assert_non_null(strstr(said, expected));
 }
 
-/* A user's own snapshot is in no list and in no directory afterwards, and its result is his. */
-static void own(void **state)
-{
-	static const struct scope scope = { .is_own = true, .uid = 1000 };
-	static const struct decoder_wish wish = { .format = "text" };
-	const struct caller he = { .uid = 1000, .comm = "he" };
-	struct fixture *f = *state;
-	const struct recorder recorder = manager_recorder(f->manager);
-	const struct own_result *result;
-	char command[160], byte;
-	int output, none;
-	const char *id;
-
-	clock_stands = true;
-	assert_int_equal(
-	    recorder.ops->take_own(recorder.userdata, &scope, &wish, &he, &id, &output), 0);
-	assert_string_equal(id, "20231114T221320.123456Z-1");
-	assert_int_equal(recorder.ops->take_own(recorder.userdata, &scope, &wish, &he, &id, &none),
-			 -EBUSY);
-	assert_null(recorder.ops->find_own(recorder.userdata, "20231114T221320.123456Z-1", 1001));
-	(void)run_until(f, has_none_pending);
-	result = recorder.ops->find_own(recorder.userdata, "20231114T221320.123456Z-1", 1000);
-	assert_true(result && result->done);
-	assert_int_equal(result->error, -ESRCH);
-	assert_string_equal(result->text,
-			    "no program of user 1000 was recorded as far back as the rings go");
-	assert_int_equal(read(output, &byte, 1), 0);
-	(void)close(output);
-	assert_null(jobs_find(recorder.jobs, "20231114T221320.123456Z-1"));
-	assert_int_equal(spool_count(recorder.spool), 0);
-	assert_int_equal(status_of(f).n_failed, 0);
-	(void)snprintf(command, sizeof(command), "[ -z \"$(ls -A %s/snapshots)\" ]", f->state_dir);
-	assert_int_equal(system(command), 0);
-}
-
 /* What only a removed snapshot had of the store goes with it. */
 static void removed(void **state)
 {
@@ -422,7 +386,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ids, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(snapshots_that_fail, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nowhere_to_write_to, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(own, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(removed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_it_is, set_up, tear_down),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which clients stay when there are too many, or when they do nothing; time stands still. */
+/* Who may be a client, and which of them goes when there are too many. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,9 +18,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
-#include <time.h>
 
-#include "daemon/control/peer.h"
 #include "daemon/control/recorder.h"
 #include "daemon/control/server.h"
 #include "tests/lib/dbusraw.h"
@@ -28,25 +26,12 @@
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
 
-/* As in daemon/control/control.c. */
-#define USER_MAX   96
-#define DENIED_MAX 8 /* of one user */
+#define PEERS_MAX 128 /* as in daemon/control/server.c */
 
 #define NOBODY 65534
 
 /* Nothing is asked of it. */
 static const struct recorder recorder;
-
-static uint64_t clock_us;
-
-/* The linker prefers this one. */
-int sd_event_now(sd_event *event, clockid_t clock, uint64_t *ret)
-{
-	(void)event;
-	(void)clock;
-	*ret = clock_us;
-	return 0;
-}
 
 struct fixture {
 	char dir[TEMPDIR_SIZE];
@@ -54,7 +39,7 @@ struct fixture {
 	int listen_fd;
 	sd_event *event;
 	struct server *server;
-	int clients[2 * USER_MAX];
+	int clients[PEERS_MAX + 2];
 	size_t n;
 };
 
@@ -63,7 +48,6 @@ static int set_up(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	assert_non_null(f);
-	clock_us = UINT64_C(1) << 50; /* so that the control's timers are not due */
 	tempdir_make("control", f->dir);
 	assert_int_equal(chmod(f->dir, 0755), 0);
 	f->address.sun_family = AF_UNIX;
@@ -144,34 +128,28 @@ static void assert_cut_off(const struct fixture *f, size_t which)
 
 #define NONE SIZE_MAX
 
-/* Of equally worthy ones the first that came goes. */
-static void equals(void **state)
+/* The first that came goes. */
+static void too_many(void **state)
 {
 	struct fixture *f = *state;
 
-	for (size_t i = 0; i < USER_MAX; i++)
+	for (size_t i = 0; i < PEERS_MAX; i++)
 		assert_string_equal(add(f), "");
 	assert_cut_off(f, NONE);
-	assert_non_null(strstr(add(f), "because there are too many clients; 1 since"));
+	assert_non_null(strstr(add(f), "there are too many clients: cut off process "));
 	assert_cut_off(f, 0);
 }
 
-/* Who was heard of the longest ago; but not who has begun. */
-static void worthless(void **state)
+/* One that has left makes room. */
+static void left(void **state)
 {
 	struct fixture *f = *state;
 
-	for (size_t i = 0; i < USER_MAX; i++) {
-		clock_us = (UINT64_C(1) << 50) + (i == 20 ? 0 : i == 10 ? 1 : i + 2);
+	for (size_t i = 0; i < PEERS_MAX; i++)
 		add(f);
-	}
-	assert_int_equal(send(f->clients[20], DBUSRAW_AUTH DBUSRAW_BEGIN,
-			      sizeof(DBUSRAW_AUTH DBUSRAW_BEGIN) - 1, 0),
-			 sizeof(DBUSRAW_AUTH DBUSRAW_BEGIN) - 1);
-	run(f);
-	assert_cut_off(f, NONE);
-	add(f);
-	assert_cut_off(f, 10);
+	f->clients[7] = fd_close(f->clients[7]);
+	(void)run(f);
+	assert_string_equal(add(f), "");
 }
 
 /* Return: the exit status of a child that is @uid. */
@@ -188,28 +166,42 @@ static int as_user(struct fixture *f, uid_t uid, int (*child)(const struct fixtu
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
 }
 
-/* Return: 0 if of so many connections only the first is cut off. */
-static int connect_often(const struct fixture *f)
+/* A client may send the end of its authentication and its first call together. */
+static void call_at_once(void **state)
 {
-	int fds[DENIED_MAX + 1];
-	struct pollfd p;
+	static const char auth[] = DBUSRAW_AUTH, begin[] = DBUSRAW_BEGIN;
+	uint8_t bytes[sizeof(begin) - 1 + DBUSRAW_PING_SIZE], answer[256];
+	struct fixture *f = *state;
+	ssize_t n;
 
-	for (size_t i = 0; i <= DENIED_MAX; i++) {
-		fds[i] = connect_to(f);
-		if (fds[i] < 0)
-			return 1;
-	}
-	p = (struct pollfd){ .fd = fds[0] };
-	if (poll(&p, 1, 10000) != 1 || !(p.revents & POLLHUP))
-		return 2;
-	for (size_t i = 1; i <= DENIED_MAX; i++)
-		if (is_cut_off(fds[i]))
-			return 3;
-	return 0;
+	memcpy(bytes, begin, sizeof(begin) - 1);
+	dbusraw_ping(1, bytes + sizeof(begin) - 1);
+	(void)add(f);
+	assert_int_equal(send(f->clients[0], auth, sizeof(auth) - 1, 0), sizeof(auth) - 1);
+	(void)run(f);
+	assert_true(recv(f->clients[0], answer, sizeof(answer), 0) > 0);
+	assert_int_equal(send(f->clients[0], bytes, sizeof(bytes), 0), sizeof(bytes));
+	(void)run(f);
+	n = recv(f->clients[0], answer, sizeof(answer), 0);
+	assert_true(n > 16 && answer[1] == 2); /* a method's return */
 }
 
-/* Those who see only what is their own have a share of connections. */
-static void denied(void **state)
+/* Return: 0 if the server says something, 1 if it hangs up. */
+static int talk(const struct fixture *f)
+{
+	static const char hello[] = DBUSRAW_AUTH;
+	const int fd = connect_to(f);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	if (fd < 0)
+		return 2;
+	(void)send(fd, hello, sizeof(hello) - 1, MSG_NOSIGNAL);
+	return poll(&p, 1, 60000) == 1 && read(fd, &byte, 1) == 1 ? 0 : 1;
+}
+
+/* Whatever the mode of the socket is. */
+static void others(void **state)
 {
 	struct fixture *f = *state;
 
@@ -217,80 +209,8 @@ static void denied(void **state)
 		print_message("  only root can be somebody else: not judged\n");
 		return;
 	}
-	add(f);
-	assert_int_equal(as_user(f, NOBODY, connect_often), 0);
-	assert_cut_off(f, NONE);
-}
-
-/* Two clients, of which the second says nothing for @us. Return: what was logged. */
-static const char *be_silent(struct fixture *f, uint64_t us)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	clock_us = (uint64_t)now.tv_sec * 1000000;
-	add(f);
-	assert_int_equal(send(f->clients[0], DBUSRAW_AUTH DBUSRAW_BEGIN,
-			      sizeof(DBUSRAW_AUTH DBUSRAW_BEGIN) - 1, 0),
-			 sizeof(DBUSRAW_AUTH DBUSRAW_BEGIN) - 1);
-	add(f);
-	(void)run(f);
-	clock_us += us;
-	logged_begin();
-	(void)sd_event_run(f->event, 5000000); /* once a second it looks after them */
-	return logged_end();
-}
-
-static void patient(void **state)
-{
-	assert_string_equal(be_silent(*state, PEER_PATIENCE_US - 1), "");
-	assert_cut_off(*state, NONE);
-}
-
-/* Who does nothing is cut off after a while, but not who has begun. */
-static void overdue(void **state)
-{
-	assert_non_null(strstr(be_silent(*state, PEER_PATIENCE_US),
-			       "because it does not authenticate itself; 1 since"));
-	assert_cut_off(*state, 1);
-}
-
-/* It goes on looking after them. */
-static void overdue_later(void **state)
-{
-	struct fixture *f = *state;
-	struct timespec now;
-	const char *said;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	clock_us = (uint64_t)now.tv_sec * 1000000;
-	add(f);
-	logged_begin();
-	(void)sd_event_run(f->event, 5000000);
-	assert_string_equal(logged_end(), "");
-	assert_cut_off(f, NONE);
-	clock_us += PEER_PATIENCE_US;
-	logged_begin();
-	(void)sd_event_run(f->event, 5000000);
-	said = logged_end();
-	assert_non_null(strstr(said, "because it does not authenticate itself; 1 since"));
-	assert_cut_off(f, 0);
-}
-
-/* Clients can make it say something, but not often. */
-static void said_seldom(void **state)
-{
-	struct fixture *f = *state;
-
-	for (size_t i = 0; i < USER_MAX; i++)
-		add(f);
-	assert_non_null(strstr(add(f), "; 1 since"));
-	for (size_t i = 0; i < 3; i++)
-		assert_string_equal(add(f), "");
-	clock_us += 60000000 - 1;
-	assert_string_equal(add(f), "");
-	clock_us += 1;
-	assert_non_null(strstr(add(f), "; 5 since"));
+	assert_int_equal(as_user(f, 0, talk), 0);
+	assert_int_equal(as_user(f, NOBODY, talk), 1);
 }
 
 static int make(void *userdata)
@@ -326,13 +246,10 @@ static void calls_that_fail(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(equals, set_up_control, tear_down),
-		cmocka_unit_test_setup_teardown(worthless, set_up_control, tear_down),
-		cmocka_unit_test_setup_teardown(denied, set_up_control, tear_down),
-		cmocka_unit_test_setup_teardown(patient, set_up_control, tear_down),
-		cmocka_unit_test_setup_teardown(overdue, set_up_control, tear_down),
-		cmocka_unit_test_setup_teardown(overdue_later, set_up_control, tear_down),
-		cmocka_unit_test_setup_teardown(said_seldom, set_up_control, tear_down),
+		cmocka_unit_test_setup_teardown(too_many, set_up_control, tear_down),
+		cmocka_unit_test_setup_teardown(left, set_up_control, tear_down),
+		cmocka_unit_test_setup_teardown(call_at_once, set_up_control, tear_down),
+		cmocka_unit_test_setup_teardown(others, set_up_control, tear_down),
 		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 	};
 

@@ -32,7 +32,6 @@
 #include "daemon/source/ptclock.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
-#include "daemon/tasks/owned.h"
 #include "daemon/tasks/sideband.h"
 #include "decoder/file/input.h"
 #include "record/codec.h"
@@ -131,23 +130,7 @@ static int copy_switches(struct source *source, uint32_t cpu, uint64_t since_ns,
 #define USER     60001
 #define USER_CPU 1
 
-static bool is_of(struct source *source, uint32_t cpu, uid_t uid)
-{
-	assert_true(((struct fake *)source)->held);
-	return uid == USER && cpu == USER_CPU;
-}
-
 static const struct source_ops fake_ops = {
-	.aux_room = aux_room,
-	.hold = hold,
-	.release = release,
-	.view = view,
-	.copy_switches = copy_switches,
-	.is_of = is_of,
-};
-
-/* As hardware: programs of all users share the CPUs. */
-static const struct source_ops shared_ops = {
 	.aux_room = aux_room,
 	.hold = hold,
 	.release = release,
@@ -1158,139 +1141,6 @@ static void scopes(void **state)
 	}
 }
 
-/* A snapshot for a user who may see only what his own programs ran: on CPUs of his, by records that
- * they wrote, of files that he may read now. Nothing is in it of a process that had the same
- * number. */
-static void own(void **state)
-{
-	static const char hidden[] = "- there is no copy of it that the user may read at this path "
-				     "now\t";
-	struct fixture *f = *state;
-	_cleanup_(freep) char *map = NULL, *data = NULL, *text = NULL;
-	char paths[4][128], line[256];
-	size_t from, n;
-
-	if (geteuid() != 0)
-		skip();
-	assert_int_equal(chmod(f->dir, 0755), 0);
-	for (size_t i = 0; i < 4; i++) {
-		(void)snprintf(paths[i], sizeof(paths[i]), "%s/p%zu", f->dir, i);
-		free(output_of(NULL,
-			       "cp /proc/%d/exe %s && objcopy -R .note.gnu.build-id %s && "
-			       "printf %%%zuc x >>%s && chmod %s %s",
-			       (int)getpid(), paths[i], paths[i], i + 1, paths[i],
-			       i == 1 ? "700" : "755", paths[i]));
-	}
-	f->changes = paths[2];
-	for (unsigned i = 0; i < 2; i++) {
-		from = f->tasks.size;
-		records_comm(&f->tasks, NOBODY + 10, i ? "theirs" : "his", 1 + i);
-		records_fork(&f->tasks, NOBODY + 10, NOBODY + 9, 1 + i);
-		records_comm(&f->tasks, NOBODY + 9, i ? "ancestor" : "parent", 1 + i);
-		for (size_t k = 0; k < 4; k++)
-			if ((k == 3) == (i == 1))
-				records_mmap2(&f->tasks, NOBODY + 10, paths[k], NULL, 2 + k);
-		records_set_writer(&f->tasks, from, RECORD_OF_USER(USER + i));
-	}
-	records_comm(&f->tasks, NOBODY + 10, "kernels", 9);
-	for (uint32_t cpu = 0; cpu < N_CPUS; cpu++) {
-		records_switch(&f->fake.switches[cpu], NOBODY + 10, false, 3, cpu);
-		records_add(&f->fake.aux[cpu].bytes, cpu == USER_CPU ? "his PT.." : "their PT", 8);
-	}
-	f->request.scope.is_own = true;
-	f->request.scope.uid = USER;
-	assert_int_equal(take(f), 0);
-	assert_int_equal(f->result.n_cpus, 1);
-	assert_int_equal(f->result.n_objects, 1);
-	assert_int_equal(f->result.n_missing, 2);
-
-	data = output_of(&n, "strings -n 3 %s/snap/data", f->dir);
-	assert_has(data, "his PT");
-	assert_has(data, "parent");
-	assert_has(data, paths[0]);
-	assert_has_not(data, "their");
-	assert_has_not(data, "ancestor");
-	assert_has_not(data, "kernels");
-	assert_has_not(data, paths[3]);
-	map = output_of(&n, "cat %s/snap/objects.map", f->dir);
-	assert_int_equal(n, 3);
-	for (size_t i = 1; i < 3; i++) {
-		(void)snprintf(line, sizeof(line), "%s%s\n", hidden, paths[i]);
-		assert_has(map, line);
-	}
-	text = manifest(f);
-	assert_has(text, "scope_cpus=1\n");
-	/* No record in the file says who wrote it. */
-	free(output_of(NULL, "! grep -qa theirs %s/snap/data", f->dir));
-
-	/* Nobody else has any. */
-	(void)tear_down(state);
-	(void)set_up(state);
-	f = *state;
-	make_three_cpus(f);
-	f->request.scope.is_own = true;
-	f->request.scope.uid = USER + 1;
-	assert_int_equal(take(f), -ESRCH);
-}
-
-/* Of CPUs that all users share: PT of all, which a decoder has to leave alone; and records of
- * the user's processes only. */
-static void own_of_shared_cpus(void **state)
-{
-	static const struct owned_life lives[] = {
-		{ .pid = 10, .uid = USER, .begun = 2, .from = 2, .until = 90 },
-		{ .pid = 11, .uid = USER, .begun = 2 },
-	};
-	struct fixture *f = *state;
-	_cleanup_(freep) char *data = NULL, *text = NULL;
-	char line[192];
-	size_t n;
-
-	f->fake.source.ops = &shared_ops;
-	f->known.lives = lives;
-	f->known.n_lives = ARRAY_LEN(lives);
-	records_comm(&f->tasks, 10, "earlier", 1);
-	records_comm(&f->tasks, 10, "his", 3);
-	records_comm(&f->tasks, 11, "unproven", 3);
-	records_comm(&f->tasks, 12, "theirs", 3);
-	for (uint32_t cpu = 0; cpu < N_CPUS; cpu++) {
-		records_switch(&f->fake.switches[cpu], cpu == USER_CPU ? 10 : 12, false, 4, cpu);
-		records_switch(&f->fake.switches[cpu], 11, false, 5, cpu);
-		records_add(&f->fake.aux[cpu].bytes, "bytes of", 8);
-	}
-	f->cuts[0] = (struct sideband_cut){ .uid = USER + 1, .since_ns = 50, .n_dropped = 7 };
-	f->cuts[1] = (struct sideband_cut){ .uid = USER, .since_ns = 2, .n_dropped = 5 };
-	/* Which may be his, too. */
-	f->cuts[2] = (struct sideband_cut){ .uid = SHARE_OTHERS, .since_ns = 3, .n_dropped = 6 };
-	f->request.scope.is_own = true;
-	f->request.scope.uid = USER;
-	assert_int_equal(take(f), 0);
-	assert_int_equal(f->result.n_left_out, 1);
-	data = output_of(&n, "strings -n 3 %s/snap/data", f->dir);
-	assert_has(data, "his");
-	assert_has_not(data, "earlier");
-	assert_has_not(data, "unproven");
-	assert_has_not(data, "theirs");
-	text = manifest(f);
-	assert_has(text, "own=yes\n");
-	assert_has(text, "scope_pids=10\n");
-	assert_has_not(text, "pt_bytes");
-	(void)snprintf(line, sizeof(line),
-		       "\nsideband_since_ns=0\nsideband_since_ns.%u=2\nsideband_dropped.%u=5\n"
-		       "sideband_since_ns.%u=3\nsideband_dropped.%u=6\ncpus=",
-		       USER, USER, SHARE_OTHERS, SHARE_OTHERS);
-	assert_has(text, line);
-
-	(void)tear_down(state);
-	(void)set_up(state);
-	f = *state;
-	f->fake.source.ops = &shared_ops;
-	records_switch(&f->fake.switches[0], 12, false, 4, 0);
-	f->request.scope.is_own = true;
-	f->request.scope.uid = USER;
-	assert_int_equal(take(f), -ESRCH);
-}
-
 /* What was mapped and is not known any more is told, once; but not what never is an object. */
 static void objects_that_were_given_up(void **state)
 {
@@ -1752,11 +1602,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_missing_file_claims_a_build_id, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(own_of_shared_cpus, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_that_were_given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scopes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(own, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(anothers_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_of_two_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_of_two_users_with_much, set_up, tear_down),

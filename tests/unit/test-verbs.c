@@ -406,9 +406,6 @@ static void errors(void **state)
 		int status;
 		const char *said;
 	} rows[] = {
-		{ { .method = "Reload", .error = PTD_ERROR_ACCESS_DENIED, .message = "not you" },
-		  EXIT_DENIED,
-		  "not you" },
 		{ { .method = "Reload", .error = PTD_ERROR_BUSY, .message = "not now" },
 		  EXIT_BUSY,
 		  "not now" },
