@@ -10,6 +10,7 @@
 #include "ptd/record.h"
 #include "ptd/snapshot.h"
 #include "record/codec.h"
+#include "util/jitmagic.h"
 #include "util/mapname.h"
 
 /*
@@ -560,6 +561,16 @@ static int map_trampoline(struct tasks *tasks, uint32_t pid, struct mapping *map
 	return space_map(space_of(tasks, pid), &piece);
 }
 
+/* Without a snapshot that says so, a jitdump with an unusual name is known by its first bytes. */
+static bool is_jitdump(const struct object *object)
+{
+	const uint8_t *bytes = object->state == OBJECT_OK && !object->is_elf
+				   ? object_bytes(object, 0, JITMAGIC_SIZE)
+				   : NULL;
+
+	return bytes && jitmagic_is(bytes);
+}
+
 int tasks_map(struct tasks *tasks, const struct trace_record *record)
 {
 	struct jits_mapping jit;
@@ -597,6 +608,10 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 			 &mapping.object);
 	if (r < 0)
 		return r;
+	if (is_jitdump(mapping.object) && map.pgoff == 0) {
+		r = make_jits_mapping(tasks, map.pid, map.name, record->time, &jit);
+		return r < 0 ? r : jits_begin(&tasks->jits, &jit);
+	}
 	if (mapname_is_vdso(map.name)) {
 		r = take_other_vdso(tasks, map.pid, &mapping);
 		if (r < 0)

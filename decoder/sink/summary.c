@@ -261,6 +261,7 @@ static void put_overwritten(struct summary *summary, uint64_t last)
 
 static void put_span(struct summary *summary, const struct ptd_stats *stats)
 {
+	const uint64_t n_claimed = tally_n_claimed(&summary->tally);
 	const uint64_t n_out_of_scope = bytes_out_of_scope(stats);
 	const uint64_t n_insns_out_of_scope = insns_out_of_scope(stats);
 	uint64_t first = UINT64_MAX, last = 0, bytes_in = 0;
@@ -282,6 +283,10 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 		put(summary,
 		    "Early: %" PRIu64 " of JIT code that its maker noted only afterwards\n",
 		    stats->n_insns_early);
+	if (n_claimed > 0)
+		put(summary,
+		    "Claimed: %" PRIu64 " of JIT code whose bytes only its jitdump states\n",
+		    n_claimed);
 	if (n_out_of_scope > 0)
 		put(summary, "Out of scope: %" PRIu64 " bytes of PT of what was not asked for\n",
 		    n_out_of_scope);
@@ -399,6 +404,7 @@ static int put_json(struct summary *summary, const struct ptd_stats *stats)
 	json_signed(&json, "realtime_offset_ns", info->realtime_offset_ns);
 	json_number(&json, "instructions", summary->tally.n_insns);
 	json_number(&json, "instructions_early", stats->n_insns_early);
+	json_number(&json, "instructions_claimed", tally_n_claimed(&summary->tally));
 	json_number(&json, "bytes_overwritten", info->bytes_overwritten);
 	json_number(&json, "complete_since", info->complete_since);
 	json_number(&json, "records_unknown", stats->n_records_unknown);

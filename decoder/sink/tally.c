@@ -306,6 +306,23 @@ static int add_blocks(const struct tally *tally, bool by_symbol, struct tally_ro
 	return 0;
 }
 
+uint64_t tally_n_claimed(const struct tally *tally)
+{
+	uint64_t n_claimed = 0;
+
+	for (size_t i = 0; i < tally->blocks.n; i++) {
+		const struct tally_block *b = &tally->blocks.items[i];
+		uint64_t n = b->n_whole;
+
+		for (size_t k = 0;
+		     b->block && b->block->object->is_claimed && k < b->block->n_insns; k++) {
+			n += b->turns ? (uint64_t)b->turns[k] : 0;
+			n_claimed += n;
+		}
+	}
+	return n_claimed;
+}
+
 int tally_objects(const struct tally *tally, struct tally_rows *ret_rows)
 {
 	return add_blocks(tally, false, ret_rows);

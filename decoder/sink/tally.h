@@ -108,4 +108,7 @@ _must_check_ int tally_add(struct tally *tally, const struct ptd_batch *batch, c
 _must_check_ int tally_threads(const struct tally *tally, struct tally_rows *ret_rows);
 _must_check_ int tally_processes(const struct tally *tally, struct tally_rows *ret_rows);
 _must_check_ int tally_objects(const struct tally *tally, struct tally_rows *ret_rows);
+
+/* Return: how many instructions were executed whose bytes only a jitdump states. */
+uint64_t tally_n_claimed(const struct tally *tally);
 _must_check_ int tally_symbols(const struct tally *tally, struct tally_rows *ret_rows);

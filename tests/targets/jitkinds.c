@@ -232,7 +232,7 @@ static void execute_image(void)
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/image", dir);
-	fd = open(path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
+	fd = open(path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0644);
 	memset(page, 0xcc, sizeof(page));
 	emit(page + 64, 10);
 	need(fd >= 0 && write(fd, page, sizeof(page)) == (ssize_t)sizeof(page), path);

@@ -726,6 +726,7 @@ static void summary_as_json(void **state)
 	    " \"realtime_offset_ns\": 0,\n"
 	    " \"instructions\": 8,\n"
 	    " \"instructions_early\": 0,\n"
+	    " \"instructions_claimed\": 0,\n"
 	    " \"bytes_overwritten\": 0,\n"
 	    " \"complete_since\": 0,\n"
 	    " \"records_unknown\": 0,\n"
