@@ -132,8 +132,8 @@ $(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libtest.a 
 $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libdecode.a
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(LIBS_DECODE)
-# It compares two streams as ptdecode does.
-$(O)/tools/mutate: $(O)/tests/tools/mutate.o $(O)/libtest.a $(O)/libcmd.a $(O)/libdecode.a
+# They compare two streams as ptdecode does.
+$(O)/tools/mutate $(O)/tools/timed: $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libcmd.a $(O)/libdecode.a
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(LIBS_DECODE)
 $(O)/bench/%: $(O)/tests/bench/%.o $(O)/libdecode.a

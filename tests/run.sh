@@ -75,6 +75,7 @@ for t in tests/fuzz/fuzz-*.c; do
 	run "corpus-${name#fuzz-}" "$O/replay-${name#fuzz-}" "tests/fuzz/corpus/${name#fuzz-}"/*
 done
 run golden "$O/tools/golden" tests/golden/*.case
+run timed "$O/tools/timed" -n "${N_TIMED:-300}"
 if [[ -z ${PTD_UNITS:-} ]]; then
 	scripts "" "tests/integration/test-*.sh"
 fi

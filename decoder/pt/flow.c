@@ -322,7 +322,10 @@ static void run_hot(struct flow *f)
 {
 	struct runlist *out = f->out;
 	struct ptd_run *o = out->runs + out->n, *const last = out->runs + out->n_max - SEG_RUNS_MAX;
-	struct hot h = { .tnt = f->tnt, .t = f->base.t, .next_t = f->base.t };
+	/* Packets of time before the one that is next may have been passed. */
+	struct hot h = { .tnt = f->tnt,
+			 .t = f->base.t,
+			 .next_t = later_of(walk_now(&f->base.walk), f->base.t) };
 	const uint64_t epoch = view_epoch(f->base.view);
 	struct seg *s = find_seg(f, f->ip), *next;
 	uint64_t n_insns = 0;
@@ -1068,6 +1071,20 @@ static bool deliver_join(struct flow *f, const struct walk_event *event)
 	return stop(f, ENGINE_JOIN);
 }
 
+/* Packets were lost from the event's time on; it may be later where they are on again. */
+static bool deliver_overflow(struct flow *f, const struct walk_event *event)
+{
+	const bool stops = engine_report(&f->base, event, f->step);
+
+	f->base.t = later_of(event->now, f->base.t);
+	f->base.interrupted = 0;
+	begin_at(f, event->ip);
+	f->enabled = event->has_ip;
+	if (f->enabled)
+		(void)begin_stretch(f, f->ip);
+	return stops;
+}
+
 static bool deliver_kind(struct flow *f, const struct walk_event *event)
 {
 	switch (event->kind) {
@@ -1077,6 +1094,8 @@ static bool deliver_kind(struct flow *f, const struct walk_event *event)
 		return begin_stretch(f, event->ip) && stop(f, ENGINE_ASK);
 	case WALK_JOIN:
 		return deliver_join(f, event);
+	case WALK_OVERFLOW:
+		return deliver_overflow(f, event);
 	case WALK_NOTHING:
 		return false;
 	case WALK_DISABLED:
@@ -1092,13 +1111,6 @@ static bool deliver_kind(struct flow *f, const struct walk_event *event)
 		f->is_behind_branch = false;
 		note_interruption(f, event);
 		break;
-	case WALK_OVERFLOW:
-		f->base.interrupted = 0;
-		begin_at(f, event->ip);
-		f->enabled = event->has_ip;
-		if (f->enabled)
-			(void)begin_stretch(f, f->ip);
-		break;
 	case WALK_MODE:
 		f->has_mode = true;
 		break;
@@ -1108,29 +1120,49 @@ static bool deliver_kind(struct flow *f, const struct walk_event *event)
 	return engine_report(&f->base, event, f->step);
 }
 
+/* Does no packet say before which instruction it was? The instructions that follow were decided by
+ * earlier packets, and keep their time. A PSB+ that repeats nothing is no event to the user. */
+static bool is_anywhere(const struct flow *f, const struct walk_event *event)
+{
+	switch (event->kind) {
+	case WALK_MARK:
+		return !event->has_ip && f->enabled;
+	case WALK_NOTHING:
+		return event->is_status;
+	case WALK_JOIN:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Deliver the event whose place is reached. */
 static bool deliver_event(struct flow *f)
 {
 	const struct walk_event event = f->event;
-	bool is_later = event.t > f->base.t, stops;
+	const bool keeps_time = is_anywhere(f, &event);
+	const uint64_t before = f->base.t;
+	bool is_later, stops;
 
 	f->has_event = false;
 	if (!makes_sense(f, &event))
 		return fail(f, PTD_GAP_BAD_PACKET, 0);
 	if (is_other_mode(f, &event))
 		return fail(f, PTD_GAP_BAD_FLOW, f->ip);
-	if (is_later)
-		f->base.t = event.t;
+	if (!keeps_time)
+		f->base.t = later_of(event.t, before);
 	/* A PSB+. */
 	if (event.is_status)
 		f->calls.depth = 0;
 	reset_spin(f);
 	stops = deliver_kind(f, &event);
+	if (!keeps_time)
+		f->base.t = later_of(event.now, f->base.t);
 	if (f->base.pause < UINT64_MAX) {
 		(void)walk_ahead(&f->base.walk);
 		f->base.passed = engine_used(&f->base) > f->base.pause;
 	}
-	is_later = is_later && f->base.t >= f->base.limit;
+	is_later = f->base.t > before && f->base.t >= f->base.limit;
 	if (stops && f->step->stop == ENGINE_MARK && is_later)
 		f->base.ask = true;
 	return stops || (is_later && stop(f, ENGINE_ASK));

@@ -50,7 +50,12 @@ struct stretch {
 	bool is_known;
 	uint64_t ip;
 	struct when_bounds bounds;
-	uint64_t t; /* the latest TSC at which one began, since the walk began anew */
+	uint64_t at; /* offset behind the packet that says so */
+	uint64_t t;  /* the latest TSC at which one began, since the walk began anew */
+
+	/* TSC at the branch or event that the walk took last, at its first packet and its last.
+	 * A PSB+ has a time of its own: libipt may have read it before it gives an event. */
+	uint64_t taken_t, now, status_t;
 };
 
 /* What libipt is shown instead of code. */
@@ -68,6 +73,10 @@ struct insn_engine {
 	/* The walk where libipt was, if it has looked for a stretch since. */
 	struct walk before;
 	struct stretch stretch_before;
+	uint64_t passed; /* where the walk was behind the last event */
+	bool enabled;    /* packets are on, as the events say that libipt has given */
+	bool is_late;    /* libipt gave a time that is not that of code before the next branch */
+	bool by_walk;    /* libipt was begun anew, and has not measured how long cycles are */
 
 	int status;  /* libipt's, of the last call */
 	uint64_t ip; /* of the instruction that an error hit */
@@ -352,6 +361,13 @@ static int take_insn(struct insn_engine *e, struct runlist *out)
  * When code ran: the walk follows libipt, which says less of that.
  */
 
+/* Let the time be @t, unless it is later already. */
+static void set_later(struct insn_engine *e, uint64_t t)
+{
+	if (t > e->base.t)
+		e->base.t = t;
+}
+
 /* A stretch of code begins at @ip, where the walk stands. The time known there is the walk's:
  * libipt measures cycles in another way, and a switch may lie between the two. */
 static void note_stretch(struct insn_engine *e, uint64_t ip)
@@ -366,6 +382,7 @@ static void note_stretch(struct insn_engine *e, uint64_t ip)
 					       .to = bounds.to ?: e->stretch.t };
 	}
 	e->stretch.is_known = true;
+	e->stretch.at = e->base.walk.offset;
 	e->stretch.ip = ip;
 	e->stretch.bounds = bounds;
 }
@@ -400,9 +417,15 @@ static enum walk_next take_next(struct insn_engine *e)
 	default:
 		break;
 	}
+	if (next == WALK_EVENT && event.is_status) {
+		e->stretch.status_t = walk_now(walk);
+	} else {
+		e->stretch.now = walk_now(walk);
+		e->stretch.taken_t = next == WALK_EVENT ? event.t : e->stretch.now;
+	}
 	if (next != WALK_ERROR)
 		return next;
-	e->stretch.t = 0;
+	e->stretch.t = e->stretch.taken_t = e->stretch.now = e->stretch.status_t = 0;
 	return walk_sync(walk, walk->offset + 1, &unused, &has_ip) ? WALK_ERROR : WALK_END;
 }
 
@@ -428,7 +451,9 @@ static void come_to(struct insn_engine *e, uint64_t offset)
 	struct walk *walk = &e->base.walk;
 	const bool is_behind = walk->offset > offset;
 
-	while (walk_ahead(walk) != WALK_END && walk->offset < offset && take_next(e) != WALK_END)
+	while (walk_ahead(walk) != WALK_END &&
+	       (walk->offset < offset || (walk->offset == offset && walk->ready.n > 0)) &&
+	       take_next(e) != WALK_END)
 		;
 	if (!is_behind)
 		keep_walk(e);
@@ -447,7 +472,7 @@ static struct when_bounds find_bounds(struct insn_engine *e, uint64_t offset, ui
 
 	if (ip >> 63)
 		return (struct when_bounds){};
-	if (walk->offset < offset)
+	if (walk->offset < offset || e->stretch.at <= e->passed)
 		e->stretch.is_known = false;
 	come_to(e, offset);
 	/* libipt may have read the end of a short stretch already: packets are off then. */
@@ -533,10 +558,34 @@ static struct walk_event event_of(const struct pt_event *event)
 	}
 }
 
-/* Deliver @pt_event. @end: offset up to which packets had been used up. Return: whether the caller
- * must see it. */
-static bool deliver_event(struct insn_engine *e, const struct pt_event *pt_event, uint64_t end,
-			  struct engine_step *ret_step)
+/* Note whether packets are on behind the event. */
+static void note_enabled(struct insn_engine *e, const struct pt_event *event)
+{
+	switch (event->type) {
+	case ptev_enabled:
+		e->enabled = true;
+		return;
+	case ptev_disabled:
+	case ptev_async_disabled:
+		e->enabled = false;
+		return;
+	case ptev_overflow:
+		e->enabled = !event->ip_suppressed;
+		return;
+	default:
+		return;
+	}
+}
+
+static bool is_stretch(const struct pt_event *event)
+{
+	/* A PSB+ says again that packets are on. */
+	return (event->type == ptev_enabled && !event->status_update) ||
+	       (event->type == ptev_overflow && !event->ip_suppressed);
+}
+
+static bool report(struct insn_engine *e, const struct pt_event *pt_event,
+		   struct engine_step *ret_step)
 {
 	struct walk_event event = event_of(pt_event);
 
@@ -544,6 +593,9 @@ static bool deliver_event(struct insn_engine *e, const struct pt_event *pt_event
 	if (pt_event->status_update || event.kind == WALK_ENABLED || event.kind == WALK_OVERFLOW)
 		e->calls.depth = e->tnt.n = 0;
 	switch (event.kind) {
+	case WALK_ENABLED:
+		engine_stop(&e->base, ENGINE_ASK, 0, ret_step);
+		return true;
 	case WALK_ASYNC:
 	case WALK_ASYNC_DISABLED:
 		/* It is where control went that libipt may not know. */
@@ -565,42 +617,68 @@ static bool deliver_event(struct insn_engine *e, const struct pt_event *pt_event
 	}
 	if (pt_event->ip_suppressed)
 		event.ip = 0;
-	/* A PSB+ says again that packets are on. */
-	if (e->base.config.has_threads &&
-	    ((event.kind == WALK_ENABLED && !pt_event->status_update) ||
-	     (event.kind == WALK_OVERFLOW && !pt_event->ip_suppressed)))
-		engine_begin_stretch(&e->base, find_bounds(e, end, event.ip), !(event.ip >> 63));
-	if (event.kind == WALK_ENABLED || pt_event->type == ptev_tick) {
-		engine_stop(&e->base, ENGINE_ASK, 0, ret_step);
-		return true;
-	}
 	return engine_report(&e->base, &event, ret_step);
+}
+
+/* Deliver @event. @end: offset up to which packets had been used up. Return: whether the caller
+ * must see it. */
+static bool deliver_event(struct insn_engine *e, const struct pt_event *event, uint64_t end,
+			  struct engine_step *ret_step)
+{
+	const bool begins = e->base.config.has_threads && is_stretch(event);
+	const uint64_t ip = event_of(event).ip;
+	struct when_bounds bounds;
+	bool stops;
+
+	if (begins)
+		bounds = find_bounds(e, end, ip);
+	else
+		come_to(e, end);
+	/* libipt may give the time of what is before the event, or of the first of its packets; but
+	 * the code that follows has the time of the last. */
+	if (event->has_tsc && !e->by_walk)
+		set_later(e, event->tsc);
+	set_later(e, event->status_update ? e->stretch.status_t : e->stretch.taken_t);
+	stops = report(e, event, ret_step);
+	set_later(e, event->status_update ? 0 : e->stretch.now);
+	if (begins)
+		engine_begin_stretch(&e->base, bounds, !(ip >> 63));
+	e->passed = e->base.walk.offset;
+	e->is_late = false;
+	note_enabled(e, event);
+	return stops;
 }
 
 /* Take the event that is pending. Return: whether @ret_step is one that the caller must see; if
  * not, see @status. */
 static bool take_event(struct insn_engine *e, struct engine_step *ret_step)
 {
-	const uint64_t end = engine_used(&e->base);
+	const uint64_t end = engine_used(&e->base), before = e->base.t;
 	struct pt_event event = {};
-	bool is_later;
+	bool stops = false;
 
 	e->status = pt_insn_event(e->decoder, &event, sizeof(event));
 	if (e->status < 0)
 		return false;
-	/* An event that waited for its instruction bears the time at which its packet was read. */
-	is_later = event.has_tsc && event.tsc > e->base.t;
-	if (is_later)
-		e->base.t = event.tsc;
-	if (deliver_event(e, &event, end, ret_step)) {
-		if (ret_step->stop == ENGINE_MARK && is_later)
-			e->base.ask = true;
-		return true;
+	if (event.type == ptev_tick) {
+		set_later(e, e->by_walk ? 0 : event.tsc);
+	} else if (event.type == ptev_cbr && e->enabled) {
+		/* No packet says where in the code that was, and libipt will not give this time
+		 * once more. */
+		e->is_late = true;
+		come_to(e, end);
+		stops = report(e, &event, ret_step);
+	} else {
+		stops = deliver_event(e, &event, end, ret_step);
 	}
+	if (stops && ret_step->stop == ENGINE_MARK && e->base.t > before)
+		e->base.ask = true;
+	if (stops)
+		return true;
 	/* The time in a PSB+ makes no tick, but comes with the state that it repeats. */
-	if (is_later)
+	if (e->base.t > before)
 		engine_stop(&e->base, ENGINE_ASK, 0, ret_step);
-	return is_later;
+	return e->base.t > before;
 }
 
 /*
@@ -635,7 +713,8 @@ static void forget(struct engine *engine, uint64_t offset)
 	struct insn_engine *e = (struct insn_engine *)engine;
 
 	break_off(&e->course);
-	e->ip = 0;
+	e->is_late = false;
+	e->ip = e->passed = 0;
 	e->calls.depth = e->ipt_calls.depth = e->tnt.n = 0;
 	go_back(e, offset);
 	come_to(e, offset);
@@ -658,7 +737,8 @@ static bool sync_at(struct engine *engine, uint64_t offset, bool has_ip)
 {
 	struct insn_engine *e = (struct insn_engine *)engine;
 
-	(void)has_ip;
+	e->enabled = has_ip;
+	e->by_walk = false;
 	if (!begin_at(e, offset, NULL, 0))
 		return false;
 	(void)pt_insn_time(e->decoder, &engine->t, NULL, NULL);
@@ -693,7 +773,7 @@ static size_t make_psb(const struct walk *walk, uint64_t ip, uint8_t ret_bytes[s
 		p = put(put(p, "\x19", 1), &tsc, 7);
 	if (counts)
 		p = put(put(put(put(p, "\x02\x73", 2), &walk->tsc.ctc, 2), "", 1), &fast, 2);
-	if (state->cbr)
+	if (state->cbr && (walk->tsc.has_rate || walk->tsc.nom_freq == 0))
 		p = put(put(put(p, "\x02\x03", 2), &state->cbr, 1), "\0", 1);
 	if (state->has_cr3)
 		p = put(put(p, "\x02\x43", 2), &pip, 6);
@@ -795,6 +875,8 @@ static void restart(struct insn_engine *e)
 	p = put_tnt(p, e->tnt.bits, e->tnt.n);
 	if (!begin_at(e, e->tnt.end, bytes, (size_t)(p - bytes)))
 		return;
+	set_later(e, e->stretch.now);
+	e->by_walk = true;
 	e->fake = (struct fake){ call, sizeof(call) };
 	for (unsigned i = 0; i < n; i++)
 		take_fake(e, ips[i]);
@@ -936,10 +1018,26 @@ static size_t cut_last(struct runlist *out)
 	return out->n++;
 }
 
+/* The packet at @offset has decided a branch, and libipt does not say the time of that. */
+static void take_walks_time(struct insn_engine *e, uint64_t offset)
+{
+	enum walk_next next;
+
+	come_to(e, offset);
+	next = walk_ahead(&e->base.walk);
+	e->is_late = false;
+	/* It may have been passed already. */
+	if (e->base.walk.offset != offset || (next != WALK_TNT && next != WALK_TIP))
+		return;
+	(void)take_next(e);
+	set_later(e, e->stretch.now);
+}
+
 /* Take an instruction. Return: whether @ret_step is filled in; if not, see @status. */
 static bool step(struct insn_engine *e, struct runlist *out, struct engine_step *ret_step)
 {
 	const uint64_t offset = engine_used(&e->base), n_before = out->n_insns;
+	const uint64_t before = e->base.t;
 	bool stops;
 
 	e->status = take_insn(e, out);
@@ -953,7 +1051,9 @@ static bool step(struct insn_engine *e, struct runlist *out, struct engine_step 
 			e->ip = e->course.ip;
 		return false;
 	}
-	stops = leaves_kernel(e, offset);
+	if ((e->is_late || e->by_walk) && has_used_branch(e, offset))
+		take_walks_time(e, offset);
+	stops = leaves_kernel(e, offset) || e->base.t > before;
 	if (stops)
 		engine_stop(&e->base, ENGINE_ASK, 0, ret_step);
 	if (offset >= e->base.pause && has_used_branch(e, offset)) {

@@ -841,6 +841,7 @@ bool walk_take_event(struct walk *w, struct walk_event *ret_event)
 	if (w->ready.n > 0) {
 		*ret_event = dequeue(&w->ready);
 		ret_event->offset = ret_event->end = w->offset;
+		ret_event->now = walk_now(w);
 		set_quick(w);
 		return true;
 	}
@@ -852,6 +853,7 @@ bool walk_take_event(struct walk *w, struct walk_event *ret_event)
 	set_quick(w);
 	ret_event->offset = offset;
 	ret_event->end = w->offset;
+	ret_event->now = walk_now(w);
 	if (next == WALK_ON)
 		w->error = PTD_GAP_BAD_PACKET;
 	return next == WALK_EVENT;

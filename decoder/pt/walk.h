@@ -97,7 +97,8 @@ struct walk_event {
 	uint64_t ip, to;
 	uint64_t value, extra;
 	uint64_t fup;    /* offset of an interruption's FUP */
-	uint64_t t;      /* TSC; 0: not known */
+	uint64_t t;      /* TSC at its first packet; 0: not known */
+	uint64_t now;    /* and at the packet that completed it: the time of the code behind it */
 	uint64_t offset; /* of the packet that completed it */
 	uint64_t end;    /* behind that packet */
 };

@@ -138,10 +138,14 @@ static int begin_section(struct golden *g, char *line, enum section *ret_section
 	struct golden_piece piece = { .cpu = -1, .tid = -1 };
 
 	*ret_section = SECTION_NONE;
-	if (strncmp(line, "covers ", 7) == 0 ||
-	    sscanf(line, "mtc %" SCNu8 " %" SCNu8 " %" SCNu32 " %" SCNu32, &g->mtc_freq,
-		   &g->nom_freq, &g->cpuid_15_eax, &g->cpuid_15_ebx) == 4)
+	if (strncmp(line, "covers ", 7) == 0)
 		return 0;
+	if (sscanf(line, "mtc %" SCNu8 " %" SCNu8 " %" SCNu32 " %" SCNu32, &g->mtc_freq,
+		   &g->nom_freq, &g->cpuid_15_eax, &g->cpuid_15_ebx) == 4) {
+		g->has_mtc = g->cpuid_15_eax > 0;
+		g->has_cyc = true;
+		return 0;
+	}
 	if (strncmp(line, "cpus ", 5) == 0)
 		return read_cpus(g, line + 5);
 	if (strncmp(line, "filter ", 7) == 0) {

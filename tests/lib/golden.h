@@ -84,6 +84,7 @@ struct golden_piece {
 
 struct golden {
 	bool snapshot, threads, timeless, events, own, names;
+	bool has_mtc, has_cyc; /* the perf.data says that there may be such packets */
 	struct golden_cpu {
 		uint16_t family;
 		uint8_t model;

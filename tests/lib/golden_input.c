@@ -280,6 +280,24 @@ static void set_slots(struct perfbuild *b, const struct golden *g)
 		set_slot(b, PERFABI_PT_HAVE_SCHED_SWITCH, 2);
 	set_slot(b, PERFABI_PT_SNAPSHOT_MODE, g->snapshot);
 	set_slot(b, PERFABI_PT_PER_CPU_MMAPS, !g->threads);
+	if (g->nom_freq == 0)
+		return;
+	set_slot(b, PERFABI_PT_TSC_CTC_N, g->cpuid_15_ebx);
+	set_slot(b, PERFABI_PT_TSC_CTC_D, g->cpuid_15_eax);
+	set_slot(b, PERFABI_PT_MAX_NONTURBO_RATIO, g->nom_freq);
+}
+
+/* What the PT event was configured for, as far as the case says it. */
+static uint64_t config_of(const struct golden *g)
+{
+	uint64_t config = PERFBUILD_CONFIG | (g->events ? PERFABI_PT_EVENT_BIT : 0);
+
+	if (g->nom_freq == 0)
+		return config;
+	config &= ~(PERFBUILD_MTC_FREQ_BITS | PERFBUILD_MTC_BIT | PERFBUILD_CYC_BIT);
+	return config | (g->has_cyc ? PERFBUILD_CYC_BIT : 0) |
+	       (g->has_mtc ? PERFBUILD_MTC_BIT | (uint64_t)g->mtc_freq << PERFBUILD_MTC_FREQ_SHIFT
+			   : 0);
 }
 
 static void set_attrs(struct perfbuild *b, const struct golden *g)
@@ -287,7 +305,7 @@ static void set_attrs(struct perfbuild *b, const struct golden *g)
 	struct perf_event_attr attr;
 
 	memcpy(&attr, b->bytes + PERFBUILD_ATTR, PERF_ATTR_SIZE_VER5);
-	attr.config = PERFBUILD_CONFIG | (g->events ? PERFABI_PT_EVENT_BIT : 0);
+	attr.config = config_of(g);
 	memcpy(b->bytes + PERFBUILD_ATTR, &attr, PERF_ATTR_SIZE_VER5);
 	memcpy(&attr, b->bytes + PERFBUILD_ATTR1, PERF_ATTR_SIZE_VER5);
 	attr.context_switch = !g->threads && !g->timeless;

@@ -32,6 +32,12 @@
 #define PERFBUILD_FIRST  528 /* of the first record that the caller adds */
 #define PERFBUILD_CONFIG 0x300e601
 
+/* What of the config says which packets tell the time. */
+#define PERFBUILD_CYC_BIT        UINT64_C(0x2)
+#define PERFBUILD_MTC_BIT        UINT64_C(0x200)
+#define PERFBUILD_MTC_FREQ_SHIFT 14
+#define PERFBUILD_MTC_FREQ_BITS  (UINT64_C(0xf) << PERFBUILD_MTC_FREQ_SHIFT)
+
 #define PERFBUILD_SHIFT 31
 #define PERFBUILD_MULT  581029125u
 #define PERFBUILD_ZERO  UINT64_C(18444502336406842448)
