@@ -11,14 +11,11 @@ void blockfacts_deinit(struct blockfacts_table *table)
 	vec_deinit(&table->facts);
 }
 
-void blockfacts_forget(struct blockfacts_table *table)
+void blockfacts_forget(struct blockfacts_table *table, const struct functions *functions)
 {
-	table->facts.n = 0;
-	memset(table->recent, 0, sizeof(table->recent));
-}
-
-void blockfacts_forget_starts(struct blockfacts_table *table, const struct functions *functions)
-{
+	if (table->n_learned != functions->n_learned)
+		table->facts.n = 0;
+	table->n_learned = functions->n_learned;
 	table->n_starts = functions->n_starts;
 	memset(table->recent, 0, sizeof(table->recent));
 }
@@ -79,6 +76,7 @@ static int find_facts(struct functions *functions, const struct ptd_batch *batch
 		r = functions_code(functions, batch, block, block->n_insns - 1u, &end_code);
 	if (r < 0)
 		return r;
+	facts.end.is_unnamed = end_code & CODE_UNNAMED;
 	for (size_t i = 1; i < block->n_insns; i++)
 		if (block->insns[i].symbol != block->insns[0].symbol)
 			facts.flags |= BLOCKFACTS_MIXED;

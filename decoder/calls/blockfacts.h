@@ -39,6 +39,7 @@ struct blockfacts {
 		uint16_t offset;      /* behind its last instruction */
 		uint16_t last_offset; /* of that */
 		uint8_t last_class;   /* of that, enum ptd_insn_class */
+		bool is_unnamed;      /* that is of code without a symbol */
 	} end;
 };
 
@@ -58,8 +59,7 @@ struct blockfacts_recent {
 
 struct blockfacts_table {
 	VEC(struct blockfacts) facts; /* by block id */
-	size_t n_learned;             /* of the functions, when the first of them was found */
-	size_t n_starts;              /* likewise, of those that ran lately */
+	size_t n_learned, n_starts;   /* of the functions, when the facts were found */
 
 	/* By a hash of the block's address, so that a hot block itself need not be looked at. */
 	struct blockfacts_recent recent[1 << BLOCKFACTS_RECENT_BITS];
@@ -68,11 +68,16 @@ struct blockfacts_table {
 
 void blockfacts_deinit(struct blockfacts_table *table);
 
-/* Find all facts anew. */
-void blockfacts_forget(struct blockfacts_table *table);
+/* Return: whether nothing was learned of @functions since the facts were found. */
+static inline bool blockfacts_hold(const struct blockfacts_table *table,
+				   const struct functions *functions)
+{
+	return table->n_starts == functions->n_starts && table->n_learned == functions->n_learned;
+}
 
-/* More functions without a symbol are known: find out anew which blocks begin one. */
-void blockfacts_forget_starts(struct blockfacts_table *table, const struct functions *functions);
+/* More is known of @functions: find out anew which blocks begin one that has no symbol, and all
+ * facts if what some function does was learned. */
+void blockfacts_forget(struct blockfacts_table *table, const struct functions *functions);
 
 /* Return: the index at which the block is, if it ran lately. */
 static inline size_t blockfacts_index(const struct ptd_block *block)

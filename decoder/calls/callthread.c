@@ -741,7 +741,7 @@ static inline bool arrive_plainly(struct step *s, const struct blockfacts_end *e
 	switch (end->last_class) {
 	case PTD_INSN_CALL:
 	case PTD_INSN_CALL_INDIRECT:
-		if (!begins_plainly(facts, run) || place.to == next ||
+		if (end->is_unnamed || !begins_plainly(facts, run) || place.to == next ||
 		    !callstack_call(stack, list, functions, &place, facts->code,
 				    function_leads_on(facts->role) ? FRAME_STUB : FRAME_FUNCTION,
 				    next))
@@ -843,7 +843,7 @@ static int take_by_rules(struct step *s, const struct ptd_run **run, uint64_t *n
 	if (r < 0)
 		return r;
 	if (!(facts->flags & FACTS_SPECIAL) && thread->code == facts->code &&
-	    s->world->blocks.n_starts == s->world->functions.n_starts) {
+	    blockfacts_hold(&s->world->blocks, &s->world->functions)) {
 		*taken = *run;
 		return 0;
 	}
@@ -875,8 +875,8 @@ static int take_runs(struct callthread *thread, struct call_world *world,
 		struct blockfacts_end before = {};
 		bool is_pending;
 
-		if (blocks->n_starts != world->functions.n_starts)
-			blockfacts_forget_starts(blocks, &world->functions);
+		if (!blockfacts_hold(blocks, &world->functions))
+			blockfacts_forget(blocks, &world->functions);
 		run = pass_runs(blocks, run, end, taken, thread->code, &n, &is_pending);
 		if (is_pending) {
 			thread->code = CODE_PENDING;
@@ -1002,10 +1002,6 @@ int callthread_take(struct callthread *thread, struct call_world *world,
 {
 	int r = 0;
 
-	if (world->blocks.n_learned != world->functions.n_learned) {
-		world->blocks.n_learned = world->functions.n_learned;
-		blockfacts_forget(&world->blocks);
-	}
 	while (!callthread_has_taken(batch, at) && world->list.calls.n < CALLTHREAD_CALLS) {
 		const struct ptd_mark *mark =
 		    at->mark < batch->n_marks ? &batch->marks[at->mark] : NULL;
