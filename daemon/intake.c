@@ -192,13 +192,17 @@ static struct jitfile_user user_of(const struct intake *intake, const struct map
 }
 
 /* Without memory for it, the user of a process that ends soon is not known. */
-static void note_made(const struct intake *intake, struct map *made, const struct record *record)
+static void note_made(struct intake *intake, struct map *made, const struct record *record)
 {
+	struct jitfile_user user;
 	struct record_task task;
 
-	if (record->header.type == PERF_RECORD_FORK && record_get_task(record, &task) == 0 &&
-	    task.pid != task.ppid)
-		(void)!map_put(made, task.pid, user_of(intake, made, task.ppid).uid);
+	if (record->header.type != PERF_RECORD_FORK || record_get_task(record, &task) < 0 ||
+	    task.pid == task.ppid)
+		return;
+	user = user_of(intake, made, task.ppid);
+	(void)!map_put(made, task.pid, user.uid);
+	jitfiles_fork(intake->jitfiles, task.pid, task.ppid, &user);
 }
 
 static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t size)

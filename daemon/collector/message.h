@@ -68,7 +68,10 @@ enum collector_flag {
 	COLLECTOR_JITDUMP = 1 << 6,
 	/* It is known that the user started the process, so that a file of theirs may be read. */
 	COLLECTOR_OWN = 1 << 7,
-	_COLLECTOR_FLAGS = 1 << 8,
+	/* COLLECTOR_OPEN_PATH: the perf map of the process, where that writes it; the path counts
+	 * only if the process has ended. */
+	COLLECTOR_PERF_MAP = 1 << 8,
+	_COLLECTOR_FLAGS = 1 << 9,
 };
 
 struct collector_request {

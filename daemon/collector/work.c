@@ -19,6 +19,7 @@
 #include "daemon/proc/kernelmap.h"
 #include "daemon/proc/mappedfile.h"
 #include "daemon/proc/memcopy.h"
+#include "daemon/proc/perfmapfile.h"
 #include "util/copyfile.h"
 #include "util/dirs.h"
 #include "util/effort.h"
@@ -185,15 +186,35 @@ static int copy_file(const struct collector_request *request, const int fds[stat
 	return r;
 }
 
+/* Return: a descriptor that stands for what lies there, or negative errno. */
+static int find_path(const struct collector_request *request)
+{
+	const int nofollow = request->flags & COLLECTOR_NOFOLLOW ? O_NOFOLLOW : 0;
+	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
+	int fd = -ESRCH;
+
+	if (request->flags & COLLECTOR_PERF_MAP) {
+		by = find_process(request);
+		if (by.pid_fd >= 0)
+			fd = perfmapfile_open(by.pid_fd);
+	}
+	if (fd == -ESRCH) {
+		fd = open(request->path, O_PATH | O_CLOEXEC | nofollow);
+		fd = fd < 0 ? -errno : fd;
+	}
+	return fd;
+}
+
 /* Other users decide what lies there: it is only opened to be read if it is a regular file. */
 static int open_path(const struct collector_request *request, struct collector_answer *ret_answer,
 		     int *ret_fd)
 {
-	const int nofollow = request->flags & COLLECTOR_NOFOLLOW ? O_NOFOLLOW : 0;
-	_cleanup_(fd_closep) int fd = open(request->path, O_PATH | O_CLOEXEC | nofollow);
+	_cleanup_(fd_closep) int fd = find_path(request);
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return S_ISLNK(st.st_mode) ? -ELOOP : S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;

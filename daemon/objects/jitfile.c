@@ -59,7 +59,7 @@ static int open_path(struct collectorlink *link, const struct jitfile_claim *cla
 {
 	struct collector_request request = {
 		.verb = COLLECTOR_OPEN_PATH,
-		.flags = COLLECTOR_NOFOLLOW,
+		.flags = COLLECTOR_NOFOLLOW | (claim->is_map ? COLLECTOR_PERF_MAP : 0),
 		.timeout_ms = TIMEOUT_MS,
 		.pid = claim->pid,
 		.uid = claim->uid,
@@ -485,6 +485,13 @@ bool jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap, uint6
 	return false;
 }
 
+void jitfiles_fork(struct jitfiles *files, uint32_t pid, uint32_t parent,
+		   const struct jitfile_user *user)
+{
+	if (find_process(files, parent))
+		note_process(files, pid, user);
+}
+
 /* Open the list of names that a JIT compiler may write instead of a jitdump, or beside it. Return:
  * whether there is one, or a reason why it was refused. */
 static bool open_map(struct jitfiles *files, const struct process *p, struct jitfile *file)
@@ -494,8 +501,10 @@ static bool open_map(struct jitfiles *files, const struct process *p, struct jit
 	int r;
 
 	(void)snprintf(path, sizeof(path), "/tmp/perf-%" PRIu32 ".map", p->pid);
-	r = open_for(files, &(struct jitfile_claim){ .path = path, .pid = p->pid, .uid = p->uid },
-		     &found, &file->reason);
+	r = open_for(
+	    files,
+	    &(struct jitfile_claim){ .path = path, .pid = p->pid, .uid = p->uid, .is_map = true },
+	    &found, &file->reason);
 	if (r < 0 && r != -EPERM && r != -ENOENT)
 		file->reason = "it cannot be opened";
 	if (r == 0) {

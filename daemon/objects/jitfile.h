@@ -58,6 +58,7 @@ struct jitfile_claim {
 	const char *path;
 	uint32_t pid;
 	uid_t uid;
+	bool is_map;     /* the path counts only if the process has ended */
 	bool must_match; /* device and inode are known */
 	uint32_t maj, min;
 	uint64_t ino;
@@ -98,6 +99,10 @@ struct jitfile_user {
  */
 bool jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap, uint64_t time,
 		  const struct jitfile_user *user);
+
+/* Note that process @pid was forked by @parent, whose code it has, and @user, should it have ended. */
+void jitfiles_fork(struct jitfiles *files, uint32_t pid, uint32_t parent,
+		   const struct jitfile_user *user);
 
 /* List the files of the remembered processes, with descriptors of the caller's own; and, as
  * refused, those of the last JITFILES_GIVEN_UP_MAX processes that were forgotten. Return: 0, or

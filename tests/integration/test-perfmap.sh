@@ -29,6 +29,7 @@ done <<-EOT
 	reuse -=20300 b=40300
 	append -=20300 b=40300
 	fork a=20300 b=40300
+	child a=20300 b=40300
 	end -=40300 a=20300
 EOT
 stop_ptd

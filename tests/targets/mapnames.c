@@ -8,7 +8,7 @@
  *   reuse   a; then b where a was
  *   append  a; then, when it has executed itself, b where a was, whose line is appended
  *   fork    a, and b in the child, which has no map
- *   child   a, and b in the child, which has a map and mapped nothing
+ *   child   a, and b in the child, which has a map and mapped no memory
  *   end     a; and b, in a last line without its end
  */
 
