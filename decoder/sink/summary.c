@@ -101,9 +101,8 @@ static void put_hint(struct summary *summary, const struct tally_rows *rows)
 			continue;
 		put(summary,
 		    "Code in " ANONYMOUS " is of a JIT compiler as a rule, and has names if that "
-		    "writes them to /tmp/perf-PID.map before the snapshot: node --perf-basic-prof, "
-		    "java -XX:+DumpPerfMapAtExit, jcmd PID Compiler.perfmap; or to a jitdump: node "
-		    "--perf-prof\n");
+		    "writes them down before the snapshot; how to ask each runtime for that is in "
+		    "ptd-runtimes(7)\n");
 		return;
 	}
 }
