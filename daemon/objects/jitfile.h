@@ -100,7 +100,7 @@ struct jitfile_user {
 bool jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap, uint64_t time,
 		  const struct jitfile_user *user);
 
-/* Note that process @pid was forked by @parent, whose code it has, and @user, should it have ended. */
+/* Note that process @pid was forked by @parent, whose code it has. @user: as above. */
 void jitfiles_fork(struct jitfiles *files, uint32_t pid, uint32_t parent,
 		   const struct jitfile_user *user);
 
