@@ -13,7 +13,7 @@
 
 #define STATUS_SIZE 4096 /* the line stands before those that may be long */
 
-/* Find the number that the process has for itself, the last one of the line. Return: 0 or -ESRCH. */
+/* Find the number that the process has for itself, the line's last. Return: 0 or -ESRCH. */
 static int read_own_number(int pid_fd, uint32_t *ret_pid)
 {
 	_cleanup_(fd_closep) int fd = openat(pid_fd, "status", O_RDONLY | O_CLOEXEC);

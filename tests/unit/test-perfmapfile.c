@@ -41,8 +41,8 @@ static bool put_map(pid_t pid)
 	return f && fputs("1000 10 f\n", f) >= 0 && fclose(f) == 0;
 }
 
-/* Run a process that has a map, in namespaces of its own if @is_apart; its map is then called as that
- * of process 1. Return: its number here; 0: that is not allowed. */
+/* Run a process that has a map, in namespaces of its own if @is_apart; its map is then called as
+ * that of process 1. Return: its number here; 0: that is not allowed. */
 static pid_t start(bool is_apart)
 {
 	pid_t pid = 0, apart;
