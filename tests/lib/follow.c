@@ -26,6 +26,7 @@ struct seen {
 	uint16_t first, end; /* which of its instructions */
 	enum way way;        /* of the last of them */
 	uint64_t disp;       /* target = base + disp */
+	bool is_cut;         /* the target keeps only its lower 16 bits */
 };
 
 struct follow {
@@ -118,6 +119,9 @@ static enum way way_of(const ZydisDecodedInstruction *insn)
 	case ZYDIS_MNEMONIC_VMCALL:
 	case ZYDIS_MNEMONIC_VMLAUNCH:
 	case ZYDIS_MNEMONIC_VMRESUME:
+	case ZYDIS_MNEMONIC_SEAMCALL:
+	case ZYDIS_MNEMONIC_SEAMRET:
+	case ZYDIS_MNEMONIC_TDCALL:
 	case ZYDIS_MNEMONIC_UIRET:
 		return WAY_ANY;
 	default:
@@ -170,6 +174,7 @@ static bool decode_insn(struct follow *f, const struct ptd_run *run, uint16_t i,
 	ZydisDecodedInstruction z;
 
 	seen->way = WAY_ON;
+	seen->is_cut = false;
 	if (block->mode == 64 && is_unknown_branch(block->bytes + insn->offset, insn->size)) {
 		seen->way = WAY_ANY;
 		return true;
@@ -180,6 +185,8 @@ static bool decode_insn(struct follow *f, const struct ptd_run *run, uint16_t i,
 		return true;
 	seen->way = way_of(&z);
 	seen->disp = (uint64_t)insn->offset + z.length + (uint64_t)z.raw.imm[0].value.s;
+	/* SDM vol. 2, Jcc, JMP, CALL: EIP AND 0000FFFFH. The segment of 32-bit code begins at 0. */
+	seen->is_cut = block->mode == 32 && z.operand_width == 16;
 	return z.length == insn->size;
 }
 
@@ -289,6 +296,8 @@ static void judge_run(struct follow *f, const struct ptd_run *run)
 	f->ip = run->base + last->offset;
 	f->next = f->ip + last->size;
 	f->target = run->base + seen->disp;
+	if (seen->is_cut)
+		f->target = (uint16_t)f->target;
 	f->mask = run->block->mode == 64 ? UINT64_MAX : UINT32_MAX;
 	f->n_insns += run->n;
 }

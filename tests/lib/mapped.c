@@ -261,6 +261,20 @@ static int on_mmap(struct mapped *m, const struct recordwalk_record *record)
 	return vec_push(&m->memories.items[memory].ranges, range);
 }
 
+/* perf inject --guest-data adds records of a guest: their pids and addresses are not the host's. */
+static void drop_guests(struct recordwalk *walk)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < walk->records.n; i++) {
+		const uint16_t mode = walk->records.items[i].misc & PERF_RECORD_MISC_CPUMODE_MASK;
+
+		if (mode != PERF_RECORD_MISC_GUEST_KERNEL && mode != PERF_RECORD_MISC_GUEST_USER)
+			walk->records.items[n++] = walk->records.items[i];
+	}
+	walk->records.n = n;
+}
+
 /* By time, and those of one time in the order of the file. */
 static int compare_records(const void *pa, const void *pb)
 {
@@ -277,6 +291,7 @@ static int read_all(struct mapped *m)
 
 	if (r < 0)
 		return r;
+	drop_guests(&m->walk);
 	if (m->walk.records.n)
 		qsort(m->walk.records.items, m->walk.records.n, sizeof(*m->walk.records.items),
 		      compare_records);

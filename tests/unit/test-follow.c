@@ -32,11 +32,15 @@ static const uint8_t code[] = {
 	0x90,                         /* 15: nop */
 	0xf3, 0xa4,                   /* 16: rep movsb */
 	0x90,                         /* 18: nop */
+	0x66, 0xeb, 0xea,             /* 19: jmp 0; with the upper bits cut off in 32-bit code */
+	0x66, 0x0f, 0x01, 0xcc,       /* 22: tdcall */
+	0x0f, 0xaa,                   /* 26: rsm */
 };
 
 /* By offset: the size of the instruction there. */
 static const uint8_t sizes[sizeof(code)] = {
-	[0] = 1, [1] = 2, [3] = 2, [5] = 1, [6] = 2, [8] = 2, [10] = 5, [15] = 1, [16] = 2, [18] = 1
+	[0] = 1,  [1] = 2,  [3] = 2,  [5] = 1,  [6] = 2,  [8] = 2, [10] = 5,
+	[15] = 1, [16] = 2, [18] = 1, [19] = 3, [22] = 4, [26] = 2
 };
 
 enum kind {
@@ -58,6 +62,7 @@ struct step {
 		OTHER_SIZE,
 		OTHER_PLACE, /* where nothing is mapped */
 		TOO_EARLY,
+		MODE_32,
 	} spoiled;
 };
 
@@ -101,6 +106,13 @@ static const struct row {
 	{ "a return", { RUN(5, 1), RUN(15, 1) }, NULL },
 	{ "an indirect jump", { RUN(8, 1), RUN(3, 1) }, NULL },
 	{ "a system call", { RUN(6, 1), RUN(8, 1) }, NULL },
+	{ "a jump with a prefix for 16 bits", { RUN(19, 1), RUN(0, 1) }, NULL },
+	{ "the same in 32-bit code",
+	  { SPOILED(19, 1, MODE_32), SPOILED(0, 1, MODE_32) },
+	  "0x401000: does not follow from the instruction at 0x401013" },
+	{ "a call of the TDX module that leaves", { RUN(22, 1), RUN(15, 1) }, NULL },
+	{ "a call of the TDX module inside of a run", { RUN(22, 2) }, "is a branch inside" },
+	{ "a return from system management", { RUN(26, 1), RUN(0, 1) }, NULL },
 	{ "one left out", { RUN(0, 1), RUN(3, 1) }, "0x401003: does not follow" },
 	{ "one twice", { RUN(0, 1), RUN(0, 1) }, "0x401000: does not follow" },
 	{ "a repeated string instruction twice",
@@ -136,7 +148,10 @@ static void make(const struct step *step, uint32_t id, struct made *m)
 {
 	size_t at = (size_t)step->at;
 
-	*m = (struct made){ .block = { .id = id, .mode = 64, .bytes = m->bytes, .insns = m->insns },
+	*m = (struct made){ .block = { .id = id,
+				       .mode = step->spoiled == MODE_32 ? 32 : 64,
+				       .bytes = m->bytes,
+				       .insns = m->insns },
 			    .run = { .block = &m->block,
 				     .base = BASE + at,
 				     .t = step->spoiled == TOO_EARLY ? MAPPED - 1 : MAPPED + 1,
