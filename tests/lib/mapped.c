@@ -390,19 +390,35 @@ static bool range_holds(const struct range *range, uint64_t address)
 	return address >= range->start && address - range->start < range->size;
 }
 
+/* Linux 6.11 and later, arch/x86: what [uprobes] begins with, for uretprobes. */
+static const uint8_t trampoline[] = {
+	0x50,                                     /* push %rax */
+	0x51,                                     /* push %rcx */
+	0x41, 0x53,                               /* push %r11 */
+	0x48, 0xc7, 0xc0, 0x4f, 0x01, 0x00, 0x00, /* mov $__NR_uretprobe, %rax */
+	0x0f, 0x05,                               /* syscall */
+	0x41, 0x5b,                               /* pop %r11 */
+	0x59,                                     /* pop %rcx */
+	0xc3,                                     /* ret */
+};
+
 /* Fill in the bytes from @address on that @range has and its file holds. */
 static int bytes_at(const struct mapped *m, const struct range *range, uint64_t address,
 		    struct mapped_bytes *ret)
 {
-	const struct mapfile *map = &m->files.items[range->file].map;
-	const uint64_t at = range->offset + (address - range->start);
+	const struct file *file = &m->files.items[range->file];
+	const bool is_uprobes = strcmp(file->path, "[uprobes]") == 0;
+	const struct mapfile map =
+	    is_uprobes ? (struct mapfile){ trampoline, sizeof(trampoline) } : file->map;
+	const uint64_t offset = is_uprobes ? 0 : range->offset;
+	const uint64_t at = offset + (address - range->start);
 	uint64_t size = range->size - (address - range->start);
 
-	if (!map->bytes || at < range->offset || at >= map->size)
+	if (!map.bytes || at < offset || at >= map.size)
 		return -ENOENT;
-	if (size > map->size - at)
-		size = map->size - at;
-	ret->bytes = map->bytes + at;
+	if (size > map.size - at)
+		size = map.size - at;
+	ret->bytes = map.bytes + at;
 	ret->size = (size_t)size;
 	return 0;
 }
