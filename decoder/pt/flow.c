@@ -1256,12 +1256,14 @@ static bool sync_at(struct engine *engine, uint64_t at, bool has_ip)
 	return true;
 }
 
-/* Does the event that is next say where execution is? Not if that is where it failed. */
+/* Does the event that is next say where execution is? Not if that is where it failed, nor where
+ * code of this mode cannot be. */
 static bool is_at_event(const struct flow *f)
 {
 	const struct walk_event *event = &f->event;
 
-	if (!f->has_event || !event->has_ip || !makes_sense(f, event) || event->ip == f->ip)
+	if (!f->has_event || !event->has_ip || !makes_sense(f, event) || event->ip == f->ip ||
+	    event->ip != insn_wrap(f->base.mode, event->ip))
 		return false;
 	return event->place == WALK_BEFORE || (event->place == WALK_BEHIND && f->base.view &&
 					       view_has_code(f->base.view, event->ip));
