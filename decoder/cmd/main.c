@@ -379,6 +379,15 @@ static bool is_no_fault(enum ptd_gap_reason reason, bool raw)
 	}
 }
 
+/* Return: whether there is PT and not one instruction, since no PSB says where it begins. */
+static bool is_nothing(const struct ptd_stats *stats)
+{
+	for (size_t i = 0; i < stats->n_cpus; i++)
+		if (stats->cpus[i].n_insns > 0)
+			return false;
+	return stats->n_gaps[PTD_GAP_EMPTY] > 0;
+}
+
 /* Return: whether the input was damaged or code was missing. */
 static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 {
@@ -388,6 +397,12 @@ static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 		return true;
 	if (!c->diff && !wants(c, true))
 		return false;
+	if (is_nothing(stats)) {
+		log_warning("%s: no instruction was decoded: its PT has no PSB, from which "
+			    "decoding could begin",
+			    c->options.input ?: c->options.raw_pt);
+		return true;
+	}
 	for (size_t i = 0; i < stats->n_gap_reasons; i++) {
 		if (stats->n_gaps[i] && !is_no_fault((enum ptd_gap_reason)i, c->options.raw_pt))
 			return true;

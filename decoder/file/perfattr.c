@@ -42,7 +42,8 @@ int perfattrs_add(struct perfattrs *attrs, struct cursor *c)
 				     .branch_sample_type = attr.branch_sample_type,
 				     .regs_user = attr.sample_regs_user,
 				     .regs_intr = attr.sample_regs_intr,
-				     .sample_id_all = attr.sample_id_all });
+				     .sample_id_all = attr.sample_id_all,
+				     .use_clockid = attr.use_clockid });
 	if (r < 0)
 		return r;
 	*c = at;

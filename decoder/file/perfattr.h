@@ -26,6 +26,7 @@ struct perfattr {
 	uint64_t branch_sample_type;
 	uint64_t regs_user, regs_intr; /* masks */
 	bool sample_id_all;
+	bool use_clockid; /* times are of the clock that perf record -k named */
 };
 
 struct perfattrs {

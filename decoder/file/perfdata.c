@@ -143,6 +143,18 @@ static int read_attrs(struct perfstream *s, const struct perfabi_header *header)
 	return 0;
 }
 
+/* perf writes how much data there are, and the features behind them, when it ends. One that was
+ * killed has written neither, but all data. */
+static int read_unfinished(struct perfstream *s, uint64_t offset)
+{
+	s->is_endless = true;
+	s->trace->complaints[TRACE_COMPLAINT_END] =
+	    "the recording was not finished: its header says that there are no data. What lies "
+	    "behind it is decoded, without what perf record writes when it ends, such as the "
+	    "build-ids";
+	return perfstream_read(s, offset, s->file.size - offset);
+}
+
 /* Part of the data section may be missing at its end: the file was cut off. */
 static int read_data(struct perfstream *s, const struct perfabi_header *header)
 {
@@ -150,7 +162,7 @@ static int read_data(struct perfstream *s, const struct perfabi_header *header)
 	uint64_t size = data->size;
 	int r;
 
-	if (size == 0)
+	if (size == 0 && data->offset >= s->file.size)
 		return complain(s, -ENODATA,
 				"the header says that there are no data: the recording was not "
 				"finished");
@@ -159,6 +171,8 @@ static int read_data(struct perfstream *s, const struct perfabi_header *header)
 				"the data section (offset %" PRIu64
 				") lies outside of the file, which has %" PRIu64 " bytes",
 				data->offset, s->file.size);
+	if (size == 0)
+		return read_unfinished(s, data->offset);
 	if (size > s->file.size - data->offset) {
 		size = s->file.size - data->offset;
 		s->trace->truncated_at = s->file.size;

@@ -832,6 +832,24 @@ static int finish_records(struct perfstream *s)
 	return 0;
 }
 
+/* Without a relation between the clocks, nothing says when a packet was written. */
+static void complain_of_clock(struct perfstream *s)
+{
+	const struct perfattrs *attrs = &s->attrs;
+	bool is_chosen = false;
+
+	if (s->trace->facts.clock.valid)
+		return;
+	for (size_t i = 0; i < attrs->list.n; i++)
+		is_chosen = is_chosen || attrs->list.items[i].use_clockid;
+	s->trace->complaints[TRACE_COMPLAINT_CLOCK] =
+	    is_chosen ? "its records have the times of a clock that perf record -k chose, and "
+			"AUXTRACE_INFO does not relate the TSC to it: which thread ran when is "
+			"not known. Record without -k"
+		      : "AUXTRACE_INFO does not say how the TSC relates to the clock of the "
+			"records: which thread ran when is not known";
+}
+
 static int finish_facts(struct perfstream *s)
 {
 	int r;
@@ -860,6 +878,7 @@ static int finish_facts(struct perfstream *s)
 		s->trace->complaints[TRACE_COMPLAINT_FILTER] =
 		    "its address filter is not used: it is none that perf record writes";
 	s->trace->facts.snapshot_mode = s->trace->facts.snapshot_mode || s->has_samples;
+	complain_of_clock(s);
 	return 0;
 }
 

@@ -238,15 +238,34 @@ static bool recover(struct engine *e, uint64_t *ret_offset)
 	return false;
 }
 
-/* Go to the next PSB. Return: its offset; the size of all if there is none. */
-static uint64_t sync_forward(struct engine *e, uint64_t from)
+/*
+ * Go to the next PSB, or behind one whose PSB+ is broken.
+ *
+ * Return: where it goes on; the size of all if there is no such place. @ret_why is why what lies
+ *         before that place is lost, should there be no other reason.
+ */
+static uint64_t sync_forward(struct engine *e, uint64_t from, enum ptd_gap_reason *ret_why)
 {
-	uint64_t offset;
+	uint64_t offset, recovered;
 	bool has_ip;
 
-	for (; walk_sync(&e->walk, from, &offset, &has_ip); from = offset + PSB_SIZE)
+	*ret_why = PTD_GAP_NO_SYNC;
+	for (;; from = offset + PSB_SIZE) {
+		while (walk_sync_broken(&e->walk, from, &offset)) {
+			*ret_why = PTD_GAP_BAD_PACKET;
+			if (recover(e, &recovered))
+				return recovered;
+			from = offset + PSB_SIZE;
+		}
+		if (!walk_sync(&e->walk, from, &offset, &has_ip))
+			break;
 		if (e->ops->sync_at(e, offset, has_ip))
 			return offset;
+	}
+	if (*ret_why == PTD_GAP_NO_SYNC)
+		*ret_why = psb_find(&e->walk.window, e->config.from) < e->config.pt.size
+			       ? PTD_GAP_CUT
+			       : PTD_GAP_EMPTY;
 	e->ended = true;
 	return e->config.pt.size;
 }
@@ -256,13 +275,16 @@ static uint64_t sync_forward(struct engine *e, uint64_t from)
 static void resync(struct engine *e, enum ptd_gap_reason reason, uint64_t ip, uint64_t lost_from,
 		   struct engine_step *ret_step)
 {
+	const bool was_started = e->started;
+	enum ptd_gap_reason why = reason;
+
 	*ret_step = (struct engine_step){ .reason = reason, .offset = lost_from };
 	engine_stop(e, ENGINE_GAP, ip, ret_step);
 	e->spin_insns = e->circle.n = 0;
 	e->bounds = (struct when_bounds){};
 	e->ops->forget(e, lost_from);
 	if (!e->started || !recover(e, &e->from))
-		e->from = sync_forward(e, lost_from);
+		e->from = sync_forward(e, lost_from, &why);
 	e->ask = !e->ended;
 	e->started = true;
 	/* What was there before may have been taken for a part of something else. */
@@ -270,6 +292,8 @@ static void resync(struct engine *e, enum ptd_gap_reason reason, uint64_t ip, ui
 		e->from = lost_from;
 	e->paid = e->from;
 	ret_step->n_bytes = e->from - lost_from;
+	if (!was_started)
+		ret_step->reason = why;
 }
 
 void engine_lose(struct engine *e, enum ptd_gap_reason reason, uint64_t ip,
@@ -314,8 +338,6 @@ static void make_step(struct engine *e, struct runlist *out, struct engine_step 
 {
 	if (!e->ended && !e->started) {
 		resync(e, PTD_GAP_NO_SYNC, 0, e->config.from, ret_step);
-		if (e->ended)
-			ret_step->reason = PTD_GAP_EMPTY;
 		if (ret_step->n_bytes > 0)
 			return;
 	}

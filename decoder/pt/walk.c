@@ -898,6 +898,31 @@ bool walk_sync(struct walk *w, uint64_t from, uint64_t *ret_offset, bool *ret_ha
 	return true;
 }
 
+/* Return: whether the PSB that is next begins a PSB+ that makes no sense: another packet stands
+ * where its PSBEND should. */
+static bool is_broken_psb(struct walk *w)
+{
+	const struct walk before = *w;
+	const int r = take_psb(w);
+
+	walk_go_back(w, &before);
+	return r == PACKET_BAD;
+}
+
+bool walk_sync_broken(struct walk *w, uint64_t from, uint64_t *ret_offset)
+{
+	from -= from < PSB_SIZE - 1 ? from : PSB_SIZE - 1;
+	*ret_offset = psb_find(&w->window, from);
+	if (*ret_offset == w->size || walk_begin_at(w, *ret_offset))
+		return false;
+	forget_waiting(w);
+	tsc_forget(&w->tsc);
+	w->state = (struct walk_state){};
+	w->enabled = w->is_timed = w->leads = false;
+	w->offset = *ret_offset;
+	return read_packet(w) == 0 && is_broken_psb(w);
+}
+
 /* Let the next events be those of a PSB+ at @ip. */
 static void repeat_state(struct walk *w, uint64_t ip)
 {
@@ -984,10 +1009,18 @@ bool walk_recover(struct walk *w, struct walk_point *ret_point)
 
 	forget_waiting(w);
 	ret_point->asks = false;
-	for (; w->offset < w->size && read_packet(w) == 0 && w->packet.type != PACKET_PSB;
-	     pass_packet(w)) {
+	for (; w->offset < w->size && read_packet(w) == 0; pass_packet(w)) {
 		const bool is_event = w->packet.type == PACKET_FUP && !is_overflow;
 		const uint64_t offset = w->offset;
+
+		if (w->packet.type == PACKET_PSB) {
+			if (!is_broken_psb(w))
+				break;
+			/* What it would say of the state is not believed. */
+			w->last_ip = 0;
+			w->enabled = is_in_event = false;
+			continue;
+		}
 
 		/* An event begins with the first packet that waits for its FUP. */
 		if (!packet_is_in(&w->packet, PACKETS_OF_TIME)) {

@@ -198,6 +198,15 @@ static inline int walk_read_error(const struct walk *walk)
 }
 
 /*
+ * Go to the next PSB from @from on, if its PSB+ makes no sense: the PSBEND is missing, which Xen is
+ * known for. Packets begin behind the PSB all the same, so that walk_recover() can go on there.
+ *
+ * Return: whether it makes none; @ret_offset is where it begins, the size of the PT if there is no
+ *         PSB.
+ */
+_must_check_ bool walk_sync_broken(struct walk *walk, uint64_t from, uint64_t *ret_offset);
+
+/*
  * Go to the next PSB from @from on whose PSB+ makes sense, and begin anew there.
  *
  * Return: whether there is one; @ret_offset is where it begins, @ret_has_ip whether it says where

@@ -156,6 +156,8 @@ enum trace_complaint {
 	TRACE_COMPLAINT_FILTER,   /* the address filter */
 	TRACE_COMPLAINT_CPU,      /* the model of the CPU */
 	TRACE_COMPLAINT_GUESTS,   /* records of guests */
+	TRACE_COMPLAINT_CLOCK,    /* the times of all records */
+	TRACE_COMPLAINT_END,      /* the recording was not finished */
 	_TRACE_COMPLAINTS,
 };
 

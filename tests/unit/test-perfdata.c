@@ -134,7 +134,6 @@ static void spoiled(void **state)
 		  255, -EBADMSG },
 		{ "data section (offset 99999) lies outside", H(data.offset), 8, 99999, -EBADMSG },
 		{ "data section (offset 0) lies outside", H(data.offset), 8, 0, -EBADMSG },
-		{ "recording was not finished", H(data.size), 8, 0, -ENODATA },
 		{ "attribute at offset 120 has a size below 64", PERFBUILD_ATTR + 4, 4, 63,
 		  -EBADMSG },
 		{ "attribute at offset 120 has a size below 64 or goes", PERFBUILD_ATTR + 4, 4,
@@ -448,6 +447,46 @@ static void guest_records(void **state)
 }
 
 /* Switches of a guest say nothing of the host's, which samples state. */
+/* perf record was killed: it has not written how much data there are. All of them are read. */
+static void not_finished(void **state)
+{
+	_cleanup_(trace_freep) struct trace *whole = NULL, *trace = NULL;
+	struct perfabi_section data;
+
+	(void)state;
+	perfbuild_begin(&b, false);
+	perfbuild_comm(&b, false, 10, 10, "demo");
+	perfbuild_end(&b);
+	whole = parse_good();
+	/* Nor has it written the features behind them. */
+	memcpy(&data, b.bytes + H(data), sizeof(data));
+	b.size = data.offset + data.size;
+	data.size = 0;
+	memcpy(b.bytes + H(data), &data, sizeof(data));
+	trace = parse_good();
+	assert_int_equal(trace->n_records, whole->n_records);
+	assert_int_equal(trace->n_queues, whole->n_queues);
+	assert_null(whole->complaints[TRACE_COMPLAINT_END]);
+	assert_non_null(strstr(trace->complaints[TRACE_COMPLAINT_END], "was not finished"));
+}
+
+/* Without a relation between TSC and clock, the message says why nothing can be placed. */
+static void other_clock(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		const uint64_t cap = i;
+
+		perfbuild_begin(&b, false);
+		memcpy(b.bytes + SLOT(PERFABI_PT_CAP_USER_TIME_ZERO), &cap, sizeof(cap));
+		perfbuild_comm(&b, false, 10, 10, "demo");
+		perfbuild_end(&b);
+		trace = parse_good();
+		assert_int_equal(trace->complaints[TRACE_COMPLAINT_CLOCK] == NULL, i);
+	}
+}
+
 static void guest_switches(void **state)
 {
 	uint8_t formats[4096];
@@ -1088,6 +1127,8 @@ int main(void)
 		cmocka_unit_test(samples_spoiled),
 		cmocka_unit_test(switch_samples),
 		cmocka_unit_test(guest_records),
+		cmocka_unit_test(not_finished),
+		cmocka_unit_test(other_clock),
 		cmocka_unit_test(guest_switches),
 		cmocka_unit_test(guest_samples),
 		cmocka_unit_test(signal_samples),

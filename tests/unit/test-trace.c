@@ -187,35 +187,6 @@ static void bad_manifest(void **state)
 	}
 }
 
-/* What is wrong with a user's own snapshot is said without an offset, size or hash: it would show
- * how much others ran. */
-static void own_snapshot(void **state)
-{
-	static const struct {
-		bool force;
-		int r;
-		const char *message;
-	} rows[] = {
-		{ false, -EKEYREJECTED, "it is not the snapshot that was written" },
-		{ true, -EBADMSG, "cannot be read: Bad message" },
-	};
-
-	(void)state;
-	tempdir_put_text(dir, "manifest", MANIFEST "own=yes\n");
-	/* The first record has no size. */
-	memset(b.bytes + PERFBUILD_FIRST, 0, 8);
-	tempdir_put(dir, "data", b.bytes, b.size);
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		_cleanup_(freep) char *message = NULL;
-		struct trace *trace = NULL;
-
-		assert_int_equal(input_open(dir, rows[i].force, NULL, &trace, &message), rows[i].r);
-		assert_memory_equal(message, dir, strlen(dir));
-		assert_memory_equal(message + strlen(dir), ": ", 2);
-		assert_string_equal(message + strlen(dir) + 2, rows[i].message);
-	}
-}
-
 /* A directory of perf's own: no manifest, no sums. */
 static void plain_directory(void **state)
 {
@@ -325,8 +296,8 @@ static void other_things(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		test(whole),           test(damaged), test(bad_manifest),  test(own_snapshot),
-		test(plain_directory), test(pipes),   test(several_files), test(other_things),
+		test(whole), test(damaged),       test(bad_manifest), test(plain_directory),
+		test(pipes), test(several_files), test(other_things),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -358,9 +358,10 @@ static void recovers(void **state)
 	assert_true(walk_take_event(&walk, &event));
 	assert_true(event.kind == WALK_MARK && event.ip == 0x405001);
 	walk.offset = point.offset;
+	/* The last PSB+ has no PSBEND: where packets are off, its TIP says nothing. */
 	assert_false(walk_recover(&walk, &point));
-	assert_int_equal(bytes[walk.offset], 0x02);
-	assert_false(walk_sync(&walk, walk.offset, &offset, &has_ip));
+	assert_true(walk.offset == walk.size);
+	assert_false(walk_sync(&walk, 0x100, &offset, &has_ip));
 	assert_true(offset == walk.size);
 }
 
