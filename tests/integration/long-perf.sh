@@ -55,6 +55,7 @@ fields=pid,tid,event,ip
 for form in $(grep -v '^#' tests/perf-defects | cut -d '|' -f 2 | tr ' ' '\n' | grep -v =); do
 	"$O/tools/reshape" "$form" "$T/it/data" "$T/$form" || fail "reshape $form"
 	judge "$form" "$T/$form" 10000000 "$T/it"
+	still_differs "$form"
 done
 fields=pid,tid,ip
 drop it
