@@ -43,6 +43,8 @@ struct course {
 	uint64_t to[2]; /* as of run_leads() */
 	bool may_go_on; /* it is an INTO, which libipt takes for one that interrupts */
 	bool returns;   /* it is a compressed return: to @to[0] */
+	bool sets_cr3;
+	bool has_pip; /* for that there was a PIP */
 };
 
 /* Of the stretch of code that began last, by the packets that the walk has passed. */
@@ -92,6 +94,12 @@ struct insn_engine {
 		unsigned n;
 	} tnt;
 	struct fake fake;
+	/* Packets end by the next instruction that can do that. */
+	struct {
+		bool is_due;
+		uint64_t end; /* offset up to which packets had been used up */
+		struct pt_event event;
+	} way_out;
 };
 
 static uint64_t used(const struct engine *engine)
@@ -289,14 +297,12 @@ static bool agrees(const struct pt_insn *insn, const struct ptd_run *run, enum s
 }
 
 /*
- * Give out an instruction that libipt says was executed.
+ * Give out the instruction at @ip, which was executed. @insn: what libipt says of it, or NULL.
  *
  * Return: 0, or what is libipt's status if it cannot have been.
  */
-static int emit(struct insn_engine *e, struct runlist *out, const struct pt_insn *insn)
+static int emit(struct insn_engine *e, struct runlist *out, uint64_t ip, const struct pt_insn *insn)
 {
-	/* libipt reckons with 64 bits, whatever the mode. */
-	const uint64_t ip = insn_wrap(e->base.mode, insn->ip);
 	struct course course = { .ip = ip };
 	const struct ptd_insn *last;
 	struct ptd_run run;
@@ -322,7 +328,9 @@ static int emit(struct insn_engine *e, struct runlist *out, const struct pt_insn
 	course.may_go_on =
 	    last->iclass == PTD_INSN_INTERRUPT &&
 	    system_may_go_on(last->iclass, run.block->bytes + last->offset, last->size);
-	if (!agrees(insn, &run, course.kind))
+	course.sets_cr3 = last->iclass == PTD_INSN_OTHER &&
+			  system_sets_cr3(run.block->bytes + last->offset, last->size);
+	if (insn && !agrees(insn, &run, course.kind))
 		return -pte_bad_insn;
 	if (is_new)
 		(void)engine_note_run(&e->base, run.block, out->n++);
@@ -353,7 +361,8 @@ static int take_insn(struct insn_engine *e, struct runlist *out)
 	e->ip = insn.ip;
 	/* On an error the instruction is given too, if it was executed: then it has a class. */
 	if (insn.iclass != ptic_error)
-		r = emit(e, out, &insn);
+		/* libipt reckons with 64 bits, whatever the mode. */
+		r = emit(e, out, insn_wrap(e->base.mode, insn.ip), &insn);
 	return r < 0 ? r : status;
 }
 
@@ -609,6 +618,9 @@ static bool report(struct insn_engine *e, const struct pt_event *pt_event,
 		}
 		break_off(&e->course);
 		break;
+	case WALK_PAGING:
+		e->course.has_pip = pt_event->type == ptev_paging && e->course.sets_cr3;
+		break;
 	case WALK_OVERFLOW:
 		break_off(&e->course);
 		break;
@@ -649,27 +661,23 @@ static bool deliver_event(struct insn_engine *e, const struct pt_event *event, u
 	return stops;
 }
 
-/* Take the event that is pending. Return: whether @ret_step is one that the caller must see; if
- * not, see @status. */
-static bool take_event(struct insn_engine *e, struct engine_step *ret_step)
+/* Take @event, as deliver_event(), with the time that it bears. */
+static bool take_timed(struct insn_engine *e, const struct pt_event *event, uint64_t end,
+		       struct engine_step *ret_step)
 {
-	const uint64_t end = engine_used(&e->base), before = e->base.t;
-	struct pt_event event = {};
+	const uint64_t before = e->base.t;
 	bool stops = false;
 
-	e->status = pt_insn_event(e->decoder, &event, sizeof(event));
-	if (e->status < 0)
-		return false;
-	if (event.type == ptev_tick) {
-		set_later(e, e->by_walk ? 0 : event.tsc);
-	} else if (event.type == ptev_cbr && e->enabled) {
+	if (event->type == ptev_tick) {
+		set_later(e, e->by_walk ? 0 : event->tsc);
+	} else if (event->type == ptev_cbr && e->enabled) {
 		/* No packet says where in the code that was, and libipt will not give this time
 		 * once more. */
 		e->is_late = true;
 		come_to(e, end);
-		stops = report(e, &event, ret_step);
+		stops = report(e, event, ret_step);
 	} else {
-		stops = deliver_event(e, &event, end, ret_step);
+		stops = deliver_event(e, event, end, ret_step);
 	}
 	if (stops && ret_step->stop == ENGINE_MARK && e->base.t > before)
 		e->base.ask = true;
@@ -679,6 +687,28 @@ static bool take_event(struct insn_engine *e, struct engine_step *ret_step)
 	if (e->base.t > before)
 		engine_stop(&e->base, ENGINE_ASK, 0, ret_step);
 	return e->base.t > before;
+}
+
+/* Take the event that is pending. Return: whether @ret_step is one that the caller must see; if
+ * not, see @status. */
+static bool take_event(struct insn_engine *e, struct engine_step *ret_step)
+{
+	const uint64_t end = engine_used(&e->base);
+	struct pt_event event = {};
+
+	e->status = pt_insn_event(e->decoder, &event, sizeof(event));
+	if (e->status < 0)
+		return false;
+	/* libipt takes packets that end behind a MOV to CR3 for a CR3 filter's doing. But the PIP
+	 * has told of this instruction. A kernel that isolates page tables takes the user's a few
+	 * instructions before it leaves. */
+	if (event.type == ptev_disabled && event.ip_suppressed && e->course.has_pip) {
+		e->way_out.is_due = true;
+		e->way_out.end = end;
+		e->way_out.event = event;
+		return false;
+	}
+	return take_timed(e, &event, end, ret_step);
 }
 
 /*
@@ -716,6 +746,7 @@ static void forget(struct engine *engine, uint64_t offset)
 	e->is_late = false;
 	e->ip = e->passed = 0;
 	e->calls.depth = e->ipt_calls.depth = e->tnt.n = 0;
+	e->way_out.is_due = false;
 	go_back(e, offset);
 	come_to(e, offset);
 }
@@ -1066,11 +1097,41 @@ static bool step(struct insn_engine *e, struct runlist *out, struct engine_step 
 	return true;
 }
 
+/* Take an instruction of the way out. Return: as step(). */
+static bool step_out(struct insn_engine *e, struct runlist *out, struct engine_step *ret_step)
+{
+	const struct course *course = &e->course;
+	const int r = emit(e, out, course->to[0], NULL);
+
+	if (r == 0 && (course->kind == SEG_ON || course->kind == SEG_NOWHERE) &&
+	    !course->sets_cr3) {
+		if (!circles(e) && !spins(e))
+			return false;
+		engine_lose(&e->base, PTD_GAP_NO_PROGRESS, e->ip, ret_step);
+		return true;
+	}
+	e->way_out.is_due = false;
+	if (r == 0 && course->kind != SEG_COND)
+		return take_timed(e, &e->way_out.event, e->way_out.end, ret_step);
+	e->status = r < 0 ? r : -pte_bad_query;
+	e->ip = r < 0 ? e->ip : course->ip;
+	return false;
+}
+
 static void go(struct engine *engine, struct runlist *out, struct engine_step *ret_step)
 {
 	struct insn_engine *e = (struct insn_engine *)engine;
 
 	for (;;) {
+		if (e->way_out.is_due) {
+			if (out->n + ENGINE_STEP_RUNS_MAX > out->n_max) {
+				engine_stop(engine, ENGINE_FULL, 0, ret_step);
+				return;
+			}
+			if (step_out(e, out, ret_step))
+				return;
+			continue;
+		}
 		if (engine->passed) {
 			engine_pass(engine, out->n, ret_step);
 			return;
