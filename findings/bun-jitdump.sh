@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # One would guess that Bun's jitdump is called jit-PID.dump, as perf wants it. Its name begins with the number of the
-# thread that writes it, which is not the process's; perf inject, which takes the first number for the
-# process's, leaves such a file out. The thread writes behind the compiler and is not waited for, so
-# a short program's dump may be cut, or have no records.
+# thread that writes it, which is not the process's; the process's is the second one.
 #
 # Depended on by: util/mapname.h and decoder/jit, which know a jitdump by its first bytes.
 . "$(dirname "$0")/lib.sh"
