@@ -43,7 +43,7 @@ check_claims() {
 		grep -q '"of_second"' "$T/summary" || { cat "$T/summary" "$T/said"; fail "claims"; }
 }
 
-cc -D_GNU_SOURCE -O1 -o "$T/jitkinds" tests/targets/jitkinds.c || fail "cc"
+cc -O1 -o "$T/jitkinds" tests/targets/jitkinds.c || fail "cc"
 for kind in shared private salted close two image large memfd unlinked; do
 	echo "$kind:"
 	check "$kind"
