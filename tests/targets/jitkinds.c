@@ -6,6 +6,8 @@
  * is its name in the jitdump or perf map. It prints how many instructions of which name ran.
  */
 
+#define _GNU_SOURCE
+
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
