@@ -1069,7 +1069,7 @@ static bool step(struct insn_engine *e, struct runlist *out, struct engine_step 
 {
 	const uint64_t offset = engine_used(&e->base), n_before = out->n_insns;
 	const uint64_t before = e->base.t;
-	bool stops;
+	bool stops, is_lost;
 
 	e->status = take_insn(e, out);
 	if (out->n_insns == n_before)
@@ -1091,7 +1091,9 @@ static bool step(struct insn_engine *e, struct runlist *out, struct engine_step 
 		engine_pass(&e->base, cut_last(out), ret_step);
 		stops = true;
 	}
-	if (stops || (!circles(e) && !spins(e)))
+	/* Each instruction counts, also one at which the caller is asked. */
+	is_lost = circles(e) || spins(e);
+	if (stops || !is_lost)
 		return stops;
 	engine_lose(&e->base, PTD_GAP_NO_PROGRESS, e->ip, ret_step);
 	return true;
