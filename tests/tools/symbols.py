@@ -154,9 +154,7 @@ class Dump:
             start, size, index = struct.unpack_from('<QQQ', record, 40)
             moved = self.by_index[index]
             self.add(Version(start, size, time, index, moved.name, moved.code, moved.noted_at))
-        elif kind == 3:
-            for version in self.versions:
-                version.over = version.over or time
+        # A CLOSE ends no code: a child that shares the file writes one, and its parent goes on.
 
     def pages(self, version):
         return range(version.start // self.PAGE, (version.end - 1) // self.PAGE + 1)
