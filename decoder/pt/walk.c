@@ -872,13 +872,19 @@ static void forget_waiting(struct walk *w)
 	w->reader.item_size = 0;
 }
 
-bool walk_begin_at(struct walk *w, uint64_t offset)
+/* Know nothing, and stand at @offset. */
+static void begin(struct walk *w, uint64_t offset)
 {
 	forget_waiting(w);
 	tsc_forget(&w->tsc);
 	w->state = (struct walk_state){};
 	w->enabled = w->is_timed = w->leads = false;
 	w->offset = offset;
+}
+
+bool walk_begin_at(struct walk *w, uint64_t offset)
+{
+	begin(w, offset);
 	return read_packet(w) == 0 && take_psb(w) == 0;
 }
 
@@ -915,11 +921,7 @@ bool walk_sync_broken(struct walk *w, uint64_t from, uint64_t *ret_offset)
 	*ret_offset = psb_find(&w->window, from);
 	if (*ret_offset == w->size || walk_begin_at(w, *ret_offset))
 		return false;
-	forget_waiting(w);
-	tsc_forget(&w->tsc);
-	w->state = (struct walk_state){};
-	w->enabled = w->is_timed = w->leads = false;
-	w->offset = *ret_offset;
+	begin(w, *ret_offset);
 	return read_packet(w) == 0 && is_broken_psb(w);
 }
 
