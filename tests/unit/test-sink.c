@@ -705,7 +705,7 @@ static void summary_of_anonymous_memory(void **state)
 	assert_non_null(strstr(text, "   12.50  [anon] 7f0000000000-7f0000000002\n"));
 	assert_non_null(strstr(text, "   12.50  [unknown] ([anon]) 7f0000000000-7f0000000002\n"));
 	assert_non_null(strstr(text, "\nCode in [anon] "));
-	assert_non_null(strstr(text, "--perf-prof\n"));
+	assert_non_null(strstr(text, "ptd-runtimes(7)\n"));
 	assert_null(strstr(text, "/bin/demo 1"));
 }
 
