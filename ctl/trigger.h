@@ -20,7 +20,7 @@ struct trigger;
 
 /* What is waited for, and what is done then. Everything is borrowed while the trigger lives. */
 struct trigger_wish {
-	const char *conditions[CONDITIONS_MAX]; /* each of which can be parsed */
+	const char *conditions[CONDITIONS_MAX]; /* they can all be parsed */
 	uint32_t n_conditions;
 	uint32_t count; /* of snapshots, at most */
 	const struct context *context;

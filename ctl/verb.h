@@ -36,7 +36,7 @@ struct context {
 };
 
 /*
- * Each function parses its arguments, of which argv[0] is the verb, and reports errors on standard
+ * Each function parses its arguments (argv[0] is the verb) and reports errors on standard
  * error.
  *
  * Return: the exit status. Statuses below EXIT_NOT_RECORDED of verb_record() are those of the

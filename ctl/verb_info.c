@@ -149,7 +149,7 @@ int verb_info(const struct context *context, int argc, char **argv)
 	}
 	if (wish.core || wish.has_core_options || argc - first != 1) {
 		log_error("info: which snapshot? ptctl info ID; `ptctl list` has the ids. "
-			  "Or of which core dump? See ptctl info --help");
+			  "Or a core dump's? See ptctl info --help");
 		return EXIT_USAGE;
 	}
 	return show_manifest(context, argv[first]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * ptctl metrics: the state of the recorder in the text format of OpenMetrics 1.0, of which the
+ * ptctl metrics: the state of the recorder in the text format of OpenMetrics 1.0. The
  * older text format of Prometheus understands everything that is used here.
  */
 

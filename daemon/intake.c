@@ -352,7 +352,7 @@ static void drain_code(struct intake *intake)
 		kept_draft(source->kept)->code_bytes = codestore_size(intake->code);
 }
 
-/* Note how quickly records came that were taken now, if they are so many that it matters. */
+/* Note how quickly records came that were taken now, if there are enough for it to matter. */
 static void note_rate(struct intake *intake, size_t size)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);

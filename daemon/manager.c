@@ -422,7 +422,7 @@ static int read_settings(struct manager *m)
 	keeperlink_set_seconds(m->keeper, m->config.keep_rings);
 	if (intake_code(m->intake))
 		codestore_set_max(intake_code(m->intake), m->config.mem_max);
-	/* Whoever has the settings read again cannot have more removed by that. */
+	/* A client that has the settings read again cannot have more removed by that. */
 	if (m->retention.max_age_ns != max_age_ns ||
 	    !spool_limits_equal(&m->retention.limits, &before))
 		enforce_limits(m);

@@ -19,10 +19,10 @@
 /* A part with more marks is left to the lane, which gives them out batch by batch. */
 #define PART_MARKS_MAX ((size_t)1 << 16)
 
-/* Once as many parts in a row did not fit as a lane has, one part is begun for so many cuts. */
+/* Once as many parts in a row did not fit as a lane has, one is begun for this many cuts. */
 #define CUTS_LEFT 64
 
-/* So many of a batch's new blocks are remembered as listed. */
+/* How many of a batch's new blocks are remembered as listed. */
 #define LISTED_MAX 1024
 
 uint64_t ahead_cut_size = LANE_CUT_SIZE, ahead_n_begun, ahead_n_used;

@@ -71,7 +71,7 @@ bool extract_asks_for_cpu(const struct extract *extract, uint32_t cpu);
 bool extract_asks_for_stay(const struct extract *extract, uint32_t cpu, const struct stay *stay);
 
 /*
- * The last instructions of each thread may be asked for, and also those on each CPU of which it is
+ * The last instructions of each thread may be asked for, and also those on each CPU for which it is
  * not known which thread ran them. A stay does not show these: they ran where two threads met.
  *
  * Return: whether such instructions on @cpu are asked for, and since which time.

@@ -90,7 +90,7 @@ struct lane {
 	    only_stay; /* of the only thread, if the PT has no time; once it was asked for */
 	bool has_only_stay;
 	bool stay_opens;    /* the next run or mark begins a slice */
-	bool is_guest;      /* a guest's code runs, of which the sideband states nothing */
+	bool is_guest;      /* a guest's code runs: the sideband does not describe it */
 	bool is_foreign;    /* code of processes runs that the snapshot is not about */
 	uint64_t t;         /* in the stream's time */
 	uint64_t tsc;       /* from which @t was computed */
@@ -117,7 +117,7 @@ bool lane_is_same_slice(const struct stay *a, const struct stay *b);
 
 /*
  * Begin a part: a lane that decodes only from the cut @from of span @span to its cut @to. It goes
- * to the joint at @from. Its batches are put into lane->runs, of which the caller sets the place,
+ * to the joint at @from. Its batches are put into lane->runs. The caller sets their place,
  * and how many there may be: at least ENGINE_STEP_RUNS_MAX. The caller must do so before
  * lane_start_part() and may do so before each lane_fill().
  *

@@ -14,7 +14,7 @@
 #include "util/threads.h"
 
 /*
- * How many parts of all lanes may be decoded ahead: so many for each thread, or, if there are more
+ * How many parts of all lanes may be decoded ahead: a number for each thread, or, if there are more
  * lanes than that, two of each, up to a number that is bounded because each part takes memory.
  */
 #define PARTS_PER_THREAD 3

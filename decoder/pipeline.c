@@ -37,7 +37,7 @@
 /* How long the first window is in which the last instructions are looked for, in ns or ticks. */
 #define LAST_WINDOW (UINT64_C(1) << 17)
 
-/* The id of a slice of which nothing was given to the caller yet. */
+/* The id of a slice that the caller was given nothing of yet. */
 #define NO_SLICE UINT64_MAX
 
 struct ptd_decoder {
@@ -154,7 +154,7 @@ static int make_extract(struct ptd_decoder *d, const struct ptd_options *o, char
 		return 0;
 	if (o->part.last && d->session.info.states_calls)
 		return message_set(reterr_message, -EINVAL,
-				   "%s: has no instructions, of which the last are asked for",
+				   "%s: has no instructions, and the last ones are asked for",
 				   o->input);
 	r = extract_new(&o->part, d->session.source ? NULL : d->session.timeline, &d->extract);
 	return r == 0 && o->part.time ? set_times(d, o, reterr_message) : r;

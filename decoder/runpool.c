@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* So many chunks of each thread that nobody uses are kept. */
+/* How many unused chunks are kept for each thread. */
 #define SPARE_MAX 12
 
 struct spare {

@@ -5,7 +5,7 @@
  * Run pool
  *
  * The memory of runs that are decoded ahead, in chunks of one size. A thread that decodes takes
- * chunks; a chunk comes back when nobody reads its runs any more (util/hold.h). Some chunks are
+ * chunks; a chunk comes back when its last reader is done (util/hold.h). Some chunks are
  * kept to be taken again, by the same thread: memory that is fresh from the kernel, or in the cache
  * of another CPU, costs more than filling it.
  */
@@ -23,7 +23,7 @@ struct runpool;
 struct runpool_chunk {
 	struct ptd_hold hold;
 	struct runpool *pool;       /* borrowed */
-	struct runpool_chunk *next; /* of those that nobody uses */
+	struct runpool_chunk *next; /* of the unused ones */
 	struct ptd_run runs[RUNPOOL_CHUNK_RUNS];
 };
 

@@ -150,7 +150,7 @@ static uint64_t last_cut_before(struct sections *sections, uint64_t cut, uint64_
 
 /*
  * Return: since when what no known thread ran is needed so that it is decoded from the beginning of
- *         its slice on, of which something is needed from @since on.
+ *         its slice on, if something of the slice is needed from @since on.
  */
 static uint64_t slice_of_unknown(struct sections *sections, uint64_t since)
 {

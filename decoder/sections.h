@@ -4,7 +4,7 @@
 /*
  * Sections
  *
- * The sections of a span, from one cut to the next, of which some can matter for what is asked for
+ * The sections of a span, from one cut to the next. Some can matter for what is asked for
  * of the trace, and others cannot. A cut is the first PSB at or behind a multiple of a size. What
  * lies behind a cut ran since the time that its PSB+ states, and up to the time that the next cut's
  * PSB+ states. The timeline says who ran then. So sections that can matter are found by binary

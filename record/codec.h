@@ -68,7 +68,7 @@ typedef int (*record_put_fn)(void *userdata, const void *bytes, size_t size);
 
 /* --- mappings --------------------------------------------------------------------------------- */
 
-/* MMAP2; and MMAP, of which all from @build_id to @flags is 0. */
+/* MMAP2; and MMAP, where all from @build_id to @flags is 0. */
 struct record_mmap2 {
 	uint16_t misc; /* of PERF_RECORD_MISC_*: whose mapping it is, and whether it is of data */
 	uint32_t pid;  /* UINT32_MAX: the kernel's own */
@@ -215,7 +215,7 @@ size_t record_write_signal_deliver(uint32_t signal, uint64_t handler, const stru
 
 /* --- the AUX ring, and what is lost ----------------------------------------------------------- */
 
-/* AUX: so many bytes were written to the AUX ring. */
+/* AUX: bytes that were written to the AUX ring. */
 struct record_aux {
 	uint64_t offset;
 	uint64_t size;

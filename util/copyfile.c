@@ -14,7 +14,7 @@
 #include "util/dataspan.h"
 #include "util/effort.h"
 
-/* So many bytes are copied between two checks of the effort. */
+/* Bytes that are copied between two checks of the effort. */
 #define STEP ((size_t)16 << 20)
 
 #define ZERO_BLOCK ((size_t)64 << 10) /* bytes that are looked at for zeros */

@@ -5,7 +5,7 @@
  * Data span
  *
  * A stretch of a file that holds data. What lies between two spans is a hole, which reads as zeros
- * and takes no room on the disk: a file of a few bytes can have any size. Whoever copies or reads a
+ * and takes no room on the disk: a file of a few bytes can have any size. A copier or reader of a
  * whole file goes from span to span.
  */
 

@@ -5,7 +5,7 @@
  * Effort
  *
  * The limits on reading or copying a file that somebody else may write to meanwhile. The file may
- * grow faster than it is read, and its disk may be slow: so whoever reads it stops at a size, at a
+ * grow faster than it is read, and its disk may be slow: so a reader stops at a size, at a
  * time, or when another thread asks for that. A NULL effort has no limits.
  */
 

@@ -25,7 +25,7 @@ struct fetch {
  * Get the file with @id.
  *
  * Return: the file, open; the caller closes it and frees @ret_path. Or negative errno: -ENOENT if
- *         nobody has it.
+ *         it is not to be had.
  */
 _must_check_ static inline int fetch_get(const struct fetch *fetch, enum ptd_fetch what,
 					 const struct buildid *id, char **ret_path)

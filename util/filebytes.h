@@ -8,10 +8,10 @@
  * are first asked for. Only the pieces that were asked for take memory, so ten instructions of a
  * file of 100 MB cost as much as ten of a small one.
  *
- * The file is never mapped. Whoever may write to a mapped file may cut it off, and the process that
+ * The file is never mapped. A writer of a mapped file may cut it off, and the process that
  * looks at the missing bytes is killed (SIGBUS). Here it is a failure that is reported: bytes that
  * were read stay as they were, and no more bytes are taken from a file that was cut off, written to
- * or replaced since it was opened, because old and new bytes together may be code that nobody ran.
+ * or replaced since it was opened, because old and new bytes together may be code that never ran.
  *
  * The files of one decode share a set. It keeps a bounded number of them open; one that was closed
  * for another is opened again by its path, and must be the same file. The first failure is kept.
@@ -78,7 +78,7 @@ uint64_t filebytes_size(const struct filebytes *file);
 
 /*
  * Return: the @size bytes at @offset, which stay where they are as long as @file; NULL if the file
- *         has not so many, or if they cannot be read: then the failure is in the set.
+ *         is shorter, or if they cannot be read: then the failure is in the set.
  */
 const uint8_t *filebytes_get(struct filebytes *file, uint64_t offset, uint64_t size);
 

@@ -6,7 +6,7 @@
  *
  * Bytes that belong together and lie in one or more parts of files, for example the PT of a CPU,
  * which perf.data has in many records. They are read from the files each time, and never mapped:
- * whoever may write to a file may cut it off at any time, and pages behind the end of a mapped file
+ * a writer of the file may cut it off at any time, and pages behind the end of a mapped file
  * kill the process that looks at them.
  */
 
@@ -39,7 +39,7 @@ static inline struct fileparts fileparts_in_memory(const void *bytes, uint64_t s
 }
 
 /*
- * Read the @size bytes at @offset; there must be so many.
+ * Read the @size bytes at @offset, which must be there.
  *
  * Return: 0; -ESTALE if a file has become shorter than it was; -EKEYREJECTED if its pieces are not
  *         those that they should be; or another negative errno.
@@ -48,7 +48,7 @@ _must_check_ int fileparts_read(const struct fileparts *parts, uint64_t offset, 
 				size_t size);
 
 /*
- * Read the bytes at @offset: @size of them, of which there must be so many; or fewer, because those
+ * Read the @size bytes at @offset, which must be there; or fewer, because those
  * behind them are not in pieces as they should be.
  *
  * Return: 0 and @ret_n, how many; -EKEYREJECTED if not even one can be read; or as above.

@@ -65,7 +65,7 @@ static int fill(const struct search *s, struct piece *piece, uint64_t offset)
 /*
  * Get the bytes at @offset: at least @least of them, or all up to the end of the file.
  *
- * Return: 0 and @ret_bytes, of which there are @ret_n; or negative errno.
+ * Return: 0 and the @ret_n bytes at @ret_bytes; or negative errno.
  */
 static int look(const struct search *s, struct piece *piece, uint64_t offset, size_t least,
 		const uint8_t **ret_bytes, size_t *ret_n)

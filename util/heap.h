@@ -4,7 +4,7 @@
 /*
  * Heap
  *
- * A VEC of which item 0 comes before all others, and each item @i before the items 2 * @i + 1 and
+ * A VEC whose item 0 comes before all others, and each item @i before the items 2 * @i + 1 and
  * 2 * @i + 2. comes_before(a, b) is a function, or a macro, of two items.
  */
 

@@ -35,7 +35,7 @@ _must_check_ int map_put(struct map *map, uint64_t key, uint64_t value);
 
 /*
  * Return: a hash of @key, of 44 bits that depend on all bits of the key, and on a
- * number that whoever chooses the keys does not know.
+ * number that the chooser of the keys does not know.
  */
 uint64_t map_mix(uint64_t key);
 

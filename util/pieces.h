@@ -22,7 +22,7 @@ struct effort;
 struct pieces;
 
 /*
- * Hash the file that is open at @fd: each piece, and the whole file, of which @ret_hex is the hash.
+ * Hash the file that is open at @fd: each piece, and the whole file, whose hash is @ret_hex.
  * @effort may be NULL, see util/effort.h.
  *
  * Return: 0; what effort_check() says; or another negative errno.

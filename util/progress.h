@@ -5,7 +5,7 @@
  * Progress
  *
  * How far work on many bytes has come, for a caller who wants to know, and may stop it. A NULL
- * progress is nobody's.
+ * progress is not reported.
  */
 
 #include <errno.h>
@@ -23,14 +23,14 @@ struct progress {
 	uint64_t next;        /* when it is reported again */
 };
 
-/* So many bytes more will have to be done. */
+/* @n more bytes will have to be done. */
 static inline void progress_expect(struct progress *progress, uint64_t n)
 {
 	if (progress)
 		progress->total += n;
 }
 
-/* So many bytes more are done. Return: 0, or -ECANCELED if the caller does not want the rest. */
+/* @n more bytes are done. Return: 0, or -ECANCELED if the caller does not want the rest. */
 _must_check_ static inline int progress_add(struct progress *progress, uint64_t n)
 {
 	if (!progress || !progress->report)

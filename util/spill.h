@@ -70,7 +70,7 @@ struct spillfile {
 struct spillfile spill_finish(struct spill *spill);
 
 /*
- * Map the bytes, of which there must be at least one, so that writing to them changes the file:
+ * Map the bytes (there must be at least one) so that writing to them changes the file:
  * their memory can be given back (MADV_DONTNEED) without a loss. The spill stays open.
  *
  * Return: 0, and @ret_bytes, spill->size of them, which the caller unmaps; or negative errno.

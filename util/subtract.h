@@ -4,7 +4,7 @@
 /*
  * Subtract
  *
- * What is left of an amount, of which there cannot be less than none.
+ * What is left of an amount, which cannot be less than 0.
  */
 
 #include <stdint.h>

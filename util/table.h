@@ -4,7 +4,7 @@
 /*
  * Table
  *
- * A long array of items of one size, of which only a few are in use at a time. Items are added
+ * A long array of items of one size. Only a few are in use at a time. Items are added
  * first; then the table is used like any array. A table of more than a few pages lies in a
  * temporary file (see spill.h), so that it takes no memory.
  */

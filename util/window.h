@@ -45,7 +45,7 @@ void window_deinit(struct window *window);
 const uint8_t *window_move(struct window *window, uint64_t offset, size_t least, size_t *ret_n);
 
 /*
- * Get the bytes at @offset: at least @least of them, or all up to the end; so many must fit. They
+ * Get the bytes at @offset: at least @least of them, or all up to the end; these must fit. They
  * are valid until the next call.
  *
  * Return: the bytes, and @ret_n, how many they are. NULL with 0 at the end, or after an error.

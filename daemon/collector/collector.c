@@ -249,7 +249,7 @@ static uid_t user_of_ended(const struct collector_request *request)
 	return request->uid > 0 && request->uid < KERNEL ? request->uid : NO_USER;
 }
 
-/* Return: of which user's workers one is to do it. */
+/* Return: the user whose workers are to do it. */
 static uid_t user_of(const struct collector_request *request)
 {
 	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
@@ -421,7 +421,7 @@ static struct client *find_client(const struct collector *c, int fd)
 	return NULL;
 }
 
-/* Whoever was served before may have ended this one: the descriptor may be gone. Everything is
+/* Serving another client may have ended this one: the descriptor may be gone. Everything is
  * received without waiting, so that a new one with the same number does no harm. */
 static void serve_fd(struct collector *c, int fd)
 {

@@ -4,8 +4,8 @@
 /*
  * Hung users
  *
- * The users of processes of which the collector could not find out something in time: a user can
- * have memory and files that never come. Whoever asks the collector about many processes waits for
+ * The users of processes that the collector could not find out something about in time: a user can
+ * have memory and files that never come. A client that asks about many processes waits for
  * each user once.
  */
 

@@ -75,7 +75,7 @@ static int connect_collector(struct collectorlink *link)
 		link->start_again = now + link->again_ns;
 	}
 	leave_collector(link, r);
-	/* It ends if nobody connects soon. */
+	/* It ends unless a client connects soon. */
 	if (!helper_has_ended(&link->helper))
 		link->again = now + SOON_NS;
 	return -ENOTCONN;

@@ -131,7 +131,7 @@ static void remember(struct mappings *m, const struct identity *file, const stru
 		m->known.items[m->known.n++] = known;
 }
 
-/* Whoever finds no build-id in a record finds its file by the path. */
+/* A reader that finds no build-id in a record finds its file by the path. */
 static bool read_build_id(struct mappings *m, int *fd, struct buildid *ret_id)
 {
 	int given;

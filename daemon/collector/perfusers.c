@@ -80,8 +80,7 @@ void perfusers_list(pid_t except, char *ret_text, size_t size)
 	if (dir)
 		(void)closedir(dir);
 	if (listed == 0)
-		(void)snprintf(
-		    ret_text, size,
-		    blind ? "a process that may not be looked into"
-			  : "nobody who is to be seen: a hypervisor, or LBR or BTS events");
+		(void)snprintf(ret_text, size,
+			       blind ? "a process that may not be looked into"
+				     : "no visible process (a hypervisor, or LBR or BTS events)");
 }

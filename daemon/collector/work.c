@@ -67,7 +67,7 @@ static int check_elf(int fd)
 		   : -ENOEXEC;
 }
 
-/* A compiler maps its jitdump, as a rule, before it writes the head: nobody else maps an empty
+/* A compiler maps its jitdump, as a rule, before it writes the head: other programs map no empty
  * file. */
 static int check_jitdump(int fd)
 {
@@ -124,7 +124,7 @@ static int find_file(const struct collector_request *request, struct collector_a
 	return 0;
 }
 
-/* Whoever does not get it does not wait as long as he could. */
+/* A client that does not get it waits less long than it could. */
 static int report_progress(void *userdata, uint64_t done, uint64_t total)
 {
 	const int *fd = userdata;

@@ -7,7 +7,7 @@
 
 #include "decoder/x86/system.h"
 
-/* Code that writes numbers into itself has new bytes each time. After so many blocks at one
+/* Code that writes numbers into itself has new bytes each time. After this number of blocks at one
  * address, blocks with the same layout are treated as one. */
 #define SIBLINGS_MAX 16
 

@@ -4,7 +4,7 @@
 /*
  * Block
  *
- * The unit that QEMU translates: instructions that run one after the other, of which only the last
+ * The unit that QEMU translates: instructions that run one after the other. Only the last
  * can be a branch. A block has what is needed to follow control flow, and a hash of its bytes.
  * Blocks are immutable except for @handler, @watched and @version, and live as long as the process,
  * because threads refer to the last block they ran. The same code translated again gives the same

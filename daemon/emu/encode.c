@@ -152,8 +152,8 @@ static void put_cbr(struct encode *e)
 	put_packet(e, (const uint8_t[]){ 0x02, 0x03, ENCODE_CBR, 0x00 }, 4);
 }
 
-/* Restart the cycle counter. Otherwise decoders would compare the cycles since the last MTC, some
- * of which were not counted, with the whole time since then. */
+/* Restart the cycle counter. Otherwise decoders would compare the cycles since the last MTC, which
+ * were not all counted, with the whole time since then. */
 static void restart_clock(struct encode *e)
 {
 	if (e->timing.mtc && e->timing.cyc)

@@ -245,8 +245,8 @@ static void judge_thread_block(struct thread *thread, const struct block *block)
 	}
 }
 
-/* A condition holds before @block. Give the CPU back, so that the rings are complete and the thread
- * holds up nobody who waits for it, until ptctl has a snapshot. */
+/* A condition holds before @block. Give the CPU back, so that the rings are complete and no other
+ * thread waits for this one, until ptctl has a snapshot. */
 __attribute__((__noinline__)) static void pull_tripwire(struct thread *thread,
 							const struct block *block)
 {

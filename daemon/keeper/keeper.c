@@ -28,7 +28,7 @@ struct thing {
 
 struct keeper {
 	int listen_fd;
-	int client_fd; /* -1: nobody is connected */
+	int client_fd; /* -1: no client is connected */
 	bool served;   /* the client has had a request answered */
 	uid_t user;
 	unsigned seconds;

@@ -33,5 +33,5 @@ struct keeper *keeper_free(struct keeper *keeper);
 
 DEFINE_CLEANUP(struct keeper *, keeper_free);
 
-/* Serve until nobody has connected in time. Return: 0, or negative errno. */
+/* Serve until no client has connected in time. Return: 0, or negative errno. */
 _must_check_ int keeper_run(struct keeper *keeper);

@@ -30,7 +30,7 @@ struct keeperlink {
 	int fd;    /* -1: not connected */
 	bool said; /* that there is no keeper */
 	bool settled;
-	VEC(struct given) old; /* what an earlier ptd gave, and nobody has taken */
+	VEC(struct given) old; /* what an earlier ptd gave and was not taken */
 	VEC(struct given) new;
 };
 

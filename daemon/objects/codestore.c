@@ -238,7 +238,7 @@ static int add_start(struct codestore *store, const struct coderecord *record)
 
 	if (find_program(store, record->pid, record->start))
 		return 0;
-	/* Nobody inherits code of another user, whatever his record says. */
+	/* Code of another user is not inherited, whatever the record says. */
 	if (parent && parent->info.uid != record->uid)
 		parent = NULL;
 	store->busy = parent;

@@ -222,8 +222,8 @@ static int name_copy(struct worker *w, const struct object *object, const struct
 	return r;
 }
 
-/* Count that the object could not be copied. What takes too long is the doing of him whose process
- * mapped it, whoever is said to be the owner. The lock is held. */
+/* Count that the object could not be copied. A copy that takes too long counts for the user whose
+ * process mapped the file, not for its owner. The lock is held. */
 static void count_failed(struct copier *c, const struct object *object, int error)
 {
 	const bool is_asker_known = !asker_is_unknown(object->asker);

@@ -7,7 +7,7 @@
  * Threads that copy the originals of objects into the store directory, so that the event loop does
  * not wait for the disk. They take turns between the owners of the files: a user with many files
  * does not delay those of others. Nor does a user whose file server does not answer: the kernel
- * says which user's process mapped the file, whoever its owner is said to be, and one thread at a
+ * says which user's process mapped the file, which its owner need not be, and one thread at a
  * time works for one user. A snapshot does not wait for a file that is not being read on, nor
  * longer than a moment for all files together that one user, who is not root, executes.
  *
@@ -62,7 +62,7 @@ DEFINE_CLEANUP(struct copier *, copier_free);
 /* Use other limits from the next copy on. */
 void copier_set_limits(struct copier *copier, const struct spool_limits *limits);
 
-/* Let copies to which no snapshot links take so many bytes, if MaxUse= allows it. To be called in
+/* Let copies to which no snapshot links take @bytes, if MaxUse= allows it. To be called in
  * any thread. Return: whether that is more than before. */
 bool copier_set_room(struct copier *copier, uint64_t bytes);
 

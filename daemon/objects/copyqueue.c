@@ -14,7 +14,7 @@
 /* Least number of bytes that a file counts, because copying even a small file takes a moment. */
 #define COST_MIN (UINT64_C(256) << 10)
 
-/* A snapshot does not wait for a file of which nothing was read for so long. */
+/* A snapshot does not wait for a file whose reading has stood still for this time. */
 #define STALL_NS UINT64_C(800000000)
 
 /* If reading a file took longer than its patience, or a snapshot has given it up, snapshots do not

@@ -13,7 +13,7 @@
  * A record is only a claim, and other users may control where a path leads. So a file is accepted
  * only if it is regular and owned by the user of the process; a perf map only if it is not a
  * symbolic link; and a jitdump only if the process has it mapped. Once the process has ended,
- * nobody can say that any more: then the file must be the one whose inode the record names. The
+ * that cannot be checked any more: then the file must be the one whose inode the record names. The
  * collector (daemon/collector/link.h) opens and reads the files; ptd's descriptors only stand for
  * them (O_PATH).
  */
@@ -32,7 +32,7 @@ struct record_mmap2;
 struct share;
 
 /*
- * Number of jitdumps, and of processes without one, that are remembered, each of which may take a
+ * Number of jitdumps, and of processes without one, that are remembered. Each may take a
  * descriptor. If there are more, processes without a jitdump are forgotten first, and of these the
  * ones that have ended. A process with a jitdump may then replace one that has ended, or the one
  * that mapped nothing for the longest time: one of the user with the most processes, if he has more

@@ -7,7 +7,7 @@
  * The files that programs executed. A file may be replaced or deleted before a user takes a
  * snapshot, so the object store opens each file as soon as it sees the record of its mapping,
  * copies it once into the store directory (daemon/spool/storedir.h), and snapshots link to the
- * copy. A thread makes the copies (daemon/objects/copier.h); whoever needs an object waits for it.
+ * copy. A thread makes the copies (daemon/objects/copier.h); the user of an object waits for it.
  *
  * Objects that no record names any more are to be forgotten with objectstore_forget(): a machine
  * that compiles all day executes new files all the time. If too many are executed before that,
@@ -97,8 +97,7 @@ void objectstore_touch(struct objectstore *store, const struct record_mmap2 *mma
 /* Return: a number for the present moment, which increases with each record. */
 uint64_t objectstore_moment(const struct objectstore *store);
 
-/* Return: whether there are so many objects that objectstore_make_room() is to be called before
- *         more are added. */
+/* Return: whether objectstore_make_room() is to be called before more objects are added. */
 bool objectstore_is_full(const struct objectstore *store);
 
 /*

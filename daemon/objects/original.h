@@ -72,7 +72,7 @@ enum original_way {
  *
  * Return: 0; -ESTALE if another file was found than the mapped one; -ENOEXEC if it is no regular
  *         file, or not what it is to be; -EACCES if the process may not read it; -ECANCELED; an
- * error of collectorlink_ask(), of which collectorlink_may_retry() says which those are that say
+ *         error of collectorlink_ask(): collectorlink_may_retry() tells those that say
  *         nothing of the file; or another negative errno.
  */
 _must_check_ int original_find(struct collectorlink *link, enum original_way way,

@@ -4,7 +4,7 @@
 /*
  * Journal
  *
- * Messages of the daemon that programs look for, and of which journalctl -x says more: entries of
+ * Messages of the daemon that programs look for, and that journalctl -x explains: entries of
  * the journal with a MESSAGE_ID and fields of their own. Each id (PTD_MESSAGE_…, ptd/control.h) has
  * a text in systemd/ptd.catalog.
  */

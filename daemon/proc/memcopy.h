@@ -26,8 +26,8 @@ _must_check_ int64_t memcopy_read(int fd, uint64_t start, uint64_t size, uint64_
 				  memcopy_put_fn put, void *userdata);
 
 /*
- * Read those of the @size bytes at @start that the process can execute now; its other memory is
- * nobody's business. A JIT compiler often makes code writable, and not executable, for a moment, so
+ * Read those of the @size bytes at @start that the process can execute now; its other memory is not
+ * looked at. A JIT compiler often makes code writable, and not executable, for a moment, so
  * this waits some milliseconds for memory to become executable.
  *
  * @pid_fd: the process's folder in /proc; borrowed

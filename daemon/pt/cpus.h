@@ -4,7 +4,7 @@
 /*
  * CPUs
  *
- * All CPUs of the machine: which of them are recorded, with rings of which size, and what happens
+ * All CPUs of the machine: which of them are recorded, how large their rings are, and what happens
  * when CPUs come and go, when their events die, or when another program has their PT. The log says
  * what happened. The event loop calls these functions; a snapshot's thread calls
  * cpus_publish_heads(), and meanwhile the event loop calls none of them (daemon/pt/source_pt.c).

@@ -52,7 +52,7 @@ void foreignmaps_begin(struct foreignmaps *maps)
 	maps->pid = 0;
 }
 
-/* Whoever took too long may still write into the last file. */
+/* A worker that took too long may still write into the last file. */
 static int make_file(struct foreignmaps *m)
 {
 	m->fd = fd_close(m->fd);

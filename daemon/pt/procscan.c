@@ -145,7 +145,7 @@ static void put_mapping(struct procscan *s, const struct record *record)
 	struct record_mmap2 mmap;
 
 	if (record_get_mmap2(record, &mmap) < 0 || mmap.pid != s->pid)
-		return; /* whoever was asked must be mistaken */
+		return; /* the answer must be mistaken */
 	s->stats.n_maps++;
 	s->stats.n_refused +=
 	    s->options.put(s->options.userdata, record->bytes, record->header.size) < 0;
@@ -164,7 +164,7 @@ static bool put_mappings(struct procscan *s)
 	return true;
 }
 
-/* Return: 1; or negative errno if nobody can be asked for mappings. */
+/* Return: 1; or negative errno if the collector cannot be asked for mappings. */
 static int ask_mappings(struct procscan *s, uint64_t wait_ns)
 {
 	size_t size = 0;

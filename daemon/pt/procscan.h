@@ -33,7 +33,7 @@ typedef uint64_t (*procscan_now_fn)(void *userdata);
  * for @wait_ns at most.
  *
  * Return: 0 and the bytes, which the caller frees; -EAGAIN: it is to be called again for the same
- *         process; -ENOTCONN if nobody can be asked now, or -ENOMEM, which end the scan; or another
+ *         process; -ENOTCONN without a collector, or -ENOMEM, which end the scan; or another
  *         negative errno if the process's mappings are not to be had.
  */
 typedef int (*procscan_maps_fn)(void *userdata, uint32_t pid, uint64_t wait_ns, uint8_t **ret_bytes,

@@ -89,7 +89,7 @@ int rights_check(const struct rights *rights, bool kernel, uint64_t bytes, char 
 
 	if (rights->paranoid >= PARANOID_DEBIAN && !rights->sys_admin)
 		add(&c,
-		    "kernel.perf_event_paranoid is %d, which lets nobody but CAP_SYS_ADMIN use "
+		    "kernel.perf_event_paranoid is %d, which lets only CAP_SYS_ADMIN use "
 		    "Intel "
 		    "PT: set it to %d (sysctl -w kernel.perf_event_paranoid=%d; "
 		    "/etc/sysctl.d/60-ptd.conf does it at each boot). ",

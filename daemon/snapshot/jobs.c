@@ -146,7 +146,7 @@ int jobs_gather(struct job *job)
 	int r = -ECANCELED;
 
 	(void)pthread_mutex_lock(&j->lock);
-	/* Whoever cancels it looks afterwards whether it asks. */
+	/* The canceling thread looks afterwards whether it asks. */
 	if (j->asking == ASKING_NOTHING && !atomic_load(&job->cancel)) {
 		j->asking = ASKING;
 		(void)eventfd_write(j->wake_fd, 1);

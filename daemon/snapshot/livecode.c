@@ -71,7 +71,7 @@ static int connect_collector(struct livecode *l)
 	return l->link ? 0 : collectorlink_new(l->request->runtime_dir, false, &l->link);
 }
 
-/* Return: the time in ns that so many bytes may take. */
+/* Return: the time in ns that @bytes may take. */
 static uint64_t time_for(uint64_t bytes)
 {
 	return bytes * (UINT64_C(1000000000) / (USER_RATE >> 20)) >> 20;
@@ -370,7 +370,7 @@ struct memory {
 	struct reading *reading;
 	uint32_t pid;
 	uid_t uid;      /* whose process it is */
-	uint64_t start; /* of the memory of which there is a copy */
+	uint64_t start; /* of the memory that was copied */
 	int error;      /* why the rest cannot be read; 0: it can */
 };
 
@@ -647,7 +647,7 @@ static int read_memory(struct livecode *l)
 /* What of the code store goes into the snapshot. */
 struct ran {
 	uint64_t left;      /* of MemMax= */
-	struct map pids;    /* processes of which there is a file */
+	struct map pids;    /* processes that have a file */
 	uint64_t n_refused; /* records of programs that ran */
 };
 

@@ -20,5 +20,5 @@
  * padding between. Return: whether there is one; @ret_tsc is the lower 56 bits of its TSC. */
 _must_check_ bool psbtime_find(const uint8_t *pt, size_t size, uint64_t *ret_tsc);
 
-/* Return: the latest TSC, not later than @now, of which @low are the lower 56 bits. */
+/* Return: the latest TSC, not later than @now, whose lower 56 bits are @low. */
 uint64_t psbtime_tsc(uint64_t low, uint64_t now);

@@ -8,7 +8,7 @@
  * name. Also decides where each one lies in the snapshot. An object lies under its build-id, where
  * perf looks for it. But two files may claim one build-id and differ, or a file that claims it may
  * be missing. Such objects lie under the hash of their content, where only objects.map leads to
- * them. If one path has led to two of them, nobody knows which was executed, and a reader finds
+ * them. If one path has led to two of them, it is not known which was executed, and a reader finds
  * neither.
  *
  * An object is missing if it could not be copied; or if it is beyond the part of its user, who is
@@ -62,7 +62,7 @@ _must_check_ int selection_finish(struct selection *selection, struct objectstor
 				  struct userparts *parts, const atomic_bool *cancel);
 
 /*
- * Walk over the selected objects of which there is a copy.
+ * Walk over the selected objects that have a copy.
  *
  * @at: 0 at first; selection_next() advances it
  * @ret_by_content: the object lies under the hash of its content

@@ -144,8 +144,8 @@ static int find_group(struct writer *w)
 	return r == -ENOENT ? -ENXIO : r;
 }
 
-/* Whose PT is asked for. Once the rings are copied, so that the records name whoever
- * was forked before the rings were held. */
+/* Whose PT is asked for. Once the rings are copied, so that the records name all that
+ * were forked before the rings were held. */
 static int find_asked(struct writer *w)
 {
 	_cleanup_(fd_closep) int proc_fd = -1;

@@ -45,7 +45,7 @@ struct snapshot_known {
 /* Everything is borrowed for the call. */
 struct snapshot_request {
 	const char *id;
-	struct source *source; /* nobody else holds its rings before the call returns */
+	struct source *source; /* nothing else holds its rings before the call returns */
 	struct objectstore
 	    *store;              /* the owner of the objects, some of which may not be copied yet */
 	int store_fd;            /* the folder with their copies */

@@ -6,11 +6,11 @@
 
 #define QUANTUM_US 5000u
 
-/* The ring of code is so many times as large as that of task records: both are drained at the same
+/* The ring of code is larger than that of task records by this factor: both are drained at the same
  * time, and a JIT compiler makes megabytes of code a second. */
 #define CODE_PER_TASK 4u
 
-/* The AUX ring is so many times as large as that of events. A system call takes at least some 20
+/* The AUX ring is larger than that of events by this factor. A system call takes at least some 20
  * bytes of packets, and code runs between two of them. */
 #define AUX_PER_EVENTS 4u
 #define EVENTS_MIN     UINT64_C(4096) /* bytes */

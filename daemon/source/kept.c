@@ -173,7 +173,7 @@ void kept_publish(struct kept *kept)
 
 /* --- slots ------------------------------------------------------------------------------------ */
 
-/* Return: the number of a slot that nobody uses, or negative errno. */
+/* Return: the number of an unused slot, or negative errno. */
 static ssize_t find_slot(struct kept *k)
 {
 	size_t i = 0;

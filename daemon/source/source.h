@@ -106,7 +106,7 @@ struct source_status {
 	bool is_active;
 	uint64_t aux_size, switch_size; /* bytes of the rings of one CPU */
 	uint64_t bytes_held;            /* about how many bytes all rings hold now */
-	/* Task records that were lost before they could be drained, and of which no LOST record is
+	/* Task records that were lost before they could be drained, for which no LOST record is
 	 * drained: the switch records of the CPUs that they concern begin later. */
 	uint64_t n_tasks_lost;
 };

@@ -160,7 +160,7 @@ static int by_number(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The same pids give the same lines, none of which is longer than a reader of manifests takes. */
+/* The same pids give the same lines. None is longer than a reader of manifests takes. */
 static void write_pids(const struct map *pids, FILE *f)
 {
 	uint64_t *sorted = calloc(pids->n_used ? pids->n_used : 1, sizeof(*sorted));

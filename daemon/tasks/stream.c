@@ -275,7 +275,7 @@ struct kept_stream stream_keep(const struct stream *stream)
 	};
 }
 
-/* Make room for the chunks of a row, none of which is there yet. */
+/* Make room for the chunks of a row, which are not there yet. */
 static int expect_row(const struct kept_row *row, struct chunks *ret_chunks)
 {
 	int r;

@@ -116,7 +116,7 @@ void stream_view(const struct stream *stream, struct sideband_view *view);
 
 struct kept_stream stream_keep(const struct stream *stream);
 
-/* Make room for the chunks of another process's stream, none of which is there yet, in the place
+/* Make room for the chunks of another process's stream, which are not there yet, in the place
  * of what there is. Return: 0; -EBADMSG if what was kept makes no sense; or -ENOMEM. */
 _must_check_ int stream_expect(struct stream *stream, const struct kept_stream *kept);
 

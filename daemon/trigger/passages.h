@@ -55,7 +55,7 @@ void passages_forget(struct passages *passages);
 _must_check_ int passages_add(struct passages *passages, const struct moment *moment);
 
 /*
- * Look at the moments before @now_ns, all of which must have been added.
+ * Look at the moments before @now_ns, which must all have been added.
  *
  * Return: whether a passage took longer than the limit, and @ret_hit: the first such thread, and
  *         when the limit was over. Then all passages are forgotten.

@@ -21,7 +21,7 @@
 
 struct resolver;
 
-/* So many calls and marks are read of one thread before another one's turn. */
+/* How many calls and marks are read of one thread before another one's turn. */
 #define CALLLANE_PIECE 4096
 
 /* More complaints are not written, and the last one says so. */

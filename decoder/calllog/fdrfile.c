@@ -327,7 +327,7 @@ static void begin_block(struct scan *s)
 	};
 }
 
-/* Pass zeros, of which there may be some between blocks. */
+/* Pass the zeros that may be between blocks. */
 static int pass_zeros(struct scan *s)
 {
 	static const uint8_t zeros[WORD];

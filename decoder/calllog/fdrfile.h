@@ -27,11 +27,11 @@
 /* Versions of basic mode's logs that are known by name. */
 #define FDRFILE_BASIC_MAX 3
 
-/* So many bytes of an event's data are shown. */
+/* How many bytes of an event's data are shown. */
 #define FDRFILE_DATA_MAX 64
 
 struct fdrblock {
-	uint32_t file;       /* index of its file; set by whoever collects blocks */
+	uint32_t file;       /* index of its file; set by the collector of blocks */
 	uint32_t pid, tid;   /* PTD_ID_UNKNOWN: the file does not say */
 	uint32_t cpu;        /* where it begins */
 	uint64_t time;       /* when: ticks */

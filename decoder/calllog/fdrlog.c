@@ -91,7 +91,7 @@ bool fdrlog_is(const char *path)
 	struct stat st;
 	bool is = false;
 
-	/* Whoever writes to a FIFO must not see it opened and closed. */
+	/* The writer of a FIFO must not see it opened and closed. */
 	if (!dir)
 		return stat(path, &st) == 0 && S_ISREG(st.st_mode) && fdrfile_is(path);
 	while (!is && dirs_next(dir, &entry) > 0) {
@@ -221,7 +221,7 @@ static struct fdrevent *find_text(struct fdrlog *log, const char *text, uint64_t
 	return NULL;
 }
 
-/* Find how the argument or event is shown: more than so many different ones by their kinds alone.
+/* Find how the argument or event is shown: beyond a limit, by its kind alone.
  * Return: NULL if it is new, and the @ret_key and the @ret_text for it. */
 static struct fdrevent *find_event(struct fdrlog *log, const struct fdrrecord *record,
 				   struct cursor data, char ret_text[static EVENT_TEXT_MAX],

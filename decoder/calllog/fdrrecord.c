@@ -6,7 +6,7 @@
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-/* Bytes of which the caller knows that they are there. */
+/* Bytes that the caller knows to be there. */
 struct fields {
 	struct cursor c;
 	bool is_big_endian;

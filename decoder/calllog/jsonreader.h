@@ -43,7 +43,7 @@ _must_check_ int jsonreader_open(struct jsonreader *json, char opener);
 _must_check_ int jsonreader_key(struct jsonreader *json, char *ret_key, size_t size);
 _must_check_ int jsonreader_item(struct jsonreader *json);
 
-/* Read a text, which is cut to @size - 1 bytes; or a number, of which the integer part counts, and
+/* Read a text, which is cut to @size - 1 bytes; or the integer part of a number, and
  * the largest one there is if it is larger. Return: 0 or -EBADMSG. */
 _must_check_ int jsonreader_text(struct jsonreader *json, char *ret_text, size_t size);
 _must_check_ int jsonreader_number(struct jsonreader *json, int64_t *ret_number);

@@ -58,7 +58,7 @@ static int use(struct logwindow *window, const struct logfile *file, char **rete
 	return 0;
 }
 
-/* Fill the window with @n bytes or more from @offset on, if the file had so many. */
+/* Fill the window with @n bytes or more from @offset on, if the file has them. */
 static int fill(struct logwindow *window, const struct logfile *file, uint64_t offset,
 		char **reterr_message)
 {

@@ -22,7 +22,7 @@
 struct ovniclock {
 	VEC(struct ovniclock_host {
 		char name[OVNICLOCK_HOST_MAX];
-		int64_t offset_ns; /* the median, of which ovniemu also takes the whole part */
+		int64_t offset_ns; /* the median, without its fraction, as in ovniemu */
 	})
 	hosts;
 };

@@ -193,7 +193,7 @@ bool ovnitree_is(const char *path)
 	struct search s = {};
 	struct stat st;
 
-	/* Whoever writes to a FIFO must not see it opened and closed. */
+	/* The writer of a FIFO must not see it opened and closed. */
 	return plain && stat(plain, &st) == 0 && S_ISDIR(st.st_mode) && search(&s, plain, 0) > 0;
 }
 

@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "util/vec.h"
 
-#define OVNITREE_DEPTH_MAX 8    /* directories within so many are not looked at */
+#define OVNITREE_DEPTH_MAX 8    /* directories nested deeper are not looked at */
 #define OVNITREE_LOOKS_MAX 4096 /* entries are looked at to find out whether it is a trace */
 
 struct ovnistream {
@@ -32,7 +32,7 @@ struct ovnitree {
 bool ovnitree_is(const char *path);
 
 /*
- * Find all streams at @path and below, of which more than @n_max are refused.
+ * Find all streams at @path and below. More than @n_max are refused.
  *
  * Return: 0; or negative errno and @reterr_message, which may be NULL.
  */

@@ -96,7 +96,7 @@ struct callstack {
 		size_t frame;
 	})
 	jumped;
-	size_t n_attached; /* no frame behind so many has an entry in one of these three */
+	size_t n_attached; /* only the first @n_attached frames have entries in these three */
 
 	/* Of stacks that threads change between: see stackpool.h. */
 	uint32_t thread;   /* id of the one that was on it last */
@@ -108,7 +108,7 @@ struct callstack {
 	VEC(struct alike {
 		struct callstack *stack; /* borrowed; it has an entry for this stack, too */
 		size_t own;              /* frames that might have to be exchanged */
-		size_t other;            /* for so many of that */
+		size_t other;            /* for this number of the other's */
 	})
 	alike;
 	/* Of these, what the thread turned out not to be on since the stack went on. */
@@ -200,7 +200,7 @@ static inline uint64_t callstack_since(uint64_t now, uint64_t then)
 	return now > then ? now - then : 0;
 }
 
-/* Remove the innermost frame @top, of which @t and @n were spent in what is below it. */
+/* Remove the innermost frame @top; @t and @n of its cost were spent in what is below it. */
 static inline void callstack_pop(struct callstack *stack, struct call_list *list, struct frame *top,
 				 uint64_t t, uint64_t n)
 {
@@ -324,7 +324,7 @@ void callstack_reopen(struct callstack *stack, struct call_list *list,
 		      const struct functions *functions, const struct call_place *place, size_t i,
 		      bool is_ambiguous);
 
-/* Say that the thread is on @stack now, of which @n_moved frames became those of @moved_to. */
+/* Say that the thread is on @stack now, and that @n_moved of its frames went to @moved_to. */
 void callstack_say_switch(const struct callstack *stack, struct call_list *list,
 			  const struct functions *functions, const struct call_place *place,
 			  size_t n_moved, uint32_t moved_to);

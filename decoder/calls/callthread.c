@@ -109,7 +109,7 @@
 /* Frames that may be looked at in vain: see step.c. */
 #define SEARCH_ROOM_PER_BATCH (UINT64_C(1) << 16)
 
-/* Handlers of exceptions that are kept: so many of a stack, and more of one that is deep. */
+/* Handlers of exceptions that are kept for one stack; for a deep one, more. */
 #define TRAPS_MIN       64
 #define TRAPS_PER_FRAME 8
 
@@ -607,7 +607,7 @@ static void arrive_after_off(struct step *s)
 	}
 }
 
-/* The thread may have run on a CPU of which nothing is left. */
+/* The thread may have run on a CPU whose recording is lost. */
 static void arrive_in_slice(struct step *s)
 {
 	if (step_continues(s))
@@ -733,7 +733,7 @@ static inline bool arrive_plainly(struct step *s, const struct blockfacts_end *e
 	const struct functions *functions = &s->world->functions;
 	struct call_list *list = &s->world->list;
 	const uint64_t next = run[-1].base + end->offset;
-	/* A copy of which the compiler knows that no other pointer leads to it. */
+	/* The compiler knows that no other pointer leads to this copy. */
 	struct call_place place = s->place;
 
 	place.from = run[-1].base + end->last_offset;
@@ -761,7 +761,7 @@ static inline bool arrive_plainly(struct step *s, const struct blockfacts_end *e
 
 #define FACTS_SPECIAL (BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS)
 
-/* Return: whether the last instruction is a jump of which blockfacts.c does not say that it ends a
+/* Return: whether the last instruction is a jump that, by blockfacts.c, does not end a
  * block. */
 static bool is_after_jump(const struct step *s)
 {

@@ -54,7 +54,7 @@ struct callthread {
 	uint32_t code;     /* of the last instruction; CODE_PENDING: look at the next one */
 	uint64_t async_ip; /* where it was interrupted */
 	uint64_t slice;    /* id of its last slice */
-	bool is_new_slice; /* of which nothing has run yet */
+	bool is_new_slice; /* nothing of it has run yet */
 	bool is_in_tail;   /* a stated call left a function by a jump; the next one says where to */
 	struct ptd_run last;
 
@@ -88,7 +88,7 @@ void callthread_begin(struct callthread *thread, const struct ptd_batch *batch);
 _must_check_ int callthread_take(struct callthread *thread, struct call_world *world,
 				 const struct ptd_batch *batch, struct call_position *at);
 
-/* So many calls lie in the CPU's caches until they are looked at. */
+/* How many calls lie in the CPU's caches until they are looked at. */
 #define CALLTHREAD_CALLS 128
 
 /* Return: the number of runs, or of stated calls. */

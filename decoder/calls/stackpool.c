@@ -182,7 +182,7 @@ void stackpool_deinit(struct stackpool *pool)
 /* How many functions are looked at to find returns of a stack that went on early. */
 #define EARLY_DEPTH_MAX 64
 
-/* The thread is on a stack of which nothing is known, and which went on at @ip. */
+/* The thread is on an unknown stack, which went on at @ip. */
 static void note_early(struct step *s, uint64_t ip, uint64_t t)
 {
 	struct stackpool *pool = s->thread->pool;
@@ -665,7 +665,7 @@ static int move_belongings(struct callstack *from, struct callstack *to, size_t 
 	return 0;
 }
 
-/* The frames of @from behind the first @n, of which there is one, become those of @to. */
+/* The frames of @from behind the first @n (there is at least one) become those of @to. */
 static void move_frames(struct step *s, struct callstack *from, struct callstack *to, size_t n)
 {
 	const uint64_t difference = s->place.n + to->bias - from->n_parked;
@@ -767,7 +767,7 @@ struct link {
 	size_t before; /* index of the link before it; STEP_NONE: the thread's stack is before it */
 };
 
-/* So many of those alike are looked at. */
+/* How many of those alike are looked at. */
 #define LINKS_MAX 64
 
 /* All ways that are known so far. */

@@ -49,10 +49,10 @@ struct parked {
 	struct callstack *stack;
 };
 
-/* So many functions are kept that went elsewhere than behind their call. */
+/* How many functions are kept that went elsewhere than behind their call. */
 #define STACKPOOL_PASSED_MAX 16
 
-/* So many stacks that went on early are kept in mind, and so many of their returns. */
+/* How many stacks that were resumed early are kept, and how many of their returns. */
 #define STACKPOOL_EARLY_MAX         64
 #define STACKPOOL_EARLY_RETURNS_MAX 4
 
@@ -78,7 +78,7 @@ struct stackpool {
 
 void stackpool_deinit(struct stackpool *pool);
 
-/* Make a stack, of which nothing is known yet. Return: it; NULL if there is no memory. */
+/* Make an empty stack. Return: it; NULL if there is no memory. */
 struct callstack *stackpool_new_stack(struct call_world *world);
 
 /* @stack is empty, and is not used any more: another one gets its number. */
@@ -121,7 +121,7 @@ bool stackpool_correct(struct step *s);
 
 /*
  * The innermost frame was open when this stack went on, and does not return where it should. If a
- * goroutine's stack was taken that is not the right one, the thread leaves it for one of which
+ * goroutine's stack was taken that is not the right one, the thread leaves it for one about which
  * nothing is known.
  *
  * Return: whether it is so. The function has returned.
@@ -136,7 +136,7 @@ bool stackpool_disown(struct step *s);
  */
 bool stackpool_rejoin(struct step *s);
 
-/* The lowest function that was known returned, to a function of which nothing else was known. */
+/* The lowest known function returned to a function that was not known to be open. */
 void stackpool_note_return(struct step *s);
 
 /* The thread's scheduler does not go on on its stack. Nothing is open on that unless the thread is

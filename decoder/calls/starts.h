@@ -31,7 +31,7 @@ struct starts {
 
 void starts_deinit(struct starts *starts);
 
-/* Add one, of which object and address are not in the list. Return: 0 or -ENOMEM. */
+/* Add one whose object and address are not in the list. Return: 0 or -ENOMEM. */
 _must_check_ int starts_add(struct starts *starts, const struct start *start);
 
 /*

@@ -6,7 +6,7 @@
 
 #include "decoder/calls/callthread.h"
 
-/* So many frames may be looked at for each function that is entered. */
+/* How many frames may be looked at for each function that is entered. */
 #define SEARCH_ROOM_PER_CALL 4
 
 #define NOT_OPEN SIZE_MAX

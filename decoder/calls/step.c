@@ -9,8 +9,8 @@
 /* How far outside an activation another one of its function is looked for, or a handler. */
 #define OTHERS_MAX 256
 
-/* How many functions are found by inference below those of a stack of which the rules lost track,
- * since what nothing is known of may return for ever. Of others it is PTD_CALLS_DEPTH_MAX. */
+/* How many functions are inferred below those of a stack that the rules lost track of,
+ * since unknown code may return for ever. For other stacks it is PTD_CALLS_DEPTH_MAX. */
 #define LOST_DEPTH_MAX 64
 
 /* How many frames are looked at to find those whose return address their code dropped. */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Return: the bytes of instruction @i if it has @size bytes, of which the first are @opcode. */
+/* Return: the bytes of instruction @i if it has @size bytes and begins with @opcode. */
 static const uint8_t *match(const struct ptd_block *block, size_t i, size_t size,
 			    const char *opcode, size_t opcode_size)
 {

@@ -9,7 +9,7 @@
  * innermost handler, in a function that may be open several times. So that it is known in which
  * activation, traps are kept like frames.
  *
- * Since OCaml 4.10 the link is in the domain's state, of which %r14 has the address; before, %r14
+ * Since OCaml 4.10 the link is in the domain's state, to which %r14 points; before, %r14
  * was the link.
  */
 

@@ -42,7 +42,7 @@ struct command {
 	uint64_t room;        /* bytes of max_output that are left */
 	uint64_t max_memory;  /* bytes of address space that decoding may take */
 	size_t n_threads;     /* as asked for; 0: as many as there are CPUs */
-	size_t n_threads_max; /* so many are started, or fewer if they were not asked for */
+	size_t n_threads_max; /* at most this number is started */
 	struct ptd_threads *threads;
 	char *home_debug;        /* ~/.debug */
 	const char *state_dir;   /* where snapshots are found by their ids; NULL: the default */

@@ -115,7 +115,7 @@ static bool is_object(const struct known_object *known, const struct branch_plac
 	       strcmp(known->name, place->object) == 0;
 }
 
-/* Find the file, or make an object of which only perf knows anything. */
+/* Find the file, or make an object that only perf knows. */
 static int make_object(struct branchcode *code, const struct branch_place *place,
 		       struct known_object *known)
 {

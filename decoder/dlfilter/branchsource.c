@@ -11,7 +11,7 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-/* A batch has so many runs at most, and those of one branch more. */
+/* Most runs of a batch, but for those of one more branch. */
 #define BATCH_RUNS 4096
 
 /* Where a CPU is; or a thread, where the CPU is not known. */

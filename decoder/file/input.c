@@ -99,8 +99,8 @@ static int open_path(int dir_fd, const char *name, const char *path, struct read
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat st;
 
-	/* Only a FIFO that the user named: of other devices, and of what a directory holds, nobody
-	 * can say whether it ever ends. */
+	/* Only a FIFO that the user named: other devices, and what a directory holds,
+	 * might never end. */
 	if (fstatat(dir_fd, name, &st, 0) < 0)
 		return -errno;
 	if (!S_ISFIFO(st.st_mode) || dir_fd != AT_FDCWD)

@@ -21,7 +21,7 @@
 /* A record has at most 64 KiB. */
 #define RECORDS_WINDOW (size_t)(1 << 17)
 
-/* Progress is reported in steps of so many bytes. */
+/* Progress is reported each time after this number of bytes. */
 #define COUNTED_STEP (UINT64_C(1) << 18)
 
 #define complain perfstream_complain

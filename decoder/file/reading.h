@@ -6,7 +6,7 @@
  *
  * What all steps share by which an input is read: how much they may put into temporary files, how
  * far they have come, which threads help, and which files they have read. A NULL reading has no
- * limits, and nobody waits for it.
+ * limits and reports no progress.
  */
 
 #include <sys/stat.h>

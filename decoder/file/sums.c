@@ -22,7 +22,7 @@
 
 #define HEX_SIZE (SHA256_HEX_SIZE - 1)
 
-/* So many bytes of the data file are one task: some pieces. */
+/* How many bytes of the data file are one task: some pieces. */
 #define STRETCH_SIZE (4 * PIECES_SIZE)
 
 /* One line: a file and its hash. */
@@ -67,7 +67,7 @@ struct sums {
 	bool has_data, has_manifest; /* are among them */
 	uint64_t n_new;              /* bytes that were hashed and not added to @progress yet */
 	bool stops;                  /* what is still to be hashed does not matter any more */
-	bool is_canceled;            /* whoever sees the progress does not want the rest */
+	bool is_canceled;            /* the receiver of the progress does not want the rest */
 };
 
 #define complain(s, r, format, ...) \

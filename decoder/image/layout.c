@@ -23,7 +23,7 @@ static_assert(offsetof(struct extent, start) == offsetof(struct range, start) &&
 #define ALL_DOUBTS_MAX   (1u << 22)
 #define ALL_COMPARED_MAX (UINT64_C(1) << 30)
 
-/* An instruction that begins so many bytes before code that is in doubt may reach into it. */
+/* How far before code that is in doubt an instruction may begin and still reach into it. */
 #define REACH 14
 
 void layout_init(struct layout *layout, const struct space *space)

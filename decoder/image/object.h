@@ -37,7 +37,7 @@ struct object {
 
 	/*
 	 * Knows the names of the code, by the addresses of object_address(); NULL: the code has no
-	 * names. An ELF file that can be used has its own source. Whoever adds another object may
+	 * names. An ELF file that can be used has its own source. The maker of another object may
 	 * set a source, which is borrowed, before the object is used.
 	 */
 	struct symbol_source *symbols;
@@ -47,7 +47,7 @@ struct object {
  * Read the bytes of @object as they are needed. Several threads may call this at once.
  *
  * Return: the @size bytes at @offset, which stay there as long as the object; NULL if the object
- *         has not so many, or they cannot be read: then what is decoded without them must not be
+ *         is shorter, or they cannot be read: then what is decoded without them must not be
  *         shown, and objects_failure() says why.
  */
 const uint8_t *object_bytes(const struct object *object, uint64_t offset, uint64_t size);

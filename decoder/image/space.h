@@ -4,7 +4,7 @@
 /*
  * Space
  *
- * An address space over time: a list of mappings, each of which holds from its time on. The
+ * An address space over time: a list of mappings that each hold from their time on. The
  * generation of a space at a time is the number of mappings that were made until then; a reader
  * that stands at one generation goes on by applying the mappings up to another. A mapping covers
  * older mappings that it overlaps, as far as its kind allows. Perf has no record for munmap, so a

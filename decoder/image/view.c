@@ -20,7 +20,7 @@
 #define INSN_SIZE_MAX 15
 
 /*
- * So many views of one space are made before one is taken back to an earlier generation. Where one
+ * How many views of one space are made before one is taken back to an earlier generation. Where one
  * thread decodes parts of several CPUs in turns, each CPU's parts go on to later generations, and
  * need a view each.
  */

@@ -5,7 +5,7 @@
  * View
  *
  * The code of one address space as it is mapped at one generation, cut into segments. A segment is
- * the way from an address to the next instruction of which only packets can say where it leads: the
+ * the way from an address to the next instruction whose target only packets can tell: the
  * runs on the way, over direct jumps and calls, and the return addresses that calls on the way
  * push. It is made once, from blocks of the cache, and linked to the segments that follow it, so
  * that code that runs again costs neither a look-up nor the decoding of an instruction.
@@ -194,12 +194,12 @@ _must_check_ int view_find(struct view *view, uint64_t ip, uint8_t mode, struct 
 /*
  * Return: a number that is another one for each view, and after the view has forgotten its
  *         segments. While the number is the same, pointers to segments of the view stay valid for
- *         whoever stands in it.
+ *         those that stand in it.
  */
 uint64_t view_epoch(const struct view *view);
 
 /*
- * Find what is mapped at @ip, of which there are bytes from @ret_offset of the object on, up to the
+ * Find what is mapped at @ip. Its bytes are those from @ret_offset of the object on, up to the
  * address @ret_last.
  *
  * Return: 0, or 1 + the reason (enum ptd_gap_reason) why there are none.

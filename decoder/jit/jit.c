@@ -21,7 +21,7 @@
 struct jit_file {
 	char *path;
 	struct object *object;   /* for code that is proven to have the dump's bytes */
-	struct object *claimed;  /* the same, for code of which only the dump says so */
+	struct object *claimed;  /* the same, for code that only the dump claims */
 	struct object *nameless; /* the same without names */
 	struct jitdump dump;
 	struct map pids; /* of the events */
@@ -39,7 +39,7 @@ struct jit {
 	size_t next_change;
 	struct ranges live;   /* of struct live: the versions that hold now */
 	struct ranges shared; /* memory that it shares with other processes, as of */
-	size_t n_seen;        /* so many mappings of the space */
+	size_t n_seen;        /* mappings of the space that were seen */
 };
 
 struct live {

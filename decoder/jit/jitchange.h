@@ -4,12 +4,12 @@
 /*
  * JIT changes
  *
- * Code of which a snapshot proves other bytes than those that its JIT compiler noted in its
+ * Code that a snapshot proves to have other bytes than those that its JIT compiler noted in its
  * jitdump, or the same: where a version of code still holds at the end of the jitdump, the bytes of
  * the process's memory in the snapshot count, however many differ.
  *
- * Nobody noted when they were written. A branch that now leads into code that was noted later is
- * taken to have done so from that note on, because compilers link code as soon as there is
+ * There is no note of when they were written. A branch that now leads into code that was noted
+ * later is taken to have done so from that note on, because compilers link code as soon as there is
  * something to link it to. All other changes are taken to have been made before the code ran:
  * compilers fill in addresses, and replace code as a whole. Where that is wrong, the packets
  * contradict the code (see lane.h).

@@ -6,7 +6,7 @@
 
 #include "decoder/x86/insn.h"
 
-#define INSN_MAX 15 /* a patch ends before so many equal bytes */
+#define INSN_MAX 15 /* a patch ends before this number of equal bytes */
 
 void patches_deinit(struct patches *patches)
 {

@@ -4,7 +4,7 @@
 /*
  * History
  *
- * The bytes of a range of code over time. A history is computed from changes, each of which states
+ * The bytes of a range of code over time. A history is computed from changes that each state
  * what some part of the range was before it and is after it; and from one copy of the whole range,
  * made at one moment.
  *

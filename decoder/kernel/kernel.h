@@ -27,7 +27,7 @@
 struct kernel {
 	struct kcore kcore;
 	struct synthetics synthetics; /* versions of the code that changed */
-	struct kernelchanges changes; /* of which only the functions stay, and n_skipped */
+	struct kernelchanges changes; /* only their functions and n_skipped stay */
 	struct space *space;          /* NULL: nothing is known of the kernel's code */
 
 	/* What Linux has at the beginning of [uprobes] since 6.11, to which a function with a

@@ -29,7 +29,7 @@ struct kernelchange {
 	struct history_change change; /* whose start is an address */
 };
 
-/* Changes of which one history is made. */
+/* Changes from which one history is made. */
 struct kernelchunk {
 	uint64_t start;
 	uint64_t last; /* inclusive */

@@ -10,7 +10,7 @@
  * their size.
  *
  * A zip file has components, which are read in the order of the archive. A read never goes beyond
- * the end of a component, and container_component() says of which component its bytes are.
+ * the end of a component, and container_component() says to which component its bytes belong.
  */
 
 #include <stddef.h>
@@ -38,7 +38,7 @@ struct container *container_free(struct container *container);
 _must_check_ int container_read(struct container *container, void *bytes, size_t size,
 				size_t *ret_n);
 
-/* Return: the component of which the last bytes were, from 0; 0 for files that have none. */
+/* Return: the component that the last bytes belong to, from 0; 0 for files that have none. */
 uint64_t container_component(const struct container *container);
 
 /*

@@ -38,8 +38,8 @@ static bool read_number(const char **at, int base, uint64_t *ret_number)
 }
 
 /*
- * Pass over what raw2trace keeps before the path: "v#1,", a size, a comma, and so many bytes of the
- * module, which may be any. Return: whether that is as it should be.
+ * Pass over what raw2trace keeps before the path: "v#1,", a size, a comma, and that number of bytes
+ * of the module, which may be any. Return: whether that is as it should be.
  */
 static bool skip_contents(const char **at, const char *end)
 {

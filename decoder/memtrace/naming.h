@@ -47,7 +47,7 @@ _must_check_ int naming_init(struct naming *naming, const char *dir, struct obje
 void naming_deinit(struct naming *naming);
 
 /*
- * Find what the instruction at @pc of process @pid belongs to, in front of which the value @id of
+ * Find what the instruction at @pc of process @pid belongs to, where the value @id of
  * the last marker 101 holds; 0: there was none.
  *
  * Return: 0 or -ENOMEM.

@@ -68,7 +68,7 @@ void tracefile_deinit(struct tracefile *file)
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-/* Read on into the buffer, at the beginning of which are @n_left bytes. */
+/* Read on into the buffer, behind its first @n_left bytes. */
 static int fill_buffer(struct tracefile *file, size_t n_left)
 {
 	size_t n;

@@ -41,7 +41,7 @@ enum tracefile_after {
 struct tracefile_out {
 	VEC(struct ptd_run) runs;
 	VEC(struct ptd_mark) marks;
-	size_t n_runs_max; /* when there are so many, the file pauses */
+	size_t n_runs_max; /* when there are more, the file pauses */
 	uint64_t n_insns, n_gaps[_PTD_GAP_REASONS];
 };
 

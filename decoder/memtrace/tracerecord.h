@@ -4,7 +4,7 @@
 /*
  * Trace record
  *
- * The records of which drmemtrace files consist, as far as a reader must know them.
+ * The records in drmemtrace files, as far as a reader must know them.
  */
 
 #include <stdbool.h>
@@ -113,5 +113,5 @@ enum file_type {
 	FILE_TYPE_WHOLE = 0x40000,      /* whole system */
 };
 
-/* Times are counted from 1601; so many µs later is 1970. */
+/* Times are counted from 1601: the µs from there to 1970. */
 #define TRACE_TIME_UNIX UINT64_C(11644473600000000)

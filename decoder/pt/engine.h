@@ -27,9 +27,9 @@
 #define ENGINE_STEP_RUNS_MAX 2048
 
 /*
- * Instructions that all engines of a decoder may take: so many before any packet, and for each byte
- * of packets. Real code takes less than 1000 a byte; a file that is made for it can have a million,
- * and would be decoded for hours.
+ * Instruction budget shared by all engines of a decoder: an initial allowance, plus an amount for
+ * each byte of packets. Real code takes less than 1000 a byte; a file that is made for it can have
+ * a million, and would be decoded for hours.
  */
 #define ENGINE_INSNS_MIN      (UINT64_C(1) << 32)
 #define ENGINE_INSNS_PER_BYTE (UINT64_C(1) << 16)

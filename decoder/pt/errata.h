@@ -40,7 +40,7 @@ enum erratum {
 };
 
 /*
- * Find the errata of a CPU, enum erratum; family 0: nobody says what CPU it is.
+ * Find the errata of a CPU, enum erratum; family 0: the CPU is not known.
  *
  * Return: whether it is known what errata it has, also true for family 0; if not, they are 0.
  */

@@ -35,7 +35,7 @@
 #include "decoder/pt/retstack.h"
 #include "decoder/x86/system.h"
 
-/* Behind an instruction that may have gone on, so many segments are looked at. */
+/* How many segments are looked at behind an instruction that may have gone on. */
 #define LEADS_ON_MAX 64
 
 /* The bits of the last TNT that are left for branches to come. */
@@ -131,7 +131,7 @@ static struct seg *set_link(struct flow *f, struct seg **link, uint64_t ip)
 	return next;
 }
 
-/* One of so many branches that led elsewhere than they are linked to is linked anew. */
+/* One in this number of branches that led elsewhere than they are linked to is linked anew. */
 #define N_UNLINKED 16
 
 /* The way behind @s leads to @ip, which it is not linked to. Return: as set_link(). */

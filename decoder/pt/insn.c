@@ -83,7 +83,7 @@ struct insn_engine {
 	int status;  /* libipt's, of the last call */
 	uint64_t ip; /* of the instruction that an error hit */
 	struct course course;
-	size_t n_known; /* so many instructions of the last run's block are all mapped */
+	size_t n_known; /* instructions of the last run's block that are all mapped */
 
 	struct retstack calls;     /* the CPU's, */
 	struct retstack ipt_calls; /* and libipt's */

@@ -13,7 +13,7 @@
  * A blanked packet may have an address of its own in a FUP behind it. That FUP must stay, because
  * addresses that follow are compressed against it; and it needs a packet that it belongs to, or
  * libipt would take it for the beginning of an interruption. So when such a FUP comes, an EXSTOP
- * packet with an address takes the place of the blanked one. Whoever takes libipt's events ignores
+ * packet with an address takes the place of the blanked one. The reader of libipt's events ignores
  * those of EXSTOP packets. The same is done to a MODE.Exec packet whose FUP says that the interrupt
  * flag was changed.
  *
@@ -32,7 +32,7 @@
 #include "decoder/pt/packet.h"
 #include "util/window.h"
 
-/* So many bytes stand before the copy of the first packet, for what ipt_copy_begin() puts there. */
+/* Bytes before the copy of the first packet, for what ipt_copy_begin() puts there. */
 #define IPT_COPY_LEAD 4096u
 
 struct ipt_copy {
@@ -40,7 +40,7 @@ struct ipt_copy {
 	uint64_t size;
 	uint64_t n_at_once; /* bytes that are copied at a time, at most; up to twice as many if they
 			     * belong together */
-	uint64_t n_next;    /* so many are copied next */
+	uint64_t n_next;    /* bytes that are copied next */
 	bool has_events;    /* event trace may be among the packets */
 
 	uint8_t *bytes; /* behind IPT_COPY_LEAD others */
@@ -51,7 +51,7 @@ struct ipt_copy {
 	bool is_guest;  /* a guest runs: set by the caller before ipt_copy_begin() */
 	bool is_off;    /* packets are off */
 	bool is_status; /* since a PSB or an OVF no address followed: what follows is repeated */
-	bool waits;     /* the next FUP is of the packet at @waiting, of which only that is left */
+	bool waits;     /* the next FUP is of the packet at @waiting, and all that is left of it */
 	bool is_mode;   /* or of a MODE.Exec there, if nothing but time lies between the two */
 	uint64_t waiting; /* offset */
 };

@@ -102,7 +102,7 @@ static int read_trig(struct packet *packet, const uint8_t *p, size_t left)
 	return packet->flag && (!counts || load(p + 3, 2) != 0) ? PACKET_BAD : 0;
 }
 
-/* Where a field of a packet lies: in so many bits, the lowest of them in byte @at. */
+/* Where a field of a packet lies: the number of its bits, the lowest of them in byte @at. */
 struct field {
 	uint8_t at, n_bits;
 };

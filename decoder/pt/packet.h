@@ -84,7 +84,7 @@ struct packet_reader {
 };
 
 /*
- * Read the packet at @p, of which @left bytes are there; more than PACKET_SIZE_MAX + 1 are not
+ * Read the packet at @p. @left bytes are there; more than PACKET_SIZE_MAX + 1 are not
  * looked at. Bytes that an erratum has spoiled are a packet of type PACKET_PAD.
  *
  * Return: 0; PACKET_BAD; PACKET_CUT.

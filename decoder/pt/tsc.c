@@ -7,7 +7,7 @@
 #define TMA_BITS 16
 #define TMA_MASK 0xffffu
 
-/* A lost CYC packet stood for so many cycles, or more; if MTC packets are as frequent as this. */
+/* Cycles that a lost CYC packet stood for, at least, if MTC packets are as frequent as this. */
 #define LOST_CYCLES       0xf00
 #define LOST_MTC_FREQ_MAX 10
 
@@ -35,7 +35,7 @@ static void set_rate(struct tsc *tsc, uint64_t ticks, uint64_t cycles)
 	tsc->has_rate = true;
 }
 
-/* Return: crystal ticks from count @from to count @to, of which packets have the low bits. */
+/* Return: crystal ticks from count @from to count @to. Packets have the low bits of counts. */
 static uint32_t ctc_between(const struct tsc *tsc, uint32_t from, uint32_t to)
 {
 	return to < from ? to + (1u << (tsc->mtc_freq + MTC_BITS)) - from : to - from;

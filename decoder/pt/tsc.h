@@ -6,7 +6,7 @@
  *
  * The time stamp counter as packets tell it. A TSC packet has all of it. A TMA behind that relates
  * it to the crystal's count, which each MTC carries on. Between these, CYC packets count the
- * core's cycles, of which a CBR packet says how long they are; how long they really were between
+ * core's cycles. A CBR packet says how long these are; how long they really were between
  * two MTC packets is the better measure, as soon as there were two.
  *
  * Source: SDM volume 3, chapter "Intel Processor Trace", section "Tracking time-stamp counter".

@@ -129,8 +129,8 @@ const struct space *tasks_space(const struct tasks *tasks, uint32_t pid)
 }
 
 /*
- * The snapshot's memory of a process is that of its last program: of the one before, or of a
- * process before that had its number, nobody kept any.
+ * The snapshot's memory of a process is that of its last program: that of the one before, or of a
+ * process before that had its number, was not kept.
  */
 static int forget_memory(struct tasks *tasks, uint32_t pid)
 {

@@ -299,8 +299,8 @@ static int on_task(struct timeline *tl, const struct trace_record *record,
 }
 
 /*
- * Records of a CPU were lost between the last one before this and this one: whoever ran may have
- * left, and others have come and gone.
+ * Records of a CPU were lost between the last one before this and this one: the thread that ran may
+ * have left, and others have come and gone.
  */
 static int on_lost(struct timeline *tl, const struct trace_record *record)
 {

@@ -69,7 +69,7 @@ const struct space *timeline_space(const struct timeline *timeline, uint32_t id)
 /* Return: the last space of process @pid; NULL if the process is not known. */
 const struct space *timeline_last_space(const struct timeline *timeline, uint32_t pid);
 
-/* Return: the kernel's space, whose code may run whoever runs; NULL if nothing is known of it. */
+/* Return: the kernel's space, whose code any thread may run; NULL if nothing is known of it. */
 const struct space *timeline_kernel(const struct timeline *timeline);
 
 /* Return: whether the kernel's code at @ip is not known because the recording has no copy of it. */

@@ -9,7 +9,7 @@
 
 #include "ptd/record.h"
 
-/* So many items are looked at before their memory is given back. */
+/* How many items are looked at before their memory is given back. */
 #define REST 512
 
 void tracks_init(struct tracks *tracks, struct spills *spills)

@@ -5,7 +5,7 @@
  * Tracks
  *
  * What held from which time on, for each of many owners (CPUs, or threads). Items are added in the
- * order of time, whoever owns them; then they are sorted by owner; then they are found by owner and
+ * order of time, for all owners; then they are sorted by owner; then they are found by owner and
  * time.
  */
 

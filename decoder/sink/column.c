@@ -13,7 +13,7 @@ const uint64_t column_powers[20] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1
 /* Return: how many digits @v has. */
 static size_t count_digits(uint64_t v)
 {
-	/* 1233 / 4096 is the logarithm of 2: of so many bits, @n digits at least. */
+	/* 1233 / 4096 is the logarithm of 2: a number of @n_bits bits has at least @n digits. */
 	const unsigned int n_bits = 64u - (unsigned int)__builtin_clzll(v | 1);
 	const unsigned int n = n_bits * 1233 >> 12;
 

@@ -67,7 +67,7 @@ static inline char *column_number(char *to, uint64_t v, size_t width, char fill)
 char *column_time(char *to, enum ptd_clock clock, uint64_t t);
 
 /*
- * Times, most of which come soon after the one before: the digits that did not change are copied.
+ * Times that mostly come soon after the one before: the digits that did not change are copied.
  * The caller sets the clock; all else is 0 at first.
  */
 struct column_times {

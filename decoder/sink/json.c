@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "decoder/sink/column.h"
 
-#define LINES_DEPTH 2 /* what lies in so many levels begins on a line of its own */
+#define LINES_DEPTH 2 /* deeper levels do not begin on a line of their own */
 
 /* Errors are not checked: the output keeps the first one, and ptd_sink_finish() returns it. */
 static void put(struct json *json, const char *text, size_t size)

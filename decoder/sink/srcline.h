@@ -32,7 +32,7 @@ size_t srcline_format(const struct ptd_position *positions, size_t n, enum ptd_s
 		      char ret_text[static SRCLINE_MAX]);
 
 /*
- * Find where a function begins in the source code, of which only the file and the line are
+ * Find where a function begins in the source code. Only the file and the line are
  * @ret_position; these belong to the decoder. @decoder may be NULL: nothing is known.
  *
  * Return: 1; 0: it is not known; or -ENOMEM.

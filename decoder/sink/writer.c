@@ -33,15 +33,15 @@
 #include "util/threads.h"
 #include "util/vec.h"
 
-/* So many bytes are to be made of a parcel. */
+/* How many bytes are to be made of a parcel. */
 #define PARCEL_BYTES ((size_t)512 << 10)
 
-/* A parcel that has its number of runs, or so many batches, is full. */
+/* A parcel that has its number of runs, or of batches, is full. */
 #define PARCEL_RUNS_MIN ((size_t)256)
 #define PARCEL_RUNS_MAX ((size_t)8192)
 #define PARCEL_BATCHES  1024
 
-/* So many for each thread: one is expanded, one waits for a thread, one is written or filled. */
+/* One is expanded, one waits for a thread, one is written or filled. */
 #define PARCELS_PER_THREAD 3
 
 /* A batch in a parcel. */
@@ -312,7 +312,7 @@ static struct product *new_product(size_t n_sinks)
 }
 
 /*
- * Return: the thread of which @thread takes a product: itself; or any that has one, if there are as
+ * Return: the thread whose product @thread takes: itself; or any that has one, if there are as
  *         many as there may be; or the number of threads, if a new one is to be made.
  */
 static size_t choose_product(struct ptd_writer *w, size_t thread)
@@ -435,7 +435,7 @@ static int write_entry(struct ptd_writer *w, struct parcel *parcel, const struct
 	return 0;
 }
 
-/* Find out how many runs become so many bytes as a parcel is to have. */
+/* Find out how many runs make a parcel of PARCEL_BYTES. */
 static void adapt(struct ptd_writer *w, const struct parcel *parcel)
 {
 	const size_t n_bytes = parcel->n_bytes + parcel->n_runs;

@@ -61,7 +61,7 @@ _must_check_ bool debugfile_find(const struct debugfile_places *places,
 
 /*
  * Find the alternate file, in which dwz puts what the DWARF of several debug files has in common.
- * @id is its build-id, and @name the path that the DWARF states, of which only what is below .dwz/
+ * @id is its build-id, and @name the path that the DWARF states. Only what is below .dwz/
  * counts.
  *
  * Return: whether there is one; then the caller owns @ret_file.

@@ -229,7 +229,7 @@ static bool read_augmentation(const struct ehframe *ehframe, const char *letters
 	return true;
 }
 
-/* Read the common record @cie, of which at most @size_max bytes are looked at. */
+/* Read the common record @cie: at most @size_max bytes of it. */
 static bool read_common(const struct ehframe *ehframe, const struct record *cie, size_t size_max,
 			struct common *ret_common)
 {

@@ -5,8 +5,8 @@
  * Symbol source
  *
  * Answers which name the code at an address of one object has. The names of an ELF file are in its
- * symbol tables, those of JIT code in a jitdump or a perf map, those of the kernel in kallsyms:
- * whoever makes an object knows which, and gives it a source of that kind. Whoever asks for a name
+ * symbol tables, those of JIT code in a jitdump or a perf map, those of the kernel in kallsyms: the
+ * maker of an object knows which, and gives it a source of that kind. A caller that asks for a name
  * does not need to know. Where no symbol is, a source may still know that a function is there, and
  * makes a name for it. A source may also know where the code stands in the program's source code.
  *

@@ -39,7 +39,7 @@ struct auxpiece {
 /*
  * Make the queues of @trace, whose facts and records are known already. @pieces are sorted by this
  * function. A span ends where bytes are missing between two pieces, or the recorder states that it
- * lost some. Its bytes stay where the pieces have them. A CPU of which there are lost records but
+ * lost some. Its bytes stay where the pieces have them. A CPU that has lost records but
  * no PT gets a queue without spans.
  *
  * @per_cpu: each buffer was of a CPU; else each was of a thread

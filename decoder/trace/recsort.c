@@ -8,7 +8,7 @@
 #include "util/table.h"
 #include "util/vec.h"
 
-/* So many records are looked at before their memory is given back. */
+/* How many records are looked at before their memory is given back. */
 #define REST 4096
 
 struct pass {

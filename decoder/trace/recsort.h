@@ -4,7 +4,7 @@
 /*
  * Record sort
  *
- * Sorts the records of a file by time. They are a few runs, mostly one for each ring, each of which
+ * Sorts the records of a file by time. They are a few runs, mostly one for each ring, and each
  * is in order already; so the runs are merged.
  */
 

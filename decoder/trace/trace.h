@@ -193,7 +193,7 @@ struct trace {
 
 struct trace *trace_free(struct trace *trace);
 
-/* Who walks over all records evicts them from memory each time after so many of them. */
+/* A walk over all records evicts them from memory each time after this number of them. */
 #define TRACE_EVICT_RECORDS 4096
 
 /* Give the memory of the records back to the system; they are read again when they are needed. */

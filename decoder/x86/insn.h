@@ -40,7 +40,7 @@ static inline uint64_t insn_wrap(uint8_t mode, uint64_t ip)
 /*
  * Get where the direct near branch of @size bytes at @bytes leads. @target is the sum of the
  * address behind it and its distance. Outside 64-bit code addresses have 32 bits. In 32-bit code a
- * branch whose operand size is 16 bits keeps only so many of the address.
+ * branch whose operand size is 16 bits keeps only 16 bits of the address.
  */
 uint64_t insn_narrow_target(uint8_t mode, const uint8_t *bytes, size_t size, uint64_t target);
 

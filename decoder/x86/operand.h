@@ -22,7 +22,7 @@ struct operand {
  * Get the operand of the instruction of @size bytes at @bytes.
  *
  * Return: whether it has one. Addresses that are only computed (lea), hints (prefetches, nop),
- *         operands of which a mask chooses the parts that are accessed, and those whose size
+ *         operands whose accessed parts a mask chooses, and those whose size
  *         depends on the state of the CPU are none.
  */
 bool operand_rip(const uint8_t *bytes, size_t size, struct operand *ret_operand);

@@ -15,7 +15,7 @@
 #define REX          0x40
 #define REX_W        0x08
 
-/* The prefix, of which an instruction has at most one, and which may be a part of its opcode. */
+/* The prefix: an instruction has at most one, and it may be a part of the opcode. */
 enum { NONE = 1, P66 = 2, PF2 = 4, PF3 = 8, NP66 = NONE | P66, ANY = NP66 | PF2 | PF3 };
 
 /* What stands behind the opcode. */

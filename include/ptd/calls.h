@@ -69,7 +69,7 @@ enum ptd_call_kind {
 	 * stack of a thread begins without such a call.
 	 *
 	 * If @n_moved is not 0, the layer had taken the wrong one of several stacks that looked
-	 * alike; so many functions were left since. The new stack's innermost @n_moved functions,
+	 * alike; n_moved functions were left since. The new stack's innermost @n_moved functions,
 	 * which are the same, belong to the stack @moved_to, which the thread was on, from now on,
 	 * and lie above what is open on it: their depths follow from that.
 	 */

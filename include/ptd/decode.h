@@ -89,8 +89,9 @@ struct ptd_part {
 	size_t n_objects;
 
 	/*
-	 * Of each thread, only the last so many instructions of what else is asked for; 0: all. The
-	 * idle threads of two CPUs are two threads, and so is what no known thread ran on two CPUs.
+	 * Keep only the last N instructions of each thread, after all other filters; 0 keeps all.
+	 * The idle threads of two CPUs are two threads, and so is what no known thread ran on two
+	 * CPUs.
 	 */
 	uint64_t last;
 };
@@ -289,7 +290,7 @@ struct ptd_place {
 int ptd_decoder_place(struct ptd_decoder *decoder, uint32_t space, uint64_t t, uint64_t ip,
 		      struct ptd_place *ret_place);
 
-/* A thread of the process of which there is a core file (ptd_options.core). */
+/* A thread of the process that left the core file (ptd_options.core). */
 struct ptd_core_thread {
 	uint32_t pid, tid;
 	uint32_t space; /* the last one of the process: ptd_slice.space; UINT32_MAX: not known */

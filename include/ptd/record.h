@@ -6,7 +6,7 @@
  *
  * The decoder produces this stream, and every sink consumes it. The stream consists of batches. A
  * batch belongs to one slice, which is one thread's stay on one CPU. A batch has runs, in the order
- * in which they executed, and marks, each of which stands before a run. A mark is a gap (something
+ * in which they executed, and marks, which each stand before a run. A mark is a gap (something
  * was lost here) or an event (the flow of control was changed from outside).
  *
  * A run is a number of consecutive instructions of one block. A block is straight-line code, with
@@ -67,7 +67,7 @@ struct ptd_object {
 	bool is_claimed;
 };
 
-/* A function of which a jitdump says when and where its JIT compiler put it. */
+/* A function whose time and place a jitdump states. */
 struct ptd_jit_note {
 	uint64_t t;       /* when the compiler noted it; see ptd_clock */
 	uint64_t address; /* of its first byte in the memory of the process */

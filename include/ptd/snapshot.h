@@ -118,7 +118,7 @@ struct ptd_code_piece {
 #define PTD_MANIFEST_COMMAND_PID      "command_pid"
 #define PTD_MANIFEST_COMMAND_COMPLETE "command_complete"
 /*
- * The condition because of which the snapshot was taken, the thread in which it held, and when, on
+ * The condition that had the snapshot taken, the thread in which it held, and when, on
  * the records' clock in ns, as the client says. Without the keys somebody asked for the snapshot.
  */
 #define PTD_MANIFEST_TRIGGER      "trigger"

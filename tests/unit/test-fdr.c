@@ -245,7 +245,7 @@ static void parts(void **state)
 		{ { .objects = object, .n_objects = 1, .tids = tid, .n_tids = 1 },
 		  "1 9/8: >#3@151 <#3@152 0 9/8: >#3@250 <#3@251 " },
 		{ { .objects = none, .n_objects = 1 }, "" },
-		{ { .last = 5 }, "!: has no instructions, of which the last are asked for" },
+		{ { .last = 5 }, "!: has no instructions, and the last ones are asked for" },
 		{ { .time = "-1ms" }, "!time \"-1ms\": the input does not state when its PT ends" },
 	};
 	char path[TEMPDIR_SIZE + 16];

@@ -345,7 +345,7 @@ static void parts(void **state)
 		{ { .objects = object, .n_objects = 1, .tids = tid, .n_tids = 1 },
 		  "6 9/8: >Phase 3@151 <Phase 3@152 4 9/8: >Phase 3@250 <Phase 3@251 " },
 		{ { .objects = none, .n_objects = 1 }, "" },
-		{ { .last = 5 }, "!: has no instructions, of which the last are asked for" },
+		{ { .last = 5 }, "!: has no instructions, and the last ones are asked for" },
 	};
 
 	(void)state;

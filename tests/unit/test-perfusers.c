@@ -119,7 +119,7 @@ static void no_one(void **state)
 	/* Others may have some just now. */
 	if (strchr(text, '['))
 		skip();
-	assert_non_null(strstr(text, geteuid() == 0 ? "nobody who is to be seen"
+	assert_non_null(strstr(text, geteuid() == 0 ? "no visible process"
 						    : "a process that may not be looked into"));
 }
 

@@ -41,7 +41,7 @@ struct backtrace {
 };
 
 enum {
-	BACKTRACE_DIFFERS = 1, /* the core file has another stack, of which nothing was added */
+	BACKTRACE_DIFFERS = 1, /* the core file has another stack: nothing was added */
 };
 
 /*

@@ -59,7 +59,7 @@ struct branches {
 	bool is_json;
 	VEC(struct branch) by_block; /* by block id; n is 0 if there is none */
 	uint64_t slice;              /* of the last run */
-	struct ptd_run pending;      /* it ended with a branch, of which the way is not known yet */
+	struct ptd_run pending;      /* it ended with a branch whose way is not known yet */
 	bool is_pending;
 	const struct ptd_symbol *const *symbols; /* by id; borrowed from the stream */
 	size_t n_symbols;

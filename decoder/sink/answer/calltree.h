@@ -41,8 +41,7 @@
 
 /* How a function is named. */
 struct calltree_label {
-	char
-	    *text; /* "NAME [FILE]", of which the first @name_size bytes are the name; NULL: none */
+	char *text; /* "NAME [FILE]"; the first @name_size bytes are the name; NULL: none */
 	size_t name_size, size;
 
 	/* Where the function begins in the source code; NULL: that is not known. Its file belongs

@@ -39,7 +39,7 @@
 #define IGNORED       1      /* the address of the handler of a signal that is ignored */
 #define BRANCHES_MAX  30u    /* of each thread */
 #define INSN_SIZE_MAX 15
-#define RECENT_BITS   12 /* of the hash of an address: so many runs are found again */
+#define RECENT_BITS   12 /* of the hash of an address: 1 << this number of runs are found again */
 
 /* An instruction at an address. */
 struct place {
@@ -482,7 +482,7 @@ static struct backtrace backtrace_of(const struct crashes *crashes, const struct
 				   .t = crash->t };
 }
 
-/* Find out what is at an instruction of which no run is known. Return: 0 or -ENOMEM. */
+/* Find out what is at an instruction without a known run. Return: 0 or -ENOMEM. */
 static int locate(const struct crashes *crashes, const struct crash *crash, struct place *place)
 {
 	if (place->block || !crashes->decoder)

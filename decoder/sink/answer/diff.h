@@ -47,7 +47,7 @@ struct diff_subject {
 	const char *names[_DIFF_SIDES]; /* what the streams are called in the text */
 
 	/*
-	 * The function of which an execution is compared; NULL: all that the threads did. An
+	 * The function whose executions are compared; NULL: all that the threads did. An
 	 * execution is a call while no other call of the function is open on the stack; it has a
 	 * number, in the order in which they began, from 1.
 	 */

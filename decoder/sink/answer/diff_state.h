@@ -34,7 +34,7 @@ struct diff_sight {
 	char next[DIFF_PLACE_SIZE]; /* where the thread went on; "" if it did not */
 	char
 	    *frames[DIFF_FRAMES_MAX]; /* the functions that were open, the innermost first; owned */
-	size_t n_frames, n_open;      /* of @n_open so many are here */
+	size_t n_frames, n_open;      /* of @n_open, the first @n_frames are here */
 };
 
 /* A thread, as it executes one program. */
@@ -103,7 +103,7 @@ struct diff {
 	struct tally_index tally_index;
 	VEC(struct tally_sum) sums;
 	VEC(struct diff_entry) entries; /* by symbol id */
-	size_t n_wanted; /* differences of which the pass has not seen all that it wants */
+	size_t n_wanted;                /* differences that the pass has not seen whole */
 	struct region region;
 
 	/* In pass 2: follows which functions are open. @n_fed_runs of the present batch, the first

@@ -7,7 +7,7 @@
 
 #include "decoder/sink/answer/profile.h"
 
-#define SEARCHED_PARTS 8 /* so many are searched one by one */
+#define SEARCHED_PARTS 8 /* up to this number, they are searched one by one */
 
 enum { MATCH_UNKNOWN, MATCH_NO, MATCH_YES };
 

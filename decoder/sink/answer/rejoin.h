@@ -26,7 +26,7 @@ struct rejoin_path {
 
 struct rejoin {
 	bool is_found;           /* the paths go on alike behind their first difference: */
-	uint64_t n_insns[2];     /* behind so many instructions of each */
+	uint64_t n_insns[2];     /* instructions of each before that */
 	size_t n_more;           /* differences behind that, as far as the steps are known */
 	uint64_t n_different[2]; /* instructions of all differences */
 	uint64_t n_compared[2];  /* since the first difference, up to where nothing is known */

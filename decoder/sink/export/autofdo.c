@@ -155,8 +155,8 @@ static int add_callee(struct line *line, const char *name, uint64_t n)
 
 /*
  * clang puts more than one number into a discriminator, each with its lowest bits first; the first
- * is the one that names a place: none if bit 0 is set, else the bits above it, of which the sixth
- * says whether there are more than five.
+ * is the one that names a place: none if bit 0 is set, else the bits above it, and the sixth of
+ * these says whether there are more than five.
  */
 static uint32_t base_of(uint32_t discriminator)
 {

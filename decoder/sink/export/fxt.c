@@ -4,8 +4,8 @@
  * Fuchsia trace format
  *
  * The calls as tracks for Perfetto and magic-trace's viewer. A file is a sequence of records of
- * 64-bit words, of which the first says the type and the size. Strings and threads are defined by
- * records of their own, and referred to by their numbers. There are only so many numbers, so old
+ * 64-bit words. The first word says the type and the size. Strings and threads are defined by
+ * records of their own, and referred to by their numbers. There are few numbers, so old
  * ones get new meanings: a reader goes by the order in the file.
  *
  * Source: Fuchsia, docs/reference/tracing/trace-format.md.
@@ -32,7 +32,7 @@
 #define STRINGS_MAX 0x7fffu
 #define THREADS_MAX 0xffu
 
-/* So many strings can be defined while a record is made that refers to older ones. */
+/* How many strings can be defined while a record is made that refers to older ones. */
 #define STRINGS_MARGIN 16
 
 /* Of a thread that leaves a CPU: why it does is not known. */
@@ -336,7 +336,7 @@ static inline uint64_t *begin_span(struct fxt *fxt)
 	return (uint64_t *)(void *)(fxt->output->buffer + fxt->output->n_used);
 }
 
-/* The span has @n words and @n_args arguments, of which the first word does not say so yet. */
+/* The span has @n words and @n_args arguments, which the first word does not state yet. */
 static inline void end_span(struct fxt *fxt, uint64_t *words, size_t n, unsigned int n_args,
 			    uint8_t thread, uint64_t t)
 {

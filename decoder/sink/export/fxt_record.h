@@ -4,7 +4,7 @@
 /*
  * FXT record
  *
- * A record of the Fuchsia trace format while it is made: words of 64 bits, of which the first has
+ * A record of the Fuchsia trace format while it is made: words of 64 bits. The first has
  * the type, the size and what belongs to the type. What follows depends on the type; arguments,
  * which have a name and a value, come last.
  *
@@ -17,7 +17,7 @@
 
 #include "decoder/sink/output.h"
 
-/* Reference to a string: it is in the record, of so many bytes. */
+/* Reference to a string: it is in the record; its number of bytes. */
 #define FXT_INLINE 0x8000u
 
 /* Words of the longest record: it has a name, and a few words besides. */

@@ -472,7 +472,7 @@ static void put_marks(const struct ovni *ovni, struct json *json)
 	json_close(json);
 }
 
-/* The metadata of a thread's stream, of which the first has what all share. */
+/* The metadata of a thread's stream. That of the first has what all share. */
 static void put_thread(const struct ovni *ovni, struct json *json, const struct ovni_thread *thread)
 {
 	const bool is_first = thread == ovni->threads.items[0];
@@ -504,7 +504,7 @@ static void put_thread(const struct ovni *ovni, struct json *json, const struct 
 	json_close(json);
 }
 
-/* Version 1: the metadata of a process, of which the first has the CPUs. */
+/* Version 1: the metadata of a process. That of the first has the CPUs. */
 static void put_process(const struct ovni *ovni, struct json *json, uint64_t app)
 {
 	json_object(json, NULL);

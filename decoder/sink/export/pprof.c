@@ -66,7 +66,7 @@ enum {
 	FUNCTION_LINE = 5,
 };
 
-#define COMM_MAX 15 /* the kernel keeps so many bytes of a thread's name */
+#define COMM_MAX 15 /* the kernel keeps no more of a thread's name */
 
 enum wire_type {
 	WIRE_NUMBER = 0,

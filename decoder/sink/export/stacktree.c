@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Parts are joined when there are so many more nodes; and if there can be no more, when so many
+/* Parts are joined after this number of new nodes; and if there can be no more, when this number of
  * parts have ended. */
 #define JOIN_NODES ((size_t)1 << 16)
 #define JOIN_PARTS ((size_t)1 << 12)

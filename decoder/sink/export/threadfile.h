@@ -4,7 +4,7 @@
 /*
  * Thread file
  *
- * A file of an output that has one for each thread, of which there may be thousands. So one file at
+ * A file of an output that has one for each thread. There may be thousands, so one file at
  * a time is open, and the others have what is to be written in memory.
  *
  * Bytes can be inserted into what was written: a function that was open before the trace began, or

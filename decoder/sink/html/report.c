@@ -14,7 +14,7 @@
 #include "decoder/sink/output.h"
 #include "util/map.h"
 
-/* An escape has so many bytes. */
+/* Bytes of an escape. */
 #define ESCAPE_SIZE 6
 
 void report_deinit(struct report *report)
@@ -103,7 +103,7 @@ static void put_name(struct json *json, const char *key, const char *name)
 	json_text(json, key, text);
 }
 
-/* A number of which a script is to have all digits. */
+/* A number that a script must read without rounding. */
 static void put_exact(struct json *json, const char *key, uint64_t number)
 {
 	char text[24];

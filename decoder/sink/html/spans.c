@@ -7,10 +7,10 @@
 
 #include "util/map.h"
 
-/* Parts are looked through when there are so many. */
+/* Parts are looked through when there are this many. */
 #define PARTS_MAX (1u << 19)
 
-/* The first resolution is the time of all spans, divided by so many. */
+/* The first resolution is the time of all spans, divided by this. */
 #define STEPS_MAX (1u << 17)
 
 #define SAMPLES 4096

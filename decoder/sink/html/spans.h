@@ -27,8 +27,8 @@
 
 #define SPANS_MAX     (1u << 19)
 #define SPANS_WHOLE   (1u << 16) /* about */
-#define SPANS_OLD     (1u << 18) /* older ones are at most so many when some were merged */
-#define SPANS_ROWS    192        /* functions below so many others are left out */
+#define SPANS_OLD     (1u << 18) /* older ones are at most this many when some were merged */
+#define SPANS_ROWS    192        /* functions below this many others are left out */
 #define SPANS_TRACKS  1000       /* further tracks are left out */
 #define SPANS_NO_PART 0u
 

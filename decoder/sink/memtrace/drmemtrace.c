@@ -183,7 +183,7 @@ static int sink_open(const struct ptd_sink_config *config, struct ptd_output *ou
 }
 
 /*
- * Note when threads end, so that what is kept for them is freed then. A thread of which there are
+ * Note when threads end, so that what is kept for them is freed then. A thread that has
  * later records was not at its end: the leader's number passes to the thread that executes a
  * program, and numbers are used again.
  */

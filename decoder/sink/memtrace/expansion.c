@@ -19,7 +19,7 @@
 /* Longer blocks, which the library does not make, are left to the writer. */
 #define INSNS_MAX 1024
 
-#define COPY_SIZE        16                  /* bytes: records are copied in steps of so many */
+#define COPY_SIZE        16                  /* bytes that are copied at a time */
 #define RUN_RECORDS_MAX  (2 * INSNS_MAX + 2) /* symbols; the branch before it, and its target */
 #define RUN_RECORDS_SIZE (RUN_RECORDS_MAX * sizeof(struct memtrace_record) + COPY_SIZE)
 
@@ -257,7 +257,7 @@ static inline uint8_t *put_symbol(uint8_t *to, uint32_t symbol, uint32_t before)
 	return to + (symbol != before) * sizeof(struct memtrace_record);
 }
 
-/* Write the records of @run, of which @n are due, one by one: the symbol may change between. */
+/* Write the first @n records of @run one by one: the symbol may change between. */
 static uint8_t *put_mixed(uint8_t *to, const struct ptd_run *run, const struct recorded *recorded,
 			  uint32_t symbol, size_t n)
 {

@@ -26,7 +26,7 @@ static_assert(sizeof(struct memtrace_record) == MEMTRACE_OUT_WATCHED, "a record 
 struct memtrace_announced {
 	struct {
 		uint32_t epoch;
-		uint32_t n; /* the first so many instructions of the site are announced */
+		uint32_t n; /* the first @n instructions of the site are announced */
 	} sites[PAGE_SITES];
 };
 

@@ -77,7 +77,7 @@ struct memtrace_file {
  * with its epoch.
  */
 struct memtrace_known {
-	VEC(uint32_t) n; /* by site: the first so many instructions are announced; 0: not known */
+	VEC(uint32_t) n; /* by site: how many instructions are announced; 0: not known */
 	uint32_t epoch;  /* of the file */
 
 	struct {
@@ -162,7 +162,7 @@ _must_check_ int memtrace_file_begin_batch(const struct memtrace_file *file, siz
  * Return: whether all instructions of @run are known to be announced, so that
  *         memtrace_file_announce() would change nothing unless the chunk ends. @site is the number
  *         of its site in the batch. The run before it was announced by memtrace_file_announce(), or
- *         is one of which this function said so.
+ *         is one for which this function said so.
  */
 static inline bool memtrace_file_is_announced(const struct memtrace_file *file,
 					      struct memtrace_known *known, uint32_t site,

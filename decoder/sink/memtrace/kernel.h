@@ -25,7 +25,7 @@
 /* How many samples are kept, at 24 bytes each. */
 #define MEMTRACE_SAMPLES_MAX (UINT64_C(4) << 20)
 
-/* The number of a system call of which there is no sample. */
+/* The number of a system call without a sample. */
 #define MEMTRACE_NO_NUMBER UINT64_MAX
 
 struct memtrace_sample {

@@ -12,7 +12,7 @@
 #include "decoder/sink/memtrace/record.h"
 #include "util/vec.h"
 
-/* So many for each thread: one is compressed, and others wait for a thread or to be written. */
+/* One is compressed, and others wait for a thread or to be written. */
 #define PIECES_PER_THREAD 4
 
 /* Deflated literals have at most 15 bits; the rest is for headers of blocks. */
@@ -44,7 +44,7 @@ struct memtrace_packing {
 	struct memtrace_piece *pieces;
 	size_t n_pieces, oldest, n_waiting;
 
-	VEC(uint8_t *) spare; /* buffers that nobody uses */
+	VEC(uint8_t *) spare; /* unused buffers */
 };
 
 /* --- compressing ------------------------------------------------------------------------------ */

@@ -43,11 +43,11 @@ struct memtrace_piece {
 	struct task task;
 	struct memtrace_packing *packing;
 
-	struct memtrace_out *out; /* whose bytes they are; borrowed; NULL: nobody wants them */
+	struct memtrace_out *out; /* whose bytes they are; borrowed; NULL: they are not wanted */
 	uint64_t offset;          /* of the bytes before they are compressed */
 	uint8_t *bytes;           /* owned, with MEMTRACE_DICTIONARY bytes before them */
 	size_t n;                 /* at most MEMTRACE_PIECE */
-	size_t n_dictionary;      /* the last so many bytes before @bytes may be referred to */
+	size_t n_dictionary;      /* how many bytes before @bytes may be referred to */
 	bool is_verbatim;
 	bool ends_member; /* the next piece of the file is in another member of the archive */
 	bool ends_file;
@@ -79,7 +79,7 @@ void memtrace_packing_give_back(struct memtrace_packing *packing, uint8_t *buffe
 /* Return: whether no further piece can be added before the oldest is dropped. */
 bool memtrace_packing_is_full(const struct memtrace_packing *packing);
 
-/* Have a piece compressed, of which @piece has the fields up to ends_file. It is copied. */
+/* Have a copy of @piece compressed. Its fields up to ends_file are set. */
 void memtrace_packing_add(struct memtrace_packing *packing, const struct memtrace_piece *piece);
 
 /*

@@ -28,7 +28,7 @@ struct memtrace_scheduled {
 };
 
 /*
- * So many are remembered, in 64 MiB. Those that neither file needs, since the thread and the CPU
+ * How many are remembered, in 64 MiB. Those that neither file needs, since the thread and the CPU
  * are those of the item before, are forgotten when there are too many; if too many are left, no
  * file is written.
  */

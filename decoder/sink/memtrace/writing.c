@@ -13,7 +13,7 @@
 #include "util/threads.h"
 #include "util/vec.h"
 
-/* So many pieces are one task, if as many wait; no more may wait or be in the task than: */
+/* Pieces of one task, if as many wait; and the most that may wait or be in the task. */
 #define PIECES_MIN 4
 #define PIECES_MAX 16
 
