@@ -42,7 +42,6 @@ struct part_batch {
 	size_t chunk, first_run, n_runs;      /* in this one of the part's chunks */
 	size_t first_mark, n_marks;           /* in the part */
 	size_t first_new_block, n_new_blocks; /* likewise */
-	size_t n_bytes;                       /* that have replaced its runs; 0: nothing has */
 	bool new_slice;
 	bool is_first_slice; /* of the thread that ran at the joint */
 };
@@ -119,21 +118,9 @@ static int64_t take_cost(struct part *part)
 	return cost;
 }
 
-/* Let the runs of the batch that the part's lane has made be expanded, if somebody wants that.
- * Return: how many bytes have replaced them; 0: they are there. */
-static size_t expand_early(const struct part *part, size_t thread)
-{
-	const struct expander *expander =
-	    __atomic_load_n(part->ahead->config.expander, __ATOMIC_ACQUIRE);
-
-	return expander ? expander->expand(expander->userdata, thread, part->lane.runs,
-					   part->lane.n_runs)
-			: 0;
-}
-
 /* Keep the batch that the part's lane has made. Return: 0; 1 if the part has too many marks; or
  * -ENOMEM. */
-static int keep_batch(struct part *part, size_t thread)
+static int keep_batch(struct part *part)
 {
 	const struct lane *lane = &part->lane;
 	struct part_batch batch = {
@@ -162,9 +149,7 @@ static int keep_batch(struct part *part, size_t thread)
 		r = vec_reserve(&part->batches, 1);
 	if (r < 0)
 		return r;
-	batch.n_bytes = expand_early(part, thread);
-	part->n_runs +=
-	    batch.n_bytes > 0 ? (batch.n_bytes - 1) / sizeof(*lane->runs) + 1 : lane->n_runs;
+	part->n_runs += lane->n_runs;
 	part->batches.items[part->batches.n++] = batch;
 	if (lane->marks.n > 0)
 		memcpy(part->marks.items + part->marks.n, lane->marks.items,
@@ -228,7 +213,7 @@ static int decode_part(struct part *part, size_t thread)
 		if (r == 0)
 			r = lane_fill(lane);
 		if (r == 0 && lane_ready(lane))
-			r = keep_batch(part, thread);
+			r = keep_batch(part);
 		if (r == 0 && !is_plain(lane))
 			return 1;
 	}
@@ -274,12 +259,6 @@ static void drop_part(struct ahead *ahead, struct part *part)
 	release_chunks(part, part->chunks.n);
 	if (vec_push(&ahead->spare, part) < 0)
 		(void)part_free(part);
-}
-
-void ahead_wait(struct ahead *ahead)
-{
-	for (size_t i = 0; i < ahead->parts.n; i++)
-		threads_wait(ahead->config.threads, &ahead->parts.items[i]->task);
 }
 
 /* Drop the first @n parts. */
@@ -511,7 +490,6 @@ static void give_of_part(struct ahead *ahead)
 	ahead->lane.stats.n_insns += batch->n_insns;
 	ahead->lane.n_insns_early += batch->n_insns_early;
 	ahead->hold = &part->chunks.items[batch->chunk]->hold;
-	ahead->hold->n_bytes = batch->n_bytes;
 	ahead->runs = ahead->hold->runs + batch->first_run;
 	ahead->n_runs = batch->n_runs;
 	ahead->marks = part->marks.items + batch->first_mark;

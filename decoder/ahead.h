@@ -24,7 +24,6 @@
 #include "decoder/image/cache.h"
 #include "decoder/lane.h"
 #include "decoder/runpool.h"
-#include "util/expander.h"
 #include "util/threads.h"
 #include "util/vec.h"
 
@@ -37,9 +36,7 @@ struct ahead_config {
 	struct ptd_threads *threads; /* borrowed; NULL: nothing is decoded ahead */
 	struct views *views;         /* borrowed: for the parts, of all threads */
 	struct runpool *runs;        /* borrowed: where parts have their runs */
-	/* Borrowed: what expands these early; it may point to NULL, and to another one later. */
-	const struct expander **expander;
-	size_t n_parts; /* of a lane */
+	size_t n_parts;              /* of a lane */
 };
 
 /* A lane, and what is decoded ahead of it. */
@@ -84,9 +81,6 @@ void ahead_deinit(struct ahead *ahead);
  * Return: 0, or negative errno.
  */
 _must_check_ int ahead_fill(struct ahead *ahead);
-
-/* Wait until all parts that were begun have been decoded. */
-void ahead_wait(struct ahead *ahead);
 
 static inline bool ahead_ready(const struct ahead *ahead)
 {

@@ -92,7 +92,6 @@ int lanes_start(struct lanes *lanes)
 		.threads = lanes->config.threads,
 		.views = lanes->part_views,
 		.runs = lanes->runs,
-		.expander = &lanes->expander,
 		.n_parts = n_parts_of(lanes),
 	};
 	struct lane_config config = lanes->config.lane;
@@ -163,13 +162,6 @@ int lanes_next(struct lanes *lanes, struct ahead **ret_lane)
 		return r;
 	*ret_lane = lanes->given = first_lane(lanes);
 	return lanes->given ? show_blocks(cache_of(lanes), lanes->given) : 0;
-}
-
-void lanes_set_expander(struct lanes *lanes, const struct expander *expander)
-{
-	__atomic_store_n(&lanes->expander, expander, __ATOMIC_RELEASE);
-	for (size_t i = 0; i < lanes->n && !expander; i++)
-		ahead_wait(&lanes->items[i]);
 }
 
 bool lanes_can_seek(const struct lanes *lanes)

@@ -28,10 +28,9 @@ struct lanes_config {
 
 struct lanes {
 	struct lanes_config config;
-	struct engine_budget budget;     /* of all engines */
-	struct views *views;             /* for the lanes; */
-	struct views *part_views;        /* and for parts of them; NULL: no thread decodes such */
-	const struct expander *expander; /* borrowed; or NULL */
+	struct engine_budget budget; /* of all engines */
+	struct views *views;         /* for the lanes; */
+	struct views *part_views;    /* and for parts of them; NULL: no thread decodes such */
 	struct runpool *runs;
 
 	struct ahead *items;
@@ -58,9 +57,6 @@ void lanes_stop(struct lanes *lanes);
  *         failed.
  */
 _must_check_ int lanes_next(struct lanes *lanes, struct ahead **ret_lane);
-
-/* Have threads expand what they decode by @expander, which is borrowed; NULL: not any more. */
-void lanes_set_expander(struct lanes *lanes, const struct expander *expander);
 
 /* Return: whether all lanes can begin at any section, and what they count is in order of time. */
 bool lanes_can_seek(const struct lanes *lanes);

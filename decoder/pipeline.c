@@ -366,12 +366,6 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	return NULL;
 }
 
-void decoder_set_expander(struct ptd_decoder *decoder, const struct expander *expander)
-{
-	if (!decoder->extract && !decoder->session.overlay)
-		lanes_set_expander(&decoder->lanes, expander);
-}
-
 const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder)
 {
 	return &decoder->session.info;

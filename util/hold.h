@@ -4,8 +4,7 @@
 /*
  * Hold
  *
- * Counts who still reads runs of batches, so that whoever made them can use their memory again.
- * Something else may be in the place of runs (util/expander.h).
+ * Counts the readers of runs of batches, so that their memory can be used again after the last one.
  */
 
 #include <stdbool.h>
@@ -21,7 +20,6 @@ struct ptd_hold {
 	size_t thread; /* that wrote them, so that they may be in its CPU's cache */
 	size_t n_users;
 	void (*release)(struct ptd_hold *hold); /* the last user is gone; any thread may be that */
-	size_t n_bytes; /* that are in the place of the latest batch's runs; 0: these are there */
 };
 
 static inline struct ptd_hold *hold_ref(struct ptd_hold *hold)

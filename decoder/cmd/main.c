@@ -22,10 +22,8 @@
 #include "decoder/cmd/sandbox.h"
 #include "decoder/cmd/tracecheck.h"
 #include "decoder/cmd/verify.h"
-#include "decoder/pipeline.h"
 #include "decoder/sink/answer/diff.h"
 #include "decoder/sink/option.h"
-#include "decoder/sink/writer.h"
 #include "decoder/symbol/debugfile.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
@@ -292,9 +290,7 @@ static int write_batches(struct command *c, struct ptd_decoder *d)
 	r = ptd_writer_new(c->threads, sinks, c->outputs.n, &writer);
 	if (r < 0)
 		return log_error_errno(r, "cannot write: %m");
-	decoder_set_expander(d, writer_expander(writer));
 	r = decode_batches(c, d, writer);
-	decoder_set_expander(d, NULL);
 	ptd_writer_free(writer);
 	return r;
 }

@@ -330,11 +330,6 @@ bool sink_expands(const struct ptd_sink *sink)
 	return sink->ops.expand;
 }
 
-bool sink_expands_runs(const struct ptd_sink *sink)
-{
-	return sink->ops.expand && sink->ops.expands_runs;
-}
-
 int sink_worker_init(struct sink_worker *worker, const struct ptd_sink *sink)
 {
 	void *memory = NULL;
@@ -371,14 +366,6 @@ int sink_worker_expand(struct sink_worker *worker, const struct ptd_batch *batch
 	return r < 0 ? r : vec_push(&bytes->ends, bytes->output.n_used);
 }
 
-int sink_write_bytes(struct ptd_sink *sink, const struct ptd_batch *batch, const void *bytes,
-		     size_t n)
-{
-	if (sink->ops.write)
-		return sink->ops.write(sink->state, batch, bytes, n, &sink->output);
-	return n > 0 ? ptd_output_write(&sink->output, bytes, n) : 0;
-}
-
 int sink_write(struct ptd_sink *sink, const struct ptd_batch *batch, struct sink_bytes *bytes)
 {
 	const uint8_t *piece = NULL;
@@ -393,5 +380,7 @@ int sink_write(struct ptd_sink *sink, const struct ptd_batch *batch, struct sink
 		if (bytes->n_written == bytes->ends.n)
 			bytes->n_written = bytes->ends.n = bytes->output.n_used = 0;
 	}
-	return sink_write_bytes(sink, batch, piece, end - start);
+	if (sink->ops.write)
+		return sink->ops.write(sink->state, batch, piece, end - start, &sink->output);
+	return end > start ? ptd_output_write(&sink->output, piece, end - start) : 0;
 }

@@ -537,5 +537,4 @@ const struct ptd_sink_ops sink_summary = {
 	.finish = summary_finish,
 	.free = summary_free,
 	.writes_last = true,
-	.expands_runs = true,
 };

@@ -31,9 +31,6 @@ struct sink_bytes {
 /* Return: whether the sink is of a kind that expands batches. */
 bool sink_expands(const struct ptd_sink *sink);
 
-/* Return: whether it does so by their runs alone: see ptd_sink_ops. */
-bool sink_expands_runs(const struct ptd_sink *sink);
-
 /* The sink must expand batches. Return: 0, or negative errno. */
 _must_check_ int sink_worker_init(struct sink_worker *worker, const struct ptd_sink *sink);
 void sink_worker_deinit(struct sink_worker *worker);
@@ -57,7 +54,3 @@ _must_check_ int sink_worker_expand(struct sink_worker *worker, const struct ptd
  */
 _must_check_ int sink_write(struct ptd_sink *sink, const struct ptd_batch *batch,
 			    struct sink_bytes *bytes);
-
-/* Likewise, of a batch that became the @n bytes at @bytes. */
-_must_check_ int sink_write_bytes(struct ptd_sink *sink, const struct ptd_batch *batch,
-				  const void *bytes, size_t n);

@@ -14,13 +14,9 @@
  * written. So the number of runs in a parcel follows from how many bytes the last parcels became.
  * All runs of a parcel were decoded by one thread, which also expands them, if it has time: on most
  * machines it costs more to get bytes out of the cache of another CPU than to decode them.
- *
- * A sink that sums runs makes less of them than they are. If it is alone, the decoder has the runs
- * expanded in the thread that decodes them (util/expander.h), and what was made comes with the
- * batch.
  */
 
-#include "decoder/sink/writer.h"
+#include "ptd/sink.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -82,8 +78,6 @@ struct ptd_writer {
 	struct ptd_sink **sinks;     /* borrowed, but for the array */
 	size_t n_sinks;
 	struct sink_worker *workers; /* n_sinks for each thread */
-	struct expander expander;    /* of a sink that is alone; or zero */
-	struct sink_bytes *early;    /* what each thread is expanding for it */
 
 	/* The ring: @n_waiting from @oldest on are tasks; the next one is being filled. */
 	struct parcel *parcels;
@@ -128,27 +122,6 @@ static int make_parcels(struct ptd_writer *w, size_t n)
 	return w->spare ? 0 : -ENOMEM;
 }
 
-static size_t expand_early(void *userdata, size_t thread, struct ptd_run *runs, size_t n_runs);
-
-/* Let runs be expanded early, if the sinks permit that. */
-static int make_expander(struct ptd_writer *w)
-{
-	if (w->n_sinks != 1 || !sink_expands_runs(w->sinks[0]))
-		return 0;
-	w->early = calloc(threads_n(w->threads), sizeof(*w->early));
-	if (!w->early)
-		return -ENOMEM;
-	for (size_t i = 0; i < threads_n(w->threads); i++)
-		w->early[i] = sink_bytes_none();
-	w->expander = (struct expander){ .expand = expand_early, .userdata = w };
-	return 0;
-}
-
-const struct expander *writer_expander(const struct ptd_writer *writer)
-{
-	return writer->expander.expand ? &writer->expander : NULL;
-}
-
 /* Return: whether threads have something to do. */
 static bool has_work(const struct ptd_writer *w)
 {
@@ -178,8 +151,6 @@ int ptd_writer_new(struct ptd_threads *threads, struct ptd_sink *const *sinks, s
 		r = make_workers(w, threads_n(threads));
 		if (r == 0)
 			r = make_parcels(w, PARCELS_PER_THREAD * threads_n(threads));
-		if (r == 0)
-			r = make_expander(w);
 		if (r < 0)
 			return r;
 	}
@@ -239,9 +210,6 @@ struct ptd_writer *ptd_writer_free(struct ptd_writer *writer)
 	for (size_t i = 0; writer->workers && i < threads_n(writer->threads) * writer->n_sinks; i++)
 		sink_worker_deinit(&writer->workers[i]);
 	free(writer->workers);
-	for (size_t i = 0; writer->early && i < threads_n(writer->threads); i++)
-		sink_bytes_deinit(&writer->early[i]);
-	free(writer->early);
 	free(writer->sinks);
 	(void)pthread_mutex_destroy(&writer->mutex);
 	free(writer);
@@ -465,30 +433,6 @@ static int write_oldest(struct ptd_writer *w)
 	return r;
 }
 
-/* --- early expansions ------------------------------------------------------------------------- */
-
-/* Fewer runs are left to parcels. */
-#define EARLY_RUNS_MIN 64
-
-/* A thread has decoded runs. What cannot be expanded now is expanded when its turn comes. */
-static size_t expand_early(void *userdata, size_t thread, struct ptd_run *runs, size_t n_runs)
-{
-	const struct ptd_writer *w = userdata;
-	struct sink_bytes *bytes = &w->early[thread];
-	const struct ptd_batch batch = { .runs = runs, .n_runs = n_runs };
-	size_t n = 0;
-
-	if (n_runs < EARLY_RUNS_MIN)
-		return 0;
-	if (sink_worker_expand(&w->workers[thread], &batch, bytes) == 0 &&
-	    bytes->output.n_used <= n_runs * sizeof(*runs)) {
-		n = bytes->output.n_used;
-		memcpy(runs, bytes->output.buffer, n);
-	}
-	bytes->ends.n = bytes->output.n_used = 0;
-	return n;
-}
-
 /* --- the stream ------------------------------------------------------------------------------- */
 
 /* One thread: expand and write the batch itself. */
@@ -540,16 +484,6 @@ static int write_parcels(struct ptd_writer *w)
 	return r;
 }
 
-/* Write a batch that was expanded early. */
-static int write_early(struct ptd_writer *w, const struct ptd_batch *batch)
-{
-	int r = write_parcels(w);
-
-	if (r == 0)
-		r = sink_write_bytes(w->sinks[0], batch, batch->runs, batch->hold->n_bytes);
-	return r < 0 ? fail(w, 0, r) : 0;
-}
-
 int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch)
 {
 	size_t first = 0, end;
@@ -560,8 +494,6 @@ int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch)
 		r = ptd_writer_flush(writer);
 	if (r == 0 && (writer->n_parcels == 0 || batch->n_stated > 0))
 		return write_batch(writer, batch);
-	if (r == 0 && writer->early && batch->hold && batch->hold->n_bytes > 0)
-		return write_early(writer, batch);
 	while (r == 0) {
 		struct parcel *parcel = last_parcel(writer);
 

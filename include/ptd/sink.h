@@ -183,10 +183,6 @@ struct ptd_sink_ops {
 	/* The kind shows calls, and also takes those that an input states (ptd_info.states_calls).
 	 * A kind that does not is not opened for such an input. */
 	bool takes_stated;
-
-	/* expand() looks at the runs of a batch alone, whose blocks may have no ids yet, and makes
-	 * less of them than they are. So it may be called before it is known who ran them. */
-	bool expands_runs;
 };
 
 /* Return: the library's kind of sink with the number @i, from 0; NULL behind the last. */

@@ -262,10 +262,7 @@ static void end(struct setup *s)
 
 static int start(struct setup *s)
 {
-	static const struct expander *none;
-	struct ahead_config config = { .threads = s->threads,
-				       .expander = &none,
-				       .n_parts = N_PARTS };
+	struct ahead_config config = { .threads = s->threads, .n_parts = N_PARTS };
 	struct lane_config lane_config = { .trace = &s->trace,
 					   .queue = &s->queue,
 					   .timeline = s->timeline,

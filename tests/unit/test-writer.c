@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/sink/writer.h"
 #include "ptd/sink.h"
 #include "ptd/threads.h"
 #include "tests/lib/failing.h"
@@ -104,28 +103,6 @@ static const struct ptd_sink_ops expanding = {
 	.free = seen_free,
 };
 
-/* Each run as text, without its slice: what is read of a batch is its runs. */
-static int runs_expand(const void *state, void *memory, const struct ptd_batch *batch,
-		       struct ptd_output *output)
-{
-	(void)state;
-	(void)memory;
-	for (size_t i = 0; i < batch->n_runs; i++)
-		ptd_output_printf(output, "run %u\n", batch->runs[i].first);
-	return 0;
-}
-
-static const struct ptd_sink_ops summing = {
-	.size = sizeof(summing),
-	.name = "summing",
-	.help = "",
-	.open = seen_open,
-	.expand = runs_expand,
-	.write = seen_write,
-	.free = seen_free,
-	.expands_runs = true,
-};
-
 static const struct ptd_sink_ops writing = {
 	.size = sizeof(writing),
 	.name = "writing",
@@ -138,8 +115,6 @@ static const struct ptd_sink_ops writing = {
 /* One stream through a writer: to an expanding sink, and to one that only writes. */
 struct fixture {
 	bool holds;       /* each third batch has a hold of its runs */
-	bool is_alone;    /* one sink, which sums */
-	bool is_early;    /* of these, each second one was expanded early */
 	size_t n_threads; /* 0: none are passed */
 	size_t n_batches;
 	struct seen seen[2];
@@ -188,7 +163,6 @@ static struct held *new_held(size_t n)
  * unless it is held. */
 static int put_batch(struct fixture *f, const struct stream *stream, size_t i)
 {
-	const struct expander *expander = writer_expander(f->writer);
 	const size_t n = size_of(i);
 	struct held *held = new_held(n + 1);
 	struct ptd_run *runs = held ? held->runs : NULL;
@@ -212,8 +186,6 @@ static int put_batch(struct fixture *f, const struct stream *stream, size_t i)
 		runs[k] =
 		    (struct ptd_run){ .block = &stream->hot, .first = (uint16_t)(i + k), .n = 1 };
 	slice.t0 = i;
-	if (f->is_early && batch.hold && i % 2)
-		held->hold.n_bytes = expander->expand(expander->userdata, 0, runs, n);
 	r = ptd_writer_batch(f->writer, &batch);
 	memset(marks, 0xff, sizeof(marks));
 	slice.t0 = UINT64_MAX;
@@ -227,19 +199,14 @@ static int open_all(struct fixture *f)
 	static const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	int r = f->n_threads ? ptd_threads_new(f->n_threads, &f->threads) : 0;
 
-	const size_t n_sinks = f->is_alone ? 1 : 2;
-
-	for (size_t i = 0; i < n_sinks && r == 0; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(f->sinks) && r == 0; i++) {
 		const struct ptd_sink_config config = {
 			.size = sizeof(config), .info = &info, .fd = -1, .userdata = &f->seen[i]
 		};
 
-		r = ptd_sink_new(f->is_alone ? &summing
-				 : i         ? &writing
-					     : &expanding,
-				 &config, &f->sinks[i], NULL);
+		r = ptd_sink_new(i ? &writing : &expanding, &config, &f->sinks[i], NULL);
 	}
-	return r < 0 ? r : ptd_writer_new(f->threads, f->sinks, n_sinks, &f->writer);
+	return r < 0 ? r : ptd_writer_new(f->threads, f->sinks, ARRAY_LEN(f->sinks), &f->writer);
 }
 
 static void close_all(struct fixture *f)
@@ -304,40 +271,6 @@ static void same_for_all(void **state)
 		forget_all(&f);
 	}
 	forget_all(&first);
-}
-
-/* What was expanded early comes in its turn, and is what would be made of the runs then. */
-static void early(void **state)
-{
-	struct fixture alone = { .is_alone = true, .n_batches = N_BATCHES };
-	struct fixture f = { .is_alone = true,
-			     .is_early = true,
-			     .holds = true,
-			     .n_threads = 3,
-			     .n_batches = N_BATCHES };
-
-	(void)state;
-	assert_int_equal(open_all(&alone), 0);
-	assert_null(writer_expander(alone.writer));
-	assert_int_equal(put_all(&alone), 0);
-	close_all(&alone);
-	assert_int_equal(open_all(&f), 0);
-	assert_non_null(writer_expander(f.writer));
-	assert_int_equal(put_all(&f), 0);
-	assert_int_equal(n_held, 0);
-	close_all(&f);
-	assert_false(f.seen[0].is_lost);
-	assert_int_equal(f.seen[0].n_runs, alone.seen[0].n_runs);
-	assert_int_equal(f.seen[0].bytes.n, alone.seen[0].bytes.n);
-	assert_memory_equal(f.seen[0].bytes.items, alone.seen[0].bytes.items, f.seen[0].bytes.n);
-	forget_all(&f);
-	forget_all(&alone);
-
-	/* With another sink, all is expanded in its turn. */
-	f = (struct fixture){ .n_threads = 3 };
-	assert_int_equal(open_all(&f), 0);
-	assert_null(writer_expander(f.writer));
-	close_all(&f);
 }
 
 /* An error of a sink ends it, at the batch where it happened; it is said again. */
@@ -428,8 +361,9 @@ static void not_flushed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_for_all), cmocka_unit_test(early),
-		cmocka_unit_test(errors),       cmocka_unit_test(nothing_left),
+		cmocka_unit_test(same_for_all),
+		cmocka_unit_test(errors),
+		cmocka_unit_test(nothing_left),
 		cmocka_unit_test(not_flushed),
 	};
 
