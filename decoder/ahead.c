@@ -25,8 +25,6 @@
 /* How many of a batch's new blocks are remembered as listed. */
 #define LISTED_MAX 1024
 
-uint64_t ahead_cut_size = LANE_CUT_SIZE, ahead_n_begun, ahead_n_used;
-
 /* Parts are used only while at least so much of the budget is left, which is more than one may
  * take. So the budget runs out in the lane, at the same instruction whatever the number of threads.
  */
@@ -319,7 +317,7 @@ static int add_part(struct ahead *ahead, uint64_t from, uint64_t to)
 	part->chunks.n = part->n_runs = part->n_released = 0;
 	part->marks.n = part->new_blocks.n = part->batches.n = 0;
 	ahead->parts.items[ahead->parts.n++] = part;
-	__atomic_add_fetch(&ahead_n_begun, 1, __ATOMIC_RELAXED);
+	ahead->config.counts->n_begun++;
 	threads_add(ahead->config.threads, &part->task);
 	return 0;
 }
@@ -432,7 +430,7 @@ static void find_part(struct ahead *ahead)
 	ahead->part = part;
 	ahead->n_given = 0;
 	ahead->n_unfit = 0;
-	__atomic_add_fetch(&ahead_n_used, 1, __ATOMIC_RELAXED);
+	ahead->config.counts->n_used++;
 }
 
 /* Begin the slice that a batch of the part begins; or go on with that of the lane. */

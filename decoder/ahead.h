@@ -29,13 +29,16 @@
 
 struct part;
 
-/* For tests: the distance of cuts; how many parts were begun, and used. */
-extern uint64_t ahead_cut_size, ahead_n_begun, ahead_n_used;
+/* How many parts were begun, and how many fitted. */
+struct ahead_counts {
+	uint64_t n_begun, n_used;
+};
 
 struct ahead_config {
 	struct ptd_threads *threads; /* borrowed; NULL: nothing is decoded ahead */
 	struct views *views;         /* borrowed: for the parts, of all threads */
 	struct runpool *runs;        /* borrowed: where parts have their runs */
+	struct ahead_counts *counts; /* borrowed: the parts of all lanes */
 	size_t n_parts;              /* of a lane */
 };
 

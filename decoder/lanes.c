@@ -92,6 +92,7 @@ int lanes_start(struct lanes *lanes)
 		.threads = lanes->config.threads,
 		.views = lanes->part_views,
 		.runs = lanes->runs,
+		.counts = &lanes->counts,
 		.n_parts = n_parts_of(lanes),
 	};
 	struct lane_config config = lanes->config.lane;

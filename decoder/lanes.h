@@ -32,6 +32,7 @@ struct lanes {
 	struct views *views;         /* for the lanes; */
 	struct views *part_views;    /* and for parts of them; NULL: no thread decodes such */
 	struct runpool *runs;
+	struct ahead_counts counts; /* of all lanes, since lanes_init() */
 
 	struct ahead *items;
 	size_t n;            /* lanes that were started */

@@ -161,7 +161,7 @@ static int make_extract(struct ptd_decoder *d, const struct ptd_options *o, char
 }
 
 static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
-		      const struct engine_ops *engine, char **reterr_message)
+		      const struct engine_ops *engine, uint64_t cut_size, char **reterr_message)
 {
 	const size_t n = d->session.trace->n_queues;
 	struct lanes_config config = {
@@ -170,7 +170,7 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 			  .engine = engine,
 			  .engine_config = session_engine_config(&d->session, o),
 			  .extract = d->extract,
-			  .cut_size = ahead_cut_size },
+			  .cut_size = cut_size },
 		.threads = o->threads,
 	};
 
@@ -280,8 +280,8 @@ static int cannot_spill(const struct ptd_options *o, int r, char **reterr_messag
 			   session_name_of(o), spill_directory(), strerror(-r));
 }
 
-int decoder_new_fed(const struct ptd_options *given, const struct decoder_feed *feed,
-		    struct ptd_decoder **ret_decoder, char **reterr_message)
+int decoder_new(const struct ptd_options *given, const struct decoder_config *config,
+		struct ptd_decoder **ret_decoder, char **reterr_message)
 {
 	_cleanup_(ptd_decoder_freep) struct ptd_decoder *d = NULL;
 	struct ptd_options own = {};
@@ -310,7 +310,7 @@ int decoder_new_fed(const struct ptd_options *given, const struct decoder_feed *
 	if (!d)
 		return -ENOMEM;
 	(void)pthread_mutex_init(&d->positions_mutex, NULL);
-	r = session_open(&d->session, options, feed, reterr_message);
+	r = session_open(&d->session, options, config->feed, reterr_message);
 	if (r == 0 && options->core)
 		r = corestacks_new(options->core, d->session.timeline, &d->core, reterr_message);
 	if (r == 0)
@@ -321,7 +321,8 @@ int decoder_new_fed(const struct ptd_options *given, const struct decoder_feed *
 	if (r == 0)
 		r = make_extract(d, options, reterr_message);
 	if (r == 0)
-		r = make_lanes(d, options, engine, reterr_message);
+		r = make_lanes(d, options, engine, config->cut_size ?: LANE_CUT_SIZE,
+			       reterr_message);
 	if (r == 0 && options->part.last)
 		r = find_last(d, options, reterr_message);
 	if (r == 0)
@@ -344,7 +345,7 @@ int decoder_new_fed(const struct ptd_options *given, const struct decoder_feed *
 int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_decoder,
 		    char **reterr_message)
 {
-	return decoder_new_fed(options, NULL, ret_decoder, reterr_message);
+	return decoder_new(options, &(struct decoder_config){}, ret_decoder, reterr_message);
 }
 
 struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
@@ -364,6 +365,11 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	free(decoder->message);
 	free(decoder);
 	return NULL;
+}
+
+const struct ahead_counts *decoder_parts(const struct ptd_decoder *decoder)
+{
+	return &decoder->lanes.counts;
 }
 
 const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder)

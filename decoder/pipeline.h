@@ -7,9 +7,12 @@
  * What a program of ours can do with a decoder (ptd/decode.h) that others cannot.
  */
 
+#include <stdint.h>
+
 #include "base/base.h"
 #include "ptd/decode.h"
 
+struct ahead_counts;
 struct batchsource;
 struct objects;
 struct resolver;
@@ -24,11 +27,21 @@ struct decoder_feed {
 	void *userdata;
 };
 
+/* What a program of ours can set besides the options. */
+struct decoder_config {
+	const struct decoder_feed *feed; /* borrowed; NULL: the input is what the options name */
+	uint64_t cut_size; /* the distance of cuts, where threads can begin; 0: LANE_CUT_SIZE */
+};
+
 /*
- * Make a decoder of what @feed makes. options->input is what messages call that. When the source
- * has no batch for now, ptd_decoder_next() returns PTD_END, and may be called again later.
+ * Make a decoder as ptd_decoder_new() does. With a feed, options->input is what messages call the
+ * input; when its source has no batch for now, ptd_decoder_next() returns PTD_END, and may be
+ * called again later.
  *
  * Return: as ptd_decoder_new().
  */
-_must_check_ int decoder_new_fed(const struct ptd_options *options, const struct decoder_feed *feed,
-				 struct ptd_decoder **ret_decoder, char **reterr_message);
+_must_check_ int decoder_new(const struct ptd_options *options, const struct decoder_config *config,
+			     struct ptd_decoder **ret_decoder, char **reterr_message);
+
+/* Return: how many parts threads have decoded ahead so far. */
+const struct ahead_counts *decoder_parts(const struct ptd_decoder *decoder);

@@ -148,7 +148,8 @@ static int make_source(void *userdata, struct objects *objects, struct resolver 
 
 static int open_decoder(struct dlfilter *filter)
 {
-	const struct decoder_feed feed = { make_source, filter };
+	const struct decoder_config config = { .feed =
+						   &(struct decoder_feed){ make_source, filter } };
 	_cleanup_(freep) char *message = NULL, *buildids = NULL;
 	struct ptd_options options = { .size = sizeof(options), .input = "perf script" };
 	const char *home = getenv("HOME");
@@ -159,7 +160,7 @@ static int open_decoder(struct dlfilter *filter)
 		return log_error_errno(-ENOMEM, "%m");
 	}
 	options.buildid_dir = buildids;
-	r = decoder_new_fed(&options, &feed, &filter->decoder, &message);
+	r = decoder_new(&options, &config, &filter->decoder, &message);
 	if (r < 0)
 		log_error("%s", message ?: strerror(-r));
 	return r;

@@ -5,14 +5,15 @@
 #include <error.h>
 #include <stddef.h>
 
-#include "ptd/decode.h"
+#include "decoder/pipeline.h"
 
 /* More than most machines have CPUs to spare, so that they wait for each other. */
 #define N_THREADS 3
 
-struct ptd_decoder *decoding_new(const struct ptd_options *given)
+struct ptd_decoder *decoding_new_cut(const struct ptd_options *given, uint64_t cut_size)
 {
 	static struct ptd_threads *threads; /* of all decoders: they end with the tool */
+	const struct decoder_config config = { .cut_size = cut_size };
 	struct ptd_options options = *given;
 	struct ptd_decoder *decoder;
 	char *message = NULL;
@@ -22,10 +23,15 @@ struct ptd_decoder *decoding_new(const struct ptd_options *given)
 	if (r < 0)
 		error(2, -r, "cannot start threads");
 	options.threads = threads;
-	r = ptd_decoder_new(&options, &decoder, &message);
+	r = decoder_new(&options, &config, &decoder, &message);
 	if (r < 0)
 		error(2, message ? 0 : -r, "%s", message ? message : options.input);
 	return decoder;
+}
+
+struct ptd_decoder *decoding_new(const struct ptd_options *options)
+{
+	return decoding_new_cut(options, 0);
 }
 
 const struct ptd_batch *decoding_next(struct ptd_decoder *decoder, const char *input)

@@ -5,7 +5,7 @@
 #include <error.h>
 #include <string.h>
 
-#include "decoder/ahead.h"
+#include "decoder/pipeline.h"
 #include "ptd/decode.h"
 #include "util/map.h"
 
@@ -91,13 +91,14 @@ static void put_stats(struct digest *d, const struct ptd_stats *stats)
 	}
 }
 
-static void decode(struct digest *d, const struct ptd_options *options)
+static void decode(struct digest *d, const struct ptd_options *options, uint64_t cut_size)
 {
 	_cleanup_(ptd_decoder_freep) struct ptd_decoder *decoder = NULL;
 	const struct ptd_batch *batch;
 	uint64_t slice = UINT64_MAX;
 
-	d->r = ptd_decoder_new(options, &decoder, NULL);
+	d->r =
+	    decoder_new(options, &(struct decoder_config){ .cut_size = cut_size }, &decoder, NULL);
 	while (d->r == 0 && (d->r = ptd_decoder_next(decoder, &batch)) == 0) {
 		if (batch->slice->id != slice)
 			put_slice(d, batch->slice);
@@ -108,20 +109,19 @@ static void decode(struct digest *d, const struct ptd_options *options)
 		put_stats(d, ptd_decoder_stats(decoder));
 		d->r = 0;
 	}
+	if (decoder)
+		d->parts = *decoder_parts(decoder);
 }
 
 struct digest digest_of(const struct ptd_options *given, size_t n_threads, uint64_t cut_size)
 {
-	const uint64_t usual = ahead_cut_size;
 	struct ptd_options options = *given;
 	struct digest d = {};
 	const int r = ptd_threads_new(n_threads, &options.threads);
 
 	if (r < 0)
 		error(1, -r, "cannot start threads");
-	ahead_cut_size = cut_size;
-	decode(&d, &options);
-	ahead_cut_size = usual;
+	decode(&d, &options, cut_size);
 	ptd_threads_free(options.threads);
 	return d;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/ahead.h"
 
 struct ptd_options;
 
@@ -18,6 +19,7 @@ struct digest {
 	uint64_t hash;
 	uint64_t n_items; /* runs and marks */
 	int r;            /* what decoding came to: 0, or negative errno */
+	struct ahead_counts parts;
 };
 
 /* Decode with @options and @n_threads threads, which cut spans behind @cut_size bytes. */

@@ -18,6 +18,7 @@
 /* How far apart cuts are, and how many threads decode. */
 static const uint64_t sizes[] = { 1, LANE_CUT_SIZE, 100, 5000 };
 static const size_t counts[] = { 3, 2, 8 };
+static struct ahead_counts parts;
 static size_t n_sizes = ARRAY_LEN(sizes), n_counts = ARRAY_LEN(counts);
 
 /* Return: how many things are wrong. */
@@ -32,6 +33,8 @@ static int try(const char *name, struct ptd_options *options)
 		for (size_t k = 0; k < n_counts; k++) {
 			const struct digest d = digest_of(options, counts[k], sizes[i]);
 
+			parts.n_begun += d.parts.n_begun;
+			parts.n_used += d.parts.n_used;
 			if (d.hash == alone.hash && d.n_items == alone.n_items && d.r == alone.r)
 				continue;
 			printf("%s, cut every %" PRIu64 " bytes: %zu threads decode %" PRIu64
@@ -58,6 +61,6 @@ int main(int argc, char **argv)
 		n_wrong += try(argv[i], &options);
 	}
 	printf("%d inputs, %" PRIu64 " parts decoded ahead, %" PRIu64 " of them joined\n",
-	       argc - first, ahead_n_begun, ahead_n_used);
-	return n_wrong > 0 || ahead_n_used == 0;
+	       argc - first, parts.n_begun, parts.n_used);
+	return n_wrong > 0 || parts.n_used == 0;
 }

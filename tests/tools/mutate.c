@@ -229,14 +229,13 @@ static void compare(struct command *c, struct subject *s, uint64_t seed)
 /* Does flow list the same, to the end, when threads decode parts from each PSB to the next? */
 static void compare_parts(struct command *c, struct subject *s, uint64_t seed)
 {
-	const uint64_t n_used = ahead_n_used;
 	struct digest alone, parts;
 
 	c->tally->engine = "flow in parts";
 	s->options.engine = "flow";
 	alone = digest_of(&s->options, 1, 1);
 	parts = digest_of(&s->options, 2, 1);
-	c->tally->n_parts += ahead_n_used - n_used;
+	c->tally->n_parts += parts.parts.n_used;
 	if (parts.hash == alone.hash && parts.n_items == alone.n_items && parts.r == alone.r)
 		return;
 	printf("%s, seed %" PRIu64 " (%s): flow and flow in parts differ\n", s->name, seed,

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/ahead.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
 #include "tests/lib/decoding.h"
@@ -51,6 +50,7 @@ struct text {
 
 static const char *input;
 static bool force;
+static uint64_t cut_size; /* as of decoder_config */
 static size_t n_compared, n_failed;
 
 /* --- text ------------------------------------------------------------------------------------- */
@@ -169,7 +169,7 @@ static void decode(const struct ptd_part *part, struct text *ret_text)
 	};
 	struct ptd_sink_config config = { .size = sizeof(config) };
 	const int fd = memfd_create("text", MFD_CLOEXEC);
-	struct ptd_decoder *decoder = decoding_new(&options);
+	struct ptd_decoder *decoder = decoding_new_cut(&options, cut_size);
 	const struct ptd_batch *batch;
 	struct ptd_sink *sink;
 	struct stat st;
@@ -542,7 +542,7 @@ int main(int argc, char **argv)
 
 	while ((opt = getopt(argc, argv, "c:fn:")) != -1) {
 		if (opt == 'c')
-			ahead_cut_size = strtoul(optarg, NULL, 10);
+			cut_size = strtoul(optarg, NULL, 10);
 		else if (opt == 'f')
 			force = true;
 		else if (opt == 'n')

@@ -134,6 +134,7 @@ struct setup {
 	struct timeline *timeline;
 	struct cache *cache;
 	struct engine_budget budget;
+	struct ahead_counts counts;
 	struct ptd_threads *threads;
 	struct views *views, *part_views;
 	uint64_t shown[8]; /* offsets of blocks, in the order in which they were shown */
@@ -262,7 +263,9 @@ static void end(struct setup *s)
 
 static int start(struct setup *s)
 {
-	struct ahead_config config = { .threads = s->threads, .n_parts = N_PARTS };
+	struct ahead_config config = { .threads = s->threads,
+				       .counts = &s->counts,
+				       .n_parts = N_PARTS };
 	struct lane_config lane_config = { .trace = &s->trace,
 					   .queue = &s->queue,
 					   .timeline = s->timeline,
@@ -314,7 +317,7 @@ static char *transcribe(struct setup *s, size_t n_threads, uint64_t budget)
 
 	begin(s, n_threads);
 	s->budget.n_insns = budget ?: ENGINE_INSNS_MIN;
-	ahead_n_begun = ahead_n_used = 0;
+	s->counts = (struct ahead_counts){};
 	assert_int_equal(start(s), 0);
 	assert_int_equal(print_all(s), 0);
 	text = TAKE(s->text);
@@ -335,15 +338,15 @@ static void every_row(void **state)
 		set_input(s, row->switches, row->packets, row->size);
 		alone = transcribe(s, 1, row->budget);
 		print_message("  %s: %s", row->name, alone);
-		assert_int_equal(ahead_n_begun, 0);
+		assert_int_equal(s->counts.n_begun, 0);
 		if (row->expected)
 			assert_memory_equal(alone, row->expected, strlen(row->expected));
 		for (size_t k = 0; k < ARRAY_LEN(counts); k++) {
 			_cleanup_(freep) char *text = transcribe(s, counts[k], row->budget);
 
 			assert_string_equal(text, alone);
-			assert_int_equal(ahead_n_begun, row->n_begun);
-			assert_int_equal(ahead_n_used, row->n_used);
+			assert_int_equal(s->counts.n_begun, row->n_begun);
+			assert_int_equal(s->counts.n_used, row->n_used);
 		}
 	}
 }
@@ -365,8 +368,8 @@ static void too_large(void **state)
 	alone = transcribe(s, 1, 0);
 	text = transcribe(s, 2, 0);
 	assert_string_equal(text, alone);
-	assert_int_equal(ahead_n_begun, 3);
-	assert_int_equal(ahead_n_used, 2);
+	assert_int_equal(s->counts.n_begun, 3);
+	assert_int_equal(s->counts.n_used, 2);
 	free(packets);
 }
 
@@ -391,8 +394,8 @@ static void too_many_marks(void **state)
 	alone = transcribe(s, 1, 0);
 	text = transcribe(s, 2, 0);
 	assert_string_equal(text, alone);
-	assert_int_equal(ahead_n_begun, 3);
-	assert_int_equal(ahead_n_used, 2);
+	assert_int_equal(s->counts.n_begun, 3);
+	assert_int_equal(s->counts.n_used, 2);
 	free(packets);
 }
 
@@ -420,8 +423,8 @@ static void none_fits(void **state)
 	alone = transcribe(s, 1, 0);
 	text = transcribe(s, 2, 0);
 	assert_string_equal(text, alone);
-	assert_in_range(ahead_n_begun - ahead_n_used, N_PARTS, N_PARTS + n_back / 50);
-	assert_in_range(ahead_n_used, n_behind / 2, n_behind);
+	assert_in_range(s->counts.n_begun - s->counts.n_used, N_PARTS, N_PARTS + n_back / 50);
+	assert_in_range(s->counts.n_used, n_behind / 2, n_behind);
 	free(packets);
 }
 
@@ -501,9 +504,9 @@ static void nothing_left(void **state)
 	/* The code is read once, and stays with the objects. */
 	assert_int_equal(decode(s), 0);
 	check(s);
-	ahead_n_begun = ahead_n_used = 0;
+	s->counts = (struct ahead_counts){};
 	failing_each(decode, check, s);
-	assert_true(ahead_n_used > 0 && ahead_n_used < ahead_n_begun);
+	assert_true(s->counts.n_used > 0 && s->counts.n_used < s->counts.n_begun);
 	__atomic_store_n(&blocker.ends, true, __ATOMIC_SEQ_CST);
 	threads_wait(s->threads, &blocker.task);
 	end(s);
