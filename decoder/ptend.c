@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "decoder/psbs.h"
+#include "decoder/pt/psbs.h"
 #include "decoder/trace/trace.h"
 #include "record/tsc.h"
 

@@ -23,7 +23,7 @@
 
 #include "base/base.h"
 #include "decoder/extract.h"
-#include "decoder/psbs.h"
+#include "decoder/pt/psbs.h"
 #include "decoder/sideband/timeline.h"
 #include "decoder/trace/trace.h"
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "decoder/pt/psbs.h"
 #include "util/psb.h"
 #include "util/window.h"
 
@@ -14,26 +15,7 @@
 /* At the end of a piece. */
 #define PADDING_MAX 7u
 
-#define TSC_SIZE 8
-#define NONE     UINT64_MAX
-
-/* First byte of packets, and the second of those that have two. */
-#define TSC      0x19
-#define MODE     0x99
-#define MTC      0x59
-#define EXT      0x02
-#define EXT_CBR  0x03
-#define EXT_TMA  0x73
-#define EXT_PIP  0x43
-#define EXT_VMCS 0xc8
-
-#define CYC_MASK      0x03
-#define CYC           0x03
-#define CYC_EXP_FIRST 0x04 /* in the first byte: another one follows */
-#define CYC_EXP       0x01 /* the same in the other bytes */
-#define IP_MASK       0x1f
-#define FUP           0x1d
-#define IP_SHIFT      5
+#define NONE UINT64_MAX
 
 /* Return: the offset of the last PSB that begins before @end and has all of its bytes before it;
  *         NONE if there is none. */
@@ -61,61 +43,6 @@ static uint64_t last_psb(struct window *w, uint64_t end)
 	return NONE;
 }
 
-/* Return: the size of the packet at @at, of those that may stand between a PSB and its TSC; 0: it
- *         is none. */
-static size_t size_between(const uint8_t *at, const uint8_t *end)
-{
-	static const uint8_t ip_sizes[] = { 1, 3, 5, 7, 7, 0, 9, 0 };
-	size_t n = 1;
-
-	if ((at[0] & CYC_MASK) == CYC) {
-		if (at[0] & CYC_EXP_FIRST)
-			for (n++; at + n <= end && at[n - 1] & CYC_EXP;)
-				n++;
-		return n;
-	}
-	if ((at[0] & IP_MASK) == FUP)
-		return ip_sizes[at[0] >> IP_SHIFT];
-	if (at[0] == 0)
-		return 1;
-	if (at[0] == MODE || at[0] == MTC)
-		return 2;
-	if (at[0] != EXT || end - at < 2)
-		return 0;
-	switch (at[1]) {
-	case EXT_CBR:
-		return 4;
-	case EXT_TMA:
-	case EXT_VMCS:
-		return 7;
-	case EXT_PIP:
-		return 8;
-	default:
-		return 0;
-	}
-}
-
-/* Return: how far it is from the PSB at @psb_at to behind the TSC that belongs to it; 0: it has
- *         none, or not the whole. */
-static uint64_t timed_size(struct window *w, uint64_t psb_at)
-{
-	uint64_t at = psb_at + PSB_SIZE;
-
-	for (;;) {
-		size_t left, n;
-		const uint8_t *p = window_at(w, at, OVERLAP_WINDOW_MIN / 2, &left);
-
-		if (left == 0)
-			return 0;
-		if (*p == TSC)
-			return left < TSC_SIZE ? 0 : at + TSC_SIZE - psb_at;
-		n = size_between(p, p + left);
-		if (n == 0 || n > left)
-			return 0;
-		at += n;
-	}
-}
-
 /* Return: the offset of the PSB of @earlier that is looked for, or NONE; and how many bytes of it
  *         and what follows are its mark. */
 static uint64_t anchor_of(struct window *earlier, bool has_tsc, uint64_t *ret_size)
@@ -126,7 +53,7 @@ static uint64_t anchor_of(struct window *earlier, bool has_tsc, uint64_t *ret_si
 	/* The one before may share bytes with it: where the two bytes of a PSB repeat for longer
 	 * than a PSB, another one begins at each pair. */
 	while (at != NONE && has_tsc) {
-		*ret_size = timed_size(earlier, at);
+		*ret_size = psbs_timed_size(earlier, at);
 		if (*ret_size)
 			break;
 		at = last_psb(earlier, at + PSB_SIZE - 1);

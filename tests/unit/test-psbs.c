@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/psbs.h"
 #include "decoder/pt/engine.h"
+#include "decoder/pt/psbs.h"
 #include "tests/lib/packets.h"
 
 #define LINES_MAX 12

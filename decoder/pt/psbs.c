@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/psbs.h"
+#include "decoder/pt/psbs.h"
 
 #include "decoder/pt/engine.h"
 #include "util/psb.h"
@@ -37,6 +37,27 @@ uint64_t psbs_time(struct psbs *psbs, uint64_t offset)
 {
 	(void)walk_begin_at(&psbs->walk, offset);
 	return psbs->walk.tsc.header_tsc;
+}
+
+uint64_t psbs_timed_size(struct window *pt, uint64_t offset)
+{
+	const uint32_t between = PACKETS_OF_TIME | PACKET_BIT(MODE_EXEC) | PACKET_BIT(MODE_TSX) |
+				 PACKET_BIT(PIP) | PACKET_BIT(VMCS) | PACKET_BIT(FUP);
+	struct packet_reader reader = {};
+	struct packet packet;
+	uint64_t at = offset + PSB_SIZE;
+
+	do {
+		size_t n;
+		const uint8_t *p = window_at(pt, at, PACKET_SIZE_MAX, &n);
+
+		if (packet_read(&reader, p, n, &packet) != 0)
+			return 0;
+		at += packet.size;
+		if (packet.type == PACKET_TSC)
+			return at - offset;
+	} while (packet_is_in(&packet, between));
+	return 0;
 }
 
 /* How far from the end of a span its last PSB is looked for first. */

@@ -35,6 +35,12 @@ uint64_t psbs_find(struct psbs *psbs, uint64_t from);
 /* Return: the TSC that the PSB+ at @offset states; 0: none. */
 uint64_t psbs_time(struct psbs *psbs, uint64_t offset);
 
+/*
+ * Return: how far it is, in the PT of @pt, from the PSB at @offset to behind the TSC of its PSB+;
+ *         0: it has none, or not the whole.
+ */
+uint64_t psbs_timed_size(struct window *pt, uint64_t offset);
+
 /* Return: the last TSC of the span that can be found; 0: none. */
 uint64_t psbs_last_time(struct psbs *psbs);
 
