@@ -6,12 +6,21 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "daemon/proc/birth.h"
+
 #define STATUS_SIZE 4096 /* the line stands before those that may be long */
+
+/* File systems and the kernel's account of processes round times, by less than this. */
+#define ROUNDING_NS INT64_C(1000000000)
 
 /* Find the number that the process has for itself, the line's last. Return: 0 or -ESRCH. */
 static int read_own_number(int pid_fd, uint32_t *ret_pid)
@@ -29,6 +38,20 @@ static int read_own_number(int pid_fd, uint32_t *ret_pid)
 	end = line ? strchr(line + 1, '\n') : NULL;
 	last = end ? memrchr(line, '\t', (size_t)(end - line)) : NULL;
 	return last && sscanf(last, "%" SCNu32, ret_pid) == 1 ? 0 : -ESRCH;
+}
+
+/* Return: whether the file was last written before the process was started: it is a map of an
+ * earlier process with the same number. */
+static bool is_of_another(int fd, int pid_fd)
+{
+	const int64_t booted = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME));
+	const uint64_t ticks = birth_at(pid_fd), per_second = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct stat st;
+
+	if (ticks == 0 || fstat(fd, &st) < 0)
+		return false;
+	return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec + ROUNDING_NS <
+	       booted + (int64_t)(ticks * (1000000000 / per_second));
 }
 
 int perfmapfile_open(int pid_fd)
@@ -51,5 +74,11 @@ int perfmapfile_open(int pid_fd)
 		return errno == ENOENT ? -ESRCH : -errno;
 	(void)snprintf(path, sizeof(path), "tmp/perf-%" PRIu32 ".map", pid);
 	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	if (is_of_another(fd, pid_fd)) {
+		(void)fd_close(fd);
+		return -ENOENT;
+	}
+	return fd;
 }

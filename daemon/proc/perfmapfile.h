@@ -12,9 +12,11 @@
 #include "base/base.h"
 
 /*
- * Find the perf map of the process @pid_fd (/proc/PID). A symbolic link is not followed.
+ * Find the perf map of the process @pid_fd (/proc/PID). A symbolic link is not followed. A file
+ * that was last written before the process was started is not its map: nothing removes the map of a
+ * process that has ended, and numbers come again, in a container at each start.
  *
  * Return: a descriptor that only stands for what is there (O_PATH), which is the caller's; -ESRCH
- *         if the process has ended; or another negative errno.
+ *         if the process has ended; -ENOENT; or another negative errno.
  */
 _must_check_ int perfmapfile_open(int pid_fd);

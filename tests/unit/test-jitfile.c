@@ -465,6 +465,17 @@ static void stop_many(const pid_t *pids, size_t n)
 		(void)waitpid(pids[i], NULL, 0);
 }
 
+/* Return: the number of jitdumps in the list. Perf maps that other tests left in /tmp, for numbers
+ * which our processes have now, may stand there, too. */
+static size_t count_dumps(const struct jitfile *list, size_t n)
+{
+	size_t n_dumps = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_dumps += list[i].is_dump;
+	return n_dumps;
+}
+
 static const struct jitfile *find_dump(const struct jitfile *list, size_t n, uint32_t pid)
 {
 	for (size_t i = 0; i < n; i++)
@@ -497,7 +508,7 @@ static void too_many(void **state)
 		(void)jitfiles_add(files, &mmap2, 1, &we);
 	}
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
-	assert_int_equal(n, 1);
+	assert_int_equal(count_dumps(list, n), 1);
 	assert_null(list[0].reason);
 	assert_int_equal(list[0].pid, pids[0]);
 	jitfiles_list_free(list, n);
@@ -526,7 +537,7 @@ static void too_many(void **state)
 						   .name = "//anon" },
 			   1, &we);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
-	assert_int_equal(n, JITFILES_MAX + 3);
+	assert_int_equal(count_dumps(list, n), JITFILES_MAX + 3);
 	for (size_t i = 0; i < JITFILES_MAX + 3; i++) {
 		const struct jitfile *file = find_dump(list, n, (uint32_t)pids[i]);
 
@@ -544,7 +555,7 @@ static void too_many(void **state)
 	mmap2.pid = (uint32_t)pids[0];
 	(void)jitfiles_add(files, &mmap2, 1, &we);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
-	assert_int_equal(n, JITFILES_MAX + 3);
+	assert_int_equal(count_dumps(list, n), JITFILES_MAX + 3);
 	assert_null(find_dump(list, n, (uint32_t)pids[0])->reason);
 	assert_non_null(find_dump(list, n, (uint32_t)pids[1])->reason);
 	jitfiles_list_free(list, n);

@@ -126,6 +126,28 @@ static void of_this_process(void **state)
 	(void)close(pid_fd);
 }
 
+/* A file that an earlier process with the same number left behind is no map of this one. */
+static void of_an_earlier_process(void **state)
+{
+	const struct timespec long_ago[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+	const int pid_fd = open_pid(getpid());
+	char path[64];
+	int fd;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	assert_true(put_map(getpid()));
+	assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+	assert_int_equal(perfmapfile_open(pid_fd), -ENOENT);
+	/* It begins it anew. */
+	assert_true(put_map(getpid()));
+	fd = perfmapfile_open(pid_fd);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	assert_int_equal(unlink(path), 0);
+	(void)close(pid_fd);
+}
+
 static void of_one_that_has_ended(void **state)
 {
 	const pid_t pid = fork();
@@ -147,6 +169,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is_where_the_process_has_it),
 		cmocka_unit_test(of_this_process),
+		cmocka_unit_test(of_an_earlier_process),
 		cmocka_unit_test(of_one_that_has_ended),
 	};
 
