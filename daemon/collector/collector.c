@@ -3,14 +3,18 @@
 #include "daemon/collector/collector.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "daemon/collector/message.h"
@@ -24,6 +28,7 @@
 #define NO_USER    ((uid_t)-1)           /* of processes that have ended, or are not known */
 #define KERNEL     ((uid_t)-2)           /* of the kernel's own files, which no user can delay */
 #define POLL_ENDED UINT64_C(100000000)   /* ns between two looks for workers that have ended */
+#define SPARE_NS   (200 * MS) /* that a worker gets once more if it only waits for a CPU */
 #define FDS_MAX    (1 + COLLECTOR_CLIENTS_MAX + COLLECTOR_WORKERS_MAX)
 
 struct client {
@@ -33,7 +38,8 @@ struct client {
 
 struct worker {
 	pid_t pid;
-	int fd; /* -1: it was told to end, or killed */
+	int fd;       /* -1: it was told to end, or killed */
+	int sched_fd; /* its /proc/PID/schedstat; or -1 */
 	uid_t user;
 	bool reads;
 
@@ -41,10 +47,14 @@ struct worker {
 	bool busy;
 	uint64_t id, client; /* the request's id, and the serial of who asked */
 	uint64_t until;      /* busy: when it is killed; otherwise when it is told to end */
+	uint64_t begun;      /* CLOCK_MONOTONIC, in ns */
+	uint64_t delay;      /* as delay_of() said then */
+	bool was_spared;     /* it got SPARE_NS */
 };
 
 struct collector {
 	int listen_fd;
+	int sched_fd; /* its own /proc/PID/schedstat; or -1 */
 	uid_t user;
 	unsigned seconds;
 	uint64_t until; /* CLOCK_MONOTONIC, in ns: when it stops waiting for a client */
@@ -53,6 +63,64 @@ struct collector {
 	VEC(struct worker) workers;
 };
 
+static int open_schedstat(pid_t pid)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Return: for how long the process has waited for a CPU since it was started, in ns; 0 if that is
+ * not known. */
+static uint64_t read_delay(int sched_fd)
+{
+	uint64_t delay = 0;
+	char text[128];
+	ssize_t n;
+
+	n = sched_fd < 0 ? -1 : pread(sched_fd, text, sizeof(text) - 1, 0);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	return sscanf(text, "%*u %" SCNu64, &delay) == 1 ? delay : 0;
+}
+
+/* Return: for how long the worker, and the collector itself, have waited for a CPU. */
+static uint64_t delay_of(const struct collector *c, const struct worker *w)
+{
+	return read_delay(c->sched_fd) + read_delay(w->sched_fd);
+}
+
+/* Return: for how long the request keeps the worker, in µs, without the time for which it waited
+ * for a CPU: on a busy machine each answer takes long, which says nothing of the file. */
+static uint32_t waited_us(const struct collector *c, const struct worker *w)
+{
+	const uint64_t all = clock_ns(CLOCK_MONOTONIC) - w->begun,
+		       delay = delay_of(c, w) - w->delay;
+	const uint64_t us = delay < all ? (all - delay) / 1000 : 0;
+
+	return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+}
+
+/* Return: whether the worker has a CPU, or waits for one. */
+static bool can_run(const struct worker *w)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char path[64], text[512];
+	const char *end;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)w->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	end = strrchr(text, ')');
+	return end && strncmp(end, ") R", 3) == 0;
+}
+
 int collector_new(int listen_fd, uid_t user, unsigned seconds, struct collector **ret_collector)
 {
 	struct collector *c = calloc(1, sizeof(*c));
@@ -60,6 +128,7 @@ int collector_new(int listen_fd, uid_t user, unsigned seconds, struct collector 
 	if (!c)
 		return -ENOMEM;
 	c->listen_fd = listen_fd;
+	c->sched_fd = open_schedstat(getpid());
 	c->user = user;
 	c->seconds = seconds;
 	c->until = clock_ns(CLOCK_MONOTONIC) + seconds * 1000 * MS;
@@ -71,6 +140,7 @@ static void kill_worker(struct worker *w)
 {
 	(void)kill(w->pid, SIGKILL);
 	w->fd = fd_close(w->fd);
+	w->sched_fd = fd_close(w->sched_fd);
 	w->busy = false;
 }
 
@@ -85,6 +155,7 @@ struct collector *collector_free(struct collector *collector)
 	vec_deinit(&collector->clients);
 	vec_deinit(&collector->workers);
 	(void)fd_close(collector->listen_fd);
+	(void)fd_close(collector->sched_fd);
 	free(collector);
 	return NULL;
 }
@@ -154,7 +225,11 @@ static int start_worker(struct collector *c, uid_t user, bool reads, struct work
 		return r;
 	}
 	*ret_worker = &c->workers.items[c->workers.n++];
-	**ret_worker = (struct worker){ .pid = pid, .fd = pair[0], .user = user, .reads = reads };
+	**ret_worker = (struct worker){ .pid = pid,
+					.fd = pair[0],
+					.sched_fd = open_schedstat(pid),
+					.user = user,
+					.reads = reads };
 	return 0;
 }
 
@@ -294,7 +369,10 @@ static int pass_request(struct collector *c, uint64_t serial,
 	w->busy = true;
 	w->id = request->id;
 	w->client = serial;
-	w->until = clock_ns(CLOCK_MONOTONIC) + request->timeout_ms * MS;
+	w->begun = clock_ns(CLOCK_MONOTONIC);
+	w->delay = delay_of(c, w);
+	w->until = w->begun + request->timeout_ms * MS;
+	w->was_spared = false;
 	return 0;
 }
 
@@ -343,6 +421,7 @@ static void serve_worker(struct collector *c, struct worker *w)
 		if (r == 0 && (!was_busy || answer.id != id || fds[1] >= 0))
 			r = -EBADMSG;
 		if (r == 0) {
+			answer.waited_us = waited_us(c, w);
 			w->busy = false;
 			w->until = clock_ns(CLOCK_MONOTONIC) + IDLE_NS;
 			answer_client(c, serial, &answer, fds[0]);
@@ -363,6 +442,7 @@ static void serve_worker(struct collector *c, struct worker *w)
 static void check_times(struct collector *c)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct collector_answer answer;
 
 	for (size_t i = 0; i < c->workers.n; i++) {
 		struct worker *w = &c->workers.items[i];
@@ -371,10 +451,19 @@ static void check_times(struct collector *c)
 			continue;
 		if (!w->busy) {
 			w->fd = fd_close(w->fd);
+			w->sched_fd = fd_close(w->sched_fd);
 			continue;
 		}
+		if (!w->was_spared && can_run(w)) {
+			w->was_spared = true;
+			w->until = now + SPARE_NS;
+			continue;
+		}
+		answer = (struct collector_answer){ .id = w->id,
+						    .error = -ETIMEDOUT,
+						    .waited_us = waited_us(c, w) };
 		kill_worker(w);
-		answer_error(c, w->client, w->id, -ETIMEDOUT);
+		answer_client(c, w->client, &answer, -1);
 	}
 }
 

@@ -15,7 +15,7 @@
 #define PROGRAM "ptd-collector"
 
 #define MS        UINT64_C(1000000) /* in ns */
-#define GRACE_MS  300u              /* in which the collector itself says that it took too long */
+#define GRACE_MS  500u              /* in which the collector itself says that it took too long */
 #define CANCEL_MS 50u               /* between two looks whether to give up */
 #define AGAIN_NS  UINT64_C(1000000000) /* between two attempts, at first; then twice as long */
 #define SOON_NS   (50 * MS)            /* to a collector that is being started */
@@ -24,7 +24,7 @@
 /* A thread that must not wait long may spend this part of its time on waiting for answers that take
  * longer than usual, and so much at once. */
 #define SPARE_PART 10u
-#define SPARE_MAX  (500 * MS)
+#define SPARE_MAX  ((int64_t)(500 * MS))
 #define USUAL      (5 * MS)
 
 struct collectorlink {
@@ -38,7 +38,7 @@ struct collectorlink {
 	bool said;             /* that there is no collector */
 
 	bool thrifty;      /* it counts how long the thread waits */
-	uint64_t spare_ns; /* that it may still wait */
+	int64_t spare_ns;  /* that it may still wait; negative: it waited longer than that */
 	uint64_t spare_at; /* CLOCK_MONOTONIC, in ns: when that was counted */
 };
 
@@ -169,16 +169,19 @@ static bool may_wait(struct collectorlink *link, uint64_t now)
 {
 	if (!link->thrifty)
 		return true;
-	link->spare_ns += (now - link->spare_at) / SPARE_PART;
+	link->spare_ns += (int64_t)((now - link->spare_at) / SPARE_PART);
 	link->spare_ns = link->spare_ns < SPARE_MAX ? link->spare_ns : SPARE_MAX;
 	link->spare_at = now;
 	return link->spare_ns > 0;
 }
 
+/* Count for how long the thread waited for what was asked for, not for a CPU. */
 static void count_wait(struct collectorlink *link, uint64_t waited_ns)
 {
-	if (waited_ns > USUAL)
-		link->spare_ns -= waited_ns < link->spare_ns ? waited_ns : link->spare_ns;
+	if (waited_ns <= USUAL)
+		return;
+	link->spare_ns -= (int64_t)waited_ns;
+	link->spare_ns = link->spare_ns > -SPARE_MAX ? link->spare_ns : -SPARE_MAX;
 }
 
 int collectorlink_begin(struct collectorlink *link, struct collector_request *request,
@@ -215,7 +218,8 @@ static int settle(struct collectorlink *link, int r, const struct collector_answ
 		  struct collector_answer *ret_answer, int *ret_fd)
 {
 	link->until = 0;
-	count_wait(link, clock_ns(CLOCK_MONOTONIC) - link->begun);
+	count_wait(link, r == 0 ? answer->waited_us * UINT64_C(1000)
+				: clock_ns(CLOCK_MONOTONIC) - link->begun);
 	if (r == -ECANCELED) {
 		link->fd = fd_close(link->fd);
 		return r;

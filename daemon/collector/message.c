@@ -37,7 +37,7 @@ struct wire_answer {
 	struct wire_id build_id;
 	char sha256[SHA256_HEX_SIZE];
 	uint8_t rest[3];
-	uint32_t lack, unused; /* the latter keeps the next in its place */
+	uint32_t lack, waited_us;
 	uint64_t bytes_unreadable, n_left_out;
 };
 
@@ -150,6 +150,7 @@ size_t collector_write_answer(const struct collector_answer *answer,
 		.uid = answer->uid,
 		.build_id = wire_from_id(&answer->build_id),
 		.lack = answer->lack,
+		.waited_us = answer->waited_us,
 		.bytes_unreadable = answer->bytes_unreadable,
 		.n_left_out = answer->n_left_out,
 	};
@@ -178,7 +179,9 @@ int collector_read_answer(const uint8_t *bytes, size_t size, struct collector_an
 	    !memchr(wire.sha256, 0, sizeof(wire.sha256)) || !is_hash(wire.sha256) ||
 	    wire.lack >= _KERNELLACKS)
 		return -EBADMSG;
-	answer = (struct collector_answer){ .id = wire.id, .error = wire.error };
+	answer = (struct collector_answer){ .id = wire.id,
+					    .error = wire.error,
+					    .waited_us = wire.waited_us };
 	if (wire.error == 0) {
 		answer.uid = wire.uid;
 		answer.dev = wire.dev;

@@ -108,6 +108,8 @@ struct collector_request {
 
 struct collector_answer {
 	uint64_t id;
+	/* How long it took, without the time for which the collector waited for a CPU. */
+	uint32_t waited_us;
 	int32_t error; /* 0, or negative errno: then the rest is 0 */
 
 	/* Of the file; COLLECTOR_COPY: of the copy; COLLECTOR_MEMORY, COLLECTOR_KERNEL_NAMES,
