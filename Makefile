@@ -21,17 +21,33 @@ HARDEN_LINK = -Wl,-z,relro,-z,now
 LINK        = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -pie $(LDFLAGS)
 LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL $(LDFLAGS)
 
+# $(call quiet,WORD,FILE): what begins a command, so that WORD and FILE are shown in its place; with V=1 it
+# is shown itself.
+comma := ,
+quiet = $(if $(V),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-3s %s\n' $(1) $(2);) )
+
+# $(call link,COMMAND,OBJECTS,LIBRARIES): link the first prerequisite with more objects, with what they need of
+# the archives among the order-only prerequisites, and with libraries. The linker tells which objects it took
+# from the archives, which are thin. They become prerequisites of the program, in a file that is included
+# below. So a changed object links what contains it, and nothing else.
+define link
+@mkdir -p $(@D)
+$(call quiet,LD,$@)$(1) -o $@ $< $(2) -Wl,--start-group $(filter %.a,$|) -Wl,--end-group $(3) -Wl,-t,-t >$@.objects && \
+	awk -v of=$(O)/ 'index($$0, of) == 1 && /\.o$$/ { print "$@: " $$0; print $$0 ":" }' $@.objects >$@.d && rm $@.objects
+endef
+
 # --- what is built from what -----------------------------------------------------------------
 
-DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol calls sink sink/answer sink/export sink/html sink/memtrace memtrace calllog check
-DAEMON_FOLDERS  = proc share config helper keeper collector source tasks pt soft spool objects snapshot trigger control
-LIBCOMMON := $(wildcard util/*.c record/*.c)
-LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(DECODER_FOLDERS:%=decoder/%/*.c))
-LIBFILTER := $(filter-out decoder/dlfilter/dlfilter.c,$(wildcard decoder/dlfilter/*.c))
-LIBCMD    := $(filter-out decoder/cmd/main.c,$(wildcard decoder/cmd/*.c))
-LIBPTD    := $(filter-out daemon/main.c daemon/keeper/main.c daemon/collector/main.c,$(wildcard daemon/*.c $(DAEMON_FOLDERS:%=daemon/%/*.c)))
-LIBEMU    := $(filter-out daemon/emu/plugin.c daemon/emu/system_plugin.c,$(wildcard daemon/emu/*.c))
-LIBCTL    := $(filter-out ctl/main.c,$(wildcard ctl/*.c))
+# The folders are those of tests/layers.
+FOLDERS   := $(shell awk '/^[a-z]/ { print $$1 }' tests/layers)
+files      = $(filter-out %/main.c,$(foreach f,$(FOLDERS),$(if $(filter $(1),$f),$(if $(filter $(2),$f),,$(wildcard $f/*.c)))))
+LIBCOMMON := $(call files,util util/% record)
+LIBDECODE := $(LIBCOMMON) $(call files,decoder decoder/%,decoder/cmd decoder/dlfilter)
+LIBFILTER := $(filter-out %/dlfilter.c,$(call files,decoder/dlfilter))
+LIBCMD    := $(call files,decoder/cmd)
+LIBPTD    := $(call files,daemon daemon/%,daemon/emu)
+LIBEMU    := $(filter-out %/plugin.c %/system_plugin.c,$(call files,daemon/emu))
+LIBCTL    := $(call files,ctl)
 TESTLIB   := $(wildcard tests/lib/*.c)
 UNITS     := $(patsubst tests/unit/test-%.c,%,$(wildcard tests/unit/test-*.c))
 FUZZERS   := $(patsubst tests/fuzz/fuzz-%.c,%,$(wildcard tests/fuzz/fuzz-*.c))
@@ -64,7 +80,7 @@ all: $(PROGRAMS) $(LIBRARY) ## the programs and the library, into build/
 # Other flags in this file are other objects.
 $(O)/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -DPTD_VERSION='"$(VERSION)"' -c -o $@ $<
+	$(call quiet,CC,$<)$(CC) $(ALL_CFLAGS) -DPTD_VERSION='"$(VERSION)"' -c -o $@ $<
 
 # The page of the HTML report is part of the program.
 $(O)/decoder/sink/html/page.o: $(wildcard decoder/sink/html/*.html decoder/sink/html/*.css decoder/sink/html/*.js)
@@ -79,38 +95,38 @@ $(O)/libctl.a: $(LIBCTL:%.c=$(O)/%.o)
 $(O)/libtest.a: $(TESTLIB:%.c=$(O)/%.o)
 $(O)/%.a:
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call quiet,AR,$@)$(AR) rcsT $@ $^
 
 # The library, as it is installed, exports what its headers declare and no other name.
 $(O)/libptdecode.so.$(SO_VERSION): $(O)/libdecode.a decoder/libptdecode.map
-	$(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,-soname,libptdecode.so.0 \
+	$(call quiet,LD,$@)$(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,-soname,libptdecode.so.0 \
 		-Wl,--version-script=decoder/libptdecode.map $(LDFLAGS) \
 		-o $@ -Wl,--whole-archive $< -Wl,--no-whole-archive $(LIBS_DECODE)
 $(O)/libptdecode.a: $(O)/libdecode.a
 	@rm -f $@
-	$(LD) -r -o $(O)/libptdecode.o --whole-archive $<
-	$(OBJCOPY) --wildcard --keep-global-symbol='ptd_*' $(O)/libptdecode.o
-	$(AR) rcs $@ $(O)/libptdecode.o
+	$(call quiet,AR,$@)$(LD) -r -o $(O)/libptdecode.o --whole-archive $< && \
+		$(OBJCOPY) --wildcard --keep-global-symbol='ptd_*' $(O)/libptdecode.o && \
+		$(AR) rcs $@ $(O)/libptdecode.o
 
-$(O)/ptd: $(O)/daemon/main.o $(O)/libptd.a $(O)/libcommon.a
-	$(LINK) -o $@ $^ $(LIBS_DAEMON)
-$(O)/ptd-keeper: $(O)/daemon/keeper/main.o $(O)/daemon/keeper/keeper.o $(O)/daemon/helper/serve.o $(O)/libcommon.a
-	$(LINK) -o $@ $^
-$(O)/ptd-collector: $(O)/daemon/collector/main.o $(O)/libptd.a $(O)/libcommon.a
-	$(LINK) -o $@ $^ -lelf -lcrypto
-$(O)/ptctl: $(O)/ctl/main.o $(O)/libctl.a $(O)/libcommon.a
-	$(LINK) -o $@ $^ -lsystemd
-$(O)/ptdecode: $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libdecode.a
-	$(LINK) -o $@ $^ $(LIBS_CMD)
+$(O)/ptd: $(O)/daemon/main.o | $(O)/libptd.a $(O)/libcommon.a
+	$(call link,$(LINK),,$(LIBS_DAEMON))
+$(O)/ptd-keeper: $(O)/daemon/keeper/main.o | $(O)/libptd.a $(O)/libcommon.a
+	$(call link,$(LINK))
+$(O)/ptd-collector: $(O)/daemon/collector/main.o | $(O)/libptd.a $(O)/libcommon.a
+	$(call link,$(LINK),,-lelf -lcrypto)
+$(O)/ptctl: $(O)/ctl/main.o | $(O)/libctl.a $(O)/libcommon.a
+	$(call link,$(LINK),,-lsystemd)
+$(O)/ptdecode: $(O)/decoder/cmd/main.o | $(O)/libcmd.a $(O)/libdecode.a
+	$(call link,$(LINK),,$(LIBS_CMD))
 # perf script loads it.
-$(O)/libptd-dlfilter.so: $(O)/decoder/dlfilter/dlfilter.o $(O)/libfilter.a $(O)/libcmd.a $(O)/libdecode.a decoder/dlfilter/dlfilter.map
-	$(LINK_SHARED) -Wl,--version-script=decoder/dlfilter/dlfilter.map -o $@ $(filter-out %.map,$^) $(LIBS_DECODE)
+$(O)/libptd-dlfilter.so: $(O)/decoder/dlfilter/dlfilter.o decoder/dlfilter/dlfilter.map | $(O)/libfilter.a $(O)/libcmd.a $(O)/libdecode.a
+	$(call link,$(LINK_SHARED) -Wl$(comma)--version-script=decoder/dlfilter/dlfilter.map,,$(LIBS_DECODE))
 # The plugin's undefined symbols are QEMU's.
-$(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o $(O)/libemu.a $(O)/libdecode.a
-	$(LINK_SHARED) -o $@ $^ -lZydis -lelf
+$(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o | $(O)/libemu.a $(O)/libdecode.a
+	$(call link,$(LINK_SHARED),,-lZydis -lelf)
 # The same for a whole guest, for tests.
-$(O)/ptd-emu-system.so: $(O)/daemon/emu/system_plugin.o $(O)/libemu.a $(O)/libdecode.a
-	$(LINK_SHARED) -o $@ $^ -lZydis
+$(O)/ptd-emu-system.so: $(O)/daemon/emu/system_plugin.o | $(O)/libemu.a $(O)/libdecode.a
+	$(call link,$(LINK_SHARED),,-lZydis)
 
 # --- tests -------------------------------------------------------------------------------------
 
@@ -125,46 +141,32 @@ LINK_UNIT = $(LINK) $(FAILING:%=-Wl,--wrap=%) -Wl,--undefined=__wrap_malloc -Wl,
 # A disk that does not answer.
 $(O)/test-idreader: LINK_UNIT += -Wl,--wrap=buildid_read
 
-$(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libfilter.a $(O)/libcmd.a $(O)/libemu.a $(O)/libdecode.a $(O)/libtest.a
-	$(LINK_UNIT) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
-$(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libtest.a $(O)/libptd.a $(O)/libdecode.a
-	$(LINK) -o $@ $^ $(LIBS_DECODE) $(LIBS_DAEMON)
-$(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libdecode.a
-	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(LIBS_DECODE)
-# They compare two streams as ptdecode does.
-$(O)/tools/mutate $(O)/tools/timed: $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libcmd.a $(O)/libdecode.a
-	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(LIBS_DECODE)
-$(O)/bench/%: $(O)/tests/bench/%.o $(O)/libdecode.a
-	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(LIBS_DECODE)
-# It writes to the pool as the plugin does, and asks ptd for it as ptctl does.
-$(O)/tools/attack-pool: $(O)/tests/tools/attack-pool.o $(O)/libemu.a $(O)/libdecode.a
-	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ -lsystemd -lZydis -lelf
-$(O)/tools/attack-requests: $(O)/tests/tools/attack-requests.o
-	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ -lsystemd
+$(O)/test-%: $(O)/tests/unit/test-%.o | $(O)/libptd.a $(O)/libctl.a $(O)/libfilter.a $(O)/libcmd.a $(O)/libemu.a $(O)/libdecode.a $(O)/libtest.a
+	$(call link,$(LINK_UNIT),,$(LIBS_TEST))
+$(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o | $(O)/libtest.a $(O)/libptd.a $(O)/libdecode.a
+	$(call link,$(LINK),$(O)/tests/fuzz/replay.o,$(LIBS_DECODE) $(LIBS_DAEMON))
+$(O)/tools/%: $(O)/tests/tools/%.o | $(O)/libtest.a $(O)/libcmd.a $(O)/libemu.a $(O)/libdecode.a
+	$(call link,$(LINK),,$(LIBS_DECODE) $(LIBS_TOOL))
+$(O)/tools/attack-pool $(O)/tools/attack-requests: LIBS_TOOL = -lsystemd
+$(O)/bench/%: $(O)/tests/bench/%.o | $(O)/libdecode.a
+	$(call link,$(LINK),,$(LIBS_DECODE))
 # ptdecode itself, but for what its decoder does first.
-$(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libdecode.a
-	@mkdir -p $(@D)
-	$(LINK) -Wl,--wrap=ptd_decoder_next,--wrap=rawcode_add_elf -o $@ $^ $(LIBS_CMD)
+$(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/cmd/main.o | $(O)/libcmd.a $(O)/libdecode.a
+	$(call link,$(LINK) -Wl$(comma)--wrap=ptd_decoder_next$(comma)--wrap=rawcode_add_elf,$(O)/decoder/cmd/main.o,$(LIBS_CMD))
 # ptd itself, but for how it opens PT.
-$(O)/tools/ptd-nopt: $(O)/tests/tools/ptd-nopt.o $(O)/daemon/main.o $(O)/libptd.a $(O)/libcommon.a
-	@mkdir -p $(@D)
-	$(LINK) -Wl,--wrap=source_pt_exists,--wrap=pmu_read,--wrap=pmu_config \
-		-Wl,--wrap=ring_map_aux,--wrap=ptclock_read -o $@ $^ $(LIBS_DAEMON)
+NOPT = source_pt_exists pmu_read pmu_config ring_map_aux ptclock_read
+$(O)/tools/ptd-nopt: $(O)/tests/tools/ptd-nopt.o $(O)/daemon/main.o | $(O)/libptd.a $(O)/libcommon.a
+	$(call link,$(LINK) $(NOPT:%=-Wl$(comma)--wrap=%),$(O)/daemon/main.o,$(LIBS_DAEMON))
 # Programs that are recorded: built as a user would build them, without our flags.
 $(O)/targets/%.c: tests/targets/%.c
 	@mkdir -p $(@D)
-	$(CC) -O2 -g -pthread -o $@ $<
+	$(call quiet,CC,$<)$(CC) -O2 -g -pthread -o $@ $<
 $(O)/targets/%.c: tests/bench/%.c
 	@mkdir -p $(@D)
-	$(CC) -O2 -g -o $@ $<
+	$(call quiet,CC,$<)$(CC) -O2 -g -o $@ $<
 $(O)/targets/%.cc: tests/targets/%.cc
 	@mkdir -p $(@D)
-	$(CXX) -O2 -g -pthread -o $@ $<
+	$(call quiet,CXX,$<)$(CXX) -O2 -g -pthread -o $@ $<
 
 # The library with what finds races; of a build that has no other sanitizer.
 TSAN_LIBRARY = $(if $(findstring -fsanitize,$(CFLAGS)),,$(O)/tsan/libptdecode.so.$(SO_VERSION))
@@ -322,4 +324,7 @@ help: ## this text
 .PHONY: all tests demo check check-long check-asan check-clang bench lint format install uninstall clean help check-guest \
         deb packages-demo packages-check packages-long packages-deb FORCE
 .PRECIOUS: $(O)/%.o
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+# What compiler and linker have written of what there still is; no rule makes it.
+NOTED := $(wildcard $(patsubst %.c,$(O)/%.d,$(wildcard $(FOLDERS:%=%/*.c) tests/*/*.c)) $(O)/*.d $(O)/tools/*.d $(O)/bench/*.d)
+$(NOTED): ;
+-include $(NOTED)

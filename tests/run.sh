@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Run every test of the build in $1: units, fuzz corpora, golden cases, integration scripts; as many at once as
-# there are CPUs. What a test prints is shown when it has ended. A script that has a line "# Alone: why" runs while
-# nothing else does. A test that exits 77 was skipped and has said why. Long tests (tests/*/long-*) run with
-# PTD_LONG=1; under PTD_ASAN=1 the sanitized programs are tested, with the plugin of the plain build, and not in
-# the guest (tests/guest). PTD_UNITS=1 leaves all scripts out. PTD_JOBS=N runs so many at once.
+# there are CPUs. What a test prints is kept in $1/log/NAME.log; its result is one line, below which stand the
+# summaries of cmocka, if it uses it. What failed is printed at the end. A script that has a line "# Alone: why"
+# runs while nothing else does. A test that exits 77 was skipped and has said why. Long tests (tests/*/long-*) run
+# with PTD_LONG=1; under PTD_ASAN=1 the sanitized programs are tested, with the plugin of the plain build, and not
+# in the guest (tests/guest). PTD_UNITS=1 leaves all scripts out. PTD_JOBS=N runs up to N at once.
 #
 # A second argument is a pattern: only tests whose name matches it run.
 set -u
@@ -15,27 +16,24 @@ export O
 PTD_EMU_SO=$(realpath "${PTD_EMU_SO:-$O/ptd-emu.so}")
 export PTD_EMU_SO
 jobs_max=${PTD_JOBS:-$(nproc)}
-passed=0 failed=0 skipped=0 failures=
+passed=0 failed=0 skipped=0 failures=()
 declare -A name_of=() start_of=() # by the pid of what runs
-printed=$(mktemp -d "${TMPDIR:-/tmp}/ptd-run-XXXXXX") || exit
-trap 'rm -rf "$printed"' EXIT
+logs=$O/log
+mkdir -p "$logs" || exit
 
-# Wait for one test to end, show what it printed, and count it.
+# Wait for one test to end, print its result, and count it.
 reap() {
-	local pid name status
+	local pid name status log seconds why
 	wait -n -p pid "${!name_of[@]}"
 	status=$?
-	name=${name_of[$pid]}
-	echo "=== $name"
-	cat "$printed/$name"
-	rm "$printed/$name"
-	case $status in
-	0) passed=$((passed + 1)) ;;
-	77) skipped=$((skipped + 1)) && echo "--- $name: skipped" ;;
-	*) failed=$((failed + 1)) failures+=" $name" && echo "--- $name: FAILED (exit status $status)" ;;
-	esac
-	echo "--- $name: $((SECONDS - start_of[$pid])) s"
+	name=${name_of[$pid]} log=$logs/${name_of[$pid]}.log seconds=$((SECONDS - start_of[$pid]))
 	unset "name_of[$pid]" "start_of[$pid]"
+	case $status in
+	0) passed=$((passed + 1)) && echo "ok       $name  ($seconds s)" ;;
+	77) skipped=$((skipped + 1)) && why=$(sed -n 's/^SKIP: //p' "$log") && echo "skipped  $name: $why" ;;
+	*) failed=$((failed + 1)) failures+=("$name") && echo "FAILED   $name  ($seconds s, exit status $status): $log" ;;
+	esac
+	grep -aE '^\[  (PASSED |FAILED |SKIPPED) \] [0-9]+ test' "$log"
 }
 
 # at_most N: wait until no more than N tests run.
@@ -51,7 +49,7 @@ run() {
 	shift
 	[[ -z $only || $name == *$only* ]] || return
 	at_most $((jobs_max - 1))
-	"$@" </dev/null >"$printed/$name" 2>&1 &
+	"$@" </dev/null >"$logs/$name.log" 2>&1 &
 	name_of[$!]=$name start_of[$!]=$SECONDS
 }
 
@@ -88,6 +86,10 @@ if [[ -n ${PTD_LONG:-} ]]; then
 fi
 at_most 0
 
-[[ -z $failures ]] || echo "failed:$failures"
+for name in ${failures[@]+"${failures[@]}"}; do
+	echo "=== $name failed: $logs/$name.log"
+	tail -n 200 "$logs/$name.log"
+done
+[[ $failed -eq 0 ]] || echo "failed: ${failures[*]}"
 echo "$passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 && $passed -gt 0 ]]

@@ -195,10 +195,8 @@ class Tree:
         self.tmp = os.path.join(work, "tmp")
         os.mkdir(self.tmp)
         os.chmod(self.tmp, 0o1777)
-        # make expands $@: each program gets a map, which lists the objects that it was linked from.
         self.environment = {**os.environ, "TMPDIR": self.tmp, "CFLAGS": "-O2", "O": "build",
-                            "PTD_EMU_SO": "build/ptd-emu.so",
-                            "LDFLAGS": os.environ.get("LDFLAGS", "") + " -Wl,-Map=$@.map"}
+                            "PTD_EMU_SO": "build/ptd-emu.so"}
 
     def read(self, path):
         with open(os.path.join(self.top, path), encoding="utf-8") as f:
@@ -223,9 +221,9 @@ class Tree:
             return f.read()
 
     def contains(self, program, path):
-        """Was the program linked from this source file, or from another one of the same name?"""
-        with open(os.path.join(self.top, program + ".map"), encoding="utf-8", errors="replace") as f:
-            return re.search(r"[(/]" + re.escape(os.path.basename(path)[:-2]) + r"\.o\b", f.read()) is not None
+        """Was the program linked from this source file? make has written what from."""
+        with open(os.path.join(self.top, program + ".d"), encoding="utf-8") as f:
+            return f"build/{path[:-2]}.o:\n" in f.read()
 
 
 def end_session(leader):
