@@ -276,8 +276,7 @@ static int open_input(struct session *s, const struct ptd_options *o,
 	if (!errata_find(o->cpu_family ? o->cpu_family : facts->cpu_family,
 			 o->cpu_family ? o->cpu_model : facts->cpu_model, &errata))
 		s->trace->complaints[TRACE_COMPLAINT_CPU] =
-		    "the model of its CPU is not known: if its PT has errata, none is worked "
-		    "around";
+		    "the model of its CPU is not known: errata are not worked around";
 	s->info.clock = !facts->has_tsc      ? PTD_CLOCK_NONE
 			: facts->clock.valid ? PTD_CLOCK_NS
 					     : PTD_CLOCK_TSC;

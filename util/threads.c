@@ -60,8 +60,8 @@ static void pause_cpu(void)
 
 /*
  * Return: the link to the first task of the queue that is near thread @number; or else to the first
- * that is near none; or else to the first. The owner takes those that are near others before those
- * that are near none: they are short, and it alone gives the others something to do.
+ * that is near none; or else to the first. The owner prefers tasks that are near other threads to
+ * tasks that are near none: these are short, and only the owner can add more work.
  */
 static struct task **choose_task(struct ptd_threads *threads, size_t number)
 {

@@ -4,6 +4,12 @@
 /*
  * Threads
  *
+ * Who may call what: a decoder, its sinks and all that hangs on them belong to the thread that made
+ * them, the owner; its tasks run in other threads, and touch nothing but what the task holds. What
+ * is shared beyond that says so in its header ("Several threads may call this at once"). In the
+ * daemon, everything belongs to the event loop's thread but the snapshot's writer and the copier,
+ * whose headers say what they share.
+ *
  * A fixed number of threads that run tasks, about in the order in which these are added. The thread
  * that adds the tasks, the owner, is one of the threads, number 0: it runs tasks while it waits for
  * one. A task must not add or wait for tasks.

@@ -12,8 +12,7 @@
 
 #define BATCHES_MAX 32u
 
-/* Refused changes take memory, too. After this number of them, the code of a program is given up.
- * */
+/* Refused changes take memory, too. After this many, the code of a program is given up. */
 #define REFUSED_MAX 65536u
 
 /* The first bytes in a page. Forks share it until one of them adds to it. */

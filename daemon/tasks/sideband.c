@@ -467,8 +467,8 @@ static int append_record(struct sideband *s, const struct record *record, uid_t 
 	return r;
 }
 
-/* Count what cannot be remembered of a user's processes, or had to be forgotten, because he has too
- * many: it will be unknown when the next epoch begins. Return: what is left of the error @known. */
+/* Count the user's processes beyond the limit of the table: their state will be unknown when the
+ * next epoch begins. Return: 0 if @known is -ENOSPC, which is then handled; or @known. */
 static int count_unknown(struct sideband *s, uid_t uid, int known)
 {
 	uid_t given_by;

@@ -402,8 +402,8 @@ static size_t find_parked(const struct step *s)
 }
 
 /*
- * Return: the index of the stack that the thread parked last, if what it called from there lets a
- *         goroutine go on itself, no scheduler does; or STEP_NONE.
+ * Return: the index of the stack that the thread parked last, if what it called from there resumes
+ *         a goroutine itself, without a scheduler; or STEP_NONE.
  */
 static size_t find_own(const struct step *s)
 {

@@ -7,24 +7,22 @@
  * The stacks of a process on which no thread runs: fibers and goroutines that wait. A stack is
  * parked with the address at which it goes on. Which stack goes on is not in PT. If several are
  * parked with the same address, the one that was parked first is taken, and the others are kept
- * with it as alike. Where a function returns to an address that the stack does not have, and one of
- * these does, that one is the right one: the functions left since belong to it, and the two change
- * places. Then the thread was not on the other one, which waits, and what the thread was found not
- * to be on may be where that is. Where no stack alike returns there, one alike those may.
+ * with it as alike. When a return does not match the chosen stack but matches one alike, that one
+ * was the right choice: the functions left since belong to it, the two change places, and the wrong
+ * one is parked again. Stacks alike to those alike are tried last.
  *
- * Where a goroutine's stack grows, the function that copies it lets the same goroutine go on: it is
- * called in the goroutine's place, and calls the function that goes on itself, no scheduler does.
- * The function that recovers from a panic does so, too, but the goroutine goes on elsewhere, in a
- * function that is open on it. The one that changes between coroutines calls it like these, for
- * another goroutine, and a scheduler does so for any.
+ * Where a goroutine's stack grows, morestack copies it: it runs on the goroutine's behalf, and
+ * resumes it directly, without the scheduler. The function that recovers from a panic does the
+ * same, but resumes the goroutine in another function that is open on it. A switch between
+ * coroutines resumes another goroutine in this way, and a scheduler resumes any.
  *
- * Slices come in the order in which they start, so a goroutine may be seen to go on in one thread
- * before it is seen to be parked in another. Then nothing is known of what is open on it, and it
- * is kept in mind as early: what is inferred on it is ambiguous, and what is parked later, and had
- * gone on by then, is not parked. If another stack was taken for it, and no one alike is right,
- * that one waits again, for the return of the function that is open on it. For the same reason a
- * stack that goes on where several threads have goroutines is a guess, even if no other one is
- * known to wait: the functions that were open on it are left as ambiguous ones.
+ * Slices come in the order in which they start, so a goroutine may be resumed in one thread before
+ * its parking is seen in another. Its open functions are then unknown, and the stack is marked as
+ * resumed early: calls inferred on it are ambiguous, and a later park that predates the resume is
+ * ignored. If another stack was taken for it, and no stack alike is the right one, that one is
+ * parked again until the function that is open on it returns. For the same reason a resumed stack
+ * is a guess where several threads have goroutines, even if no other stack is parked: its open
+ * functions are left as ambiguous ones.
  *
  * Functions that change stacks are known by their names, or by what they do.
  */

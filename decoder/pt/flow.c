@@ -832,7 +832,7 @@ static void stand_behind_branch(struct flow *f, const struct seg *s)
 	f->is_done = true;
 }
 
-/* Push what the direct calls push that are before instruction @end of @s. */
+/* Push the return addresses of the direct calls in @s before instruction @end. */
 static void push_before(struct flow *f, const struct seg *s, size_t end)
 {
 	size_t at = 0, n_calls = 0;

@@ -242,8 +242,8 @@ static inline void end_line(struct calltree *tree, const char *end)
 	tree->output->n_used = (size_t)((const uint8_t *)end - tree->output->buffer);
 }
 
-/* Return: bytes of the label of a function that are shown: with the file, if that of its caller
- * @above differs, which may be NULL. */
+/* Return: the length of the label to print. The file is left off when @above, the caller's frame
+ * (may be NULL), is in the same object. */
 static inline size_t label_size(const struct calltree_label *label, const struct open_frame *frame,
 				const struct open_frame *above)
 {
