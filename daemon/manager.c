@@ -16,7 +16,6 @@
 #include "daemon/config/config.h"
 #include "daemon/control/listen.h"
 #include "daemon/control/server.h"
-#include "daemon/evidence.h"
 #include "daemon/intake.h"
 #include "daemon/keeper/link.h"
 #include "daemon/notify.h"
@@ -70,7 +69,7 @@ struct manager {
 
 	uint64_t n_taken, n_failed; /* snapshots since the start */
 	_Atomic uint64_t n_removed; /* likewise; those that retention removed */
-	struct evidence evidence;
+	_Atomic uint64_t snapshots_bytes;
 };
 
 static struct recorder_status get_status(void *userdata)
@@ -121,10 +120,6 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 		return;
 	case RECORDER_SIDEBAND:
 		*ret_share = *sideband_share(intake_sideband(m->intake));
-		return;
-	case RECORDER_SNAPSHOTS:
-		/* The account is all that is changed. */
-		evidence_get_share(m->retention.evidence, ret_share);
 		return;
 	case _RECORDER_SHARED_MAX:
 		break;
@@ -203,7 +198,7 @@ static void enforce_limits(struct manager *m)
 	m->trim_later = !jobs_are_idle(m->jobs);
 	if (m->trim_later)
 		return;
-	say_not_removed(retention_enforce(&m->retention, NULL, evict_copies, m));
+	say_not_removed(retention_enforce(&m->retention, false, evict_copies, m));
 }
 
 static int on_expire(sd_event_source *timer, uint64_t usec, void *userdata)
@@ -342,11 +337,11 @@ static int remove_snapshot(void *userdata, const char *id)
 	return r;
 }
 
-static int keep_snapshot(void *userdata, const char *id, bool keep, uid_t uid)
+static int keep_snapshot(void *userdata, const char *id, bool keep)
 {
 	const struct manager *m = userdata;
 
-	return keep ? retention_keep(&m->retention, id, uid) : spool_keep(m->spool, id, false, uid);
+	return spool_keep(m->spool, id, keep);
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -375,7 +370,7 @@ static int open_spool(struct manager *m, const struct manager_options *options)
 	if (r == 0) {
 		m->retention.spool = m->spool;
 		m->retention.n_removed = &m->n_removed;
-		m->retention.evidence = &m->evidence;
+		m->retention.taken = &m->snapshots_bytes;
 		r = retention_set_limits(&m->retention, &m->config);
 	}
 	if (r == 0)
@@ -572,7 +567,6 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 
 	if (!m)
 		return log_error_errno(-ENOMEM, "cannot start: %m");
-	evidence_init(&m->evidence);
 	m->config = *options->config;
 	m->load_config = options->load_config;
 	m->userdata = options->userdata;
@@ -626,7 +620,6 @@ struct manager *manager_free(struct manager *manager)
 	if (manager->source)
 		(void)manager->source->ops->free(manager->source);
 	(void)keeperlink_free(manager->keeper);
-	evidence_deinit(&manager->evidence);
 	sd_event_source_disable_unref(manager->tick_timer);
 	sd_event_source_disable_unref(manager->expire_timer);
 	(void)sd_event_unref(manager->event);

@@ -3,16 +3,14 @@
 #include "daemon/retention.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/config/config.h"
-#include "daemon/evidence.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/journal.h"
-#include "daemon/stock.h"
+#include "daemon/share/share.h"
 #include "ptd/control.h"
 #include "util/map.h"
 #include "util/snapid.h"
@@ -58,6 +56,71 @@ int retention_set_limits(struct retention *retention, const struct config *confi
 
 /* --- what there is --------------------------------------------------------------------------- */
 
+/* The snapshots that there are, and how much removing each would free. */
+struct stock {
+	struct spool_entry *entries;
+	size_t n; /* oldest first */
+	bool *gone;
+	struct diskuse *use;
+};
+
+static void stock_deinit(struct stock *stock)
+{
+	free(stock->entries);
+	free(stock->gone);
+	(void)diskuse_free(stock->use);
+	*stock = (struct stock){};
+}
+
+static bool is_needed(const char *name, void *userdata)
+{
+	return objectstore_names_has(userdata, name);
+}
+
+/* Measure all snapshots. Return: 0, or negative errno. */
+static int stock_take(const struct retention *retention, struct stock *ret_stock)
+{
+	_cleanup_(map_deinit) struct map names = {};
+	_cleanup_(stock_deinit) struct stock s = {};
+	int r = -ENOENT;
+
+	for (unsigned i = 0; r == -ENOENT && i < TRIES; i++) {
+		stock_deinit(&s);
+		map_deinit(&names);
+		r = objectstore_names(retention->store, &names);
+		if (r == 0)
+			r = spool_list(retention->spool, &s.entries, &s.n);
+		if (r == 0)
+			r = spool_measure(retention->spool, s.entries, s.n, is_needed, &names,
+					  &s.use);
+	}
+	if (r < 0)
+		return r;
+	s.gone = calloc(s.n + 1, sizeof(*s.gone));
+	if (!s.gone)
+		return -ENOMEM;
+	*ret_stock = s;
+	s = (struct stock){};
+	return 0;
+}
+
+/* Return: the number of the snapshot that goes next, the oldest one that may go; the number of
+ *         snapshots if none may. */
+static size_t stock_oldest(const struct stock *stock)
+{
+	for (size_t i = 0; i + 1 < stock->n; i++)
+		if (!stock->gone[i] && !stock->entries[i].kept)
+			return i;
+	return stock->n;
+}
+
+/* The snapshot @i is gone. Return: how much became free. */
+static struct diskuse_amount stock_remove(struct stock *stock, size_t i)
+{
+	stock->gone[i] = true;
+	return diskuse_remove(stock->use, i);
+}
+
 static struct diskuse_amount sum_amounts(struct diskuse_amount a, struct diskuse_amount b)
 {
 	/* UINT64_MAX means that inodes are not counted. */
@@ -70,25 +133,6 @@ static struct diskuse_amount sum_amounts(struct diskuse_amount a, struct diskuse
 static bool amount_suffices(const struct diskuse_amount *free, const struct diskuse_amount *needed)
 {
 	return free->bytes >= needed->bytes && free->inodes >= needed->inodes;
-}
-
-/* Note what snapshots have of each user. Without memory, what they had before counts further. */
-static void note_stock(const struct retention *retention, const struct stock *stock)
-{
-	_cleanup_(map_deinit) struct map owners = {}, held = {};
-	struct share others;
-	int r;
-
-	evidence_set_taken(retention->evidence, diskuse_in_snapshots(stock->use));
-	r = objectstore_owners(retention->store, &owners);
-	if (r == 0)
-		r = diskuse_held(stock->use, &owners, &others, &held);
-	if (r < 0)
-		return;
-	/* One that was removed has no manifest any more. */
-	for (size_t i = 0; i < stock->n; i++)
-		spool_count_code(retention->spool, stock->entries[i].id, &others);
-	evidence_set_held(retention->evidence, &others, &held);
 }
 
 static void say_removed(const struct spool_entry *entry, const struct diskuse_amount *freed,
@@ -106,7 +150,7 @@ static int remove_one(const struct retention *retention, struct stock *stock, si
 	const struct spool_entry *entry = &stock->entries[i];
 	int r;
 
-	stock_pass_over(stock, i);
+	stock->gone[i] = true;
 	if (entry->kept)
 		return false;
 	r = spool_remove(retention->spool, entry->id);
@@ -122,24 +166,12 @@ static int remove_one(const struct retention *retention, struct stock *stock, si
 }
 
 /* Remove the snapshot that goes next. Return: as remove_one(), or -ENOENT if none may go. */
-static int remove_next(const struct retention *retention, struct stock *stock,
-		       const struct stock_limit *limit, const char *why,
+static int remove_next(const struct retention *retention, struct stock *stock, const char *why,
 		       struct diskuse_amount *ret_freed)
 {
-	char text[128];
-	bool has_more;
-	const size_t i = stock_choose(stock, limit, &has_more);
-	int r;
+	const size_t i = stock_oldest(stock);
 
-	if (i == stock->n)
-		return -ENOENT;
-	if (has_more)
-		(void)snprintf(text, sizeof(text), "%s, and user %u has more than his share", why,
-			       (unsigned)stock->entries[i].uid);
-	r = remove_one(retention, stock, i, has_more ? text : why, ret_freed);
-	if (r > 0 && has_more)
-		evidence_count(retention->evidence, stock->entries[i].uid, SHARE_REASON_TAKEN_BACK);
-	return r;
+	return i == stock->n ? -ENOENT : remove_one(retention, stock, i, why, ret_freed);
 }
 
 /* --- before a snapshot is written ------------------------------------------------------------ */
@@ -152,58 +184,47 @@ static uint64_t snapshots_max(const struct retention *retention)
 	return max - max / RETENTION_COPIES_PART;
 }
 
-/* Get how much would become free if all snapshots that may be removed were removed. Return: 0; or
- * -EDQUOT, and @ret_freed, if it is the share of the user that keeps others from being removed; or
- * another negative errno. */
-static int foresee(const struct retention *retention, struct stock_limit *limit,
-		   const struct diskuse_amount *available, struct diskuse_amount *ret_freed)
+/* Get how much would become free if all snapshots that may be removed were removed. Return: 0, or
+ * negative errno. */
+static int foresee(const struct retention *retention, struct diskuse_amount *ret_freed)
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
 	struct diskuse_amount freed = {};
-	size_t i, n_left = 0;
-	bool has_more;
+	size_t i;
 	int r;
 
-	r = stock_take(retention->spool, retention->store, &stock);
+	r = stock_take(retention, &stock);
 	if (r < 0)
 		return r;
-	limit->max = available->bytes + diskuse_in_snapshots(stock.use);
-	if (limit->max > snapshots_max(retention))
-		limit->max = snapshots_max(retention);
-	while ((i = stock_choose(&stock, limit, &has_more)) < stock.n)
+	while ((i = stock_oldest(&stock)) < stock.n)
 		freed = sum_amounts(freed, stock_remove(&stock, i));
-	for (i = 0; i + 1 < stock.n; i++)
-		n_left += !stock.gone[i] && !stock.entries[i].kept;
 	*ret_freed = freed;
-	return n_left > 0 ? -EDQUOT : 0;
+	return 0;
 }
 
 /* Remove snapshots until @needed is free. What remove_one() returns is free only when the store has
  * been swept. */
-static int remove_for(const struct retention *retention, const struct diskuse_amount *needed,
-		      const struct stock_limit *limit)
+static int remove_for(const struct retention *retention, const struct diskuse_amount *needed)
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
 	struct diskuse_amount available, freed;
 	int r;
 
-	r = stock_take(retention->spool, retention->store, &stock);
+	r = stock_take(retention, &stock);
 	while (r >= 0) {
 		r = spool_free_room(retention->spool, &available);
 		if (r < 0 || amount_suffices(&available, needed))
 			break;
-		r = remove_next(retention, &stock, limit, "there was no room for the next one",
-				&freed);
+		r = remove_next(retention, &stock, "there was no room for the next one", &freed);
 		if (r > 0)
 			r = objectstore_sweep(retention->store);
 	}
 	if (stock.use)
-		note_stock(retention, &stock);
+		*retention->taken = diskuse_in_snapshots(stock.use);
 	return r == -ENOENT ? 0 : r;
 }
 
-int retention_get_use(const struct retention *retention, uint64_t *ret_max, uint64_t *ret_taken,
-		      struct share *ret_others)
+int retention_get_max(const struct retention *retention, uint64_t *ret_max)
 {
 	struct diskuse_amount available;
 	struct share copies;
@@ -214,132 +235,32 @@ int retention_get_use(const struct retention *retention, uint64_t *ret_max, uint
 	if (r < 0)
 		return r;
 	objectstore_get_share(retention->store, &copies);
-	evidence_get_use(retention->evidence, ret_taken, ret_others);
 	/* The copies to which no snapshot links are there already, and go if there is no room. */
-	room = available.bytes + copies.taken + *ret_taken;
+	room = available.bytes + copies.taken + *retention->taken;
 	*ret_max = snapshots_max(retention) < room ? snapshots_max(retention) : room;
 	return 0;
 }
 
 int retention_make_room(const struct retention *retention, const struct diskuse_amount *needed,
-			uid_t uid, retention_evict_fn evict, void *userdata)
+			retention_evict_fn evict, void *userdata)
 {
-	struct stock_limit limit = { .uid = uid, .needed = needed->bytes };
 	struct diskuse_amount available, freed = {}, all;
 	uint64_t missing;
-	int r, foreseen;
+	int r;
 
 	r = objectstore_sweep(retention->store);
 	if (r == 0)
 		r = spool_free_room(retention->spool, &available);
 	if (r < 0 || amount_suffices(&available, needed))
 		return r;
-	foreseen = foresee(retention, &limit, &available, &freed);
-	if (foreseen < 0 && foreseen != -EDQUOT)
-		return foreseen;
+	r = foresee(retention, &freed);
+	if (r < 0)
+		return r;
 	all = sum_amounts(available, freed);
 	missing = subtract(needed->bytes, available.bytes);
 	if (missing > 0)
 		all.bytes += evict(missing, subtract(missing, freed.bytes), userdata);
-	if (amount_suffices(&all, needed))
-		return remove_for(retention, needed, &limit);
-	return foreseen == -EDQUOT ? foreseen : -ENOSPC;
-}
-
-int retention_admit(const struct retention *retention, int dir_fd, uid_t uid)
-{
-	const struct stock_limit limit = { .max = snapshots_max(retention), .uid = uid };
-	_cleanup_(stock_deinit) struct stock stock = {};
-	bool has_more;
-	size_t i;
-	int r;
-
-	if (uid == 0)
-		return 0;
-	r = stock_take(retention->spool, retention->store, &stock);
-	if (r == 0)
-		r = stock_add_newest(&stock, dir_fd, uid);
-	while (r == 0 && diskuse_in_snapshots(stock.use) > limit.max &&
-	       (i = stock_choose(&stock, &limit, &has_more)) < stock.n)
-		(void)stock_remove(&stock, i);
-	if (r < 0 || diskuse_in_snapshots(stock.use) <= limit.max ||
-	    !stock_has_of_others(&stock, uid))
-		return r;
-	return -EDQUOT;
-}
-
-/* For the accounts of snapshots it does not matter which copies are needed beside. */
-static bool is_needed_beside(const char *name, void *userdata)
-{
-	(void)name;
-	(void)userdata;
-	return false;
-}
-
-/* Count the snapshots that are kept, and the one that is to be, in the accounts of those for whom.
- * Return: 0; 1 if it is kept already; or negative errno, -ENOENT if a snapshot is gone. */
-static int count_kept(const struct retention *retention, const char *id, uid_t uid,
-		      struct share *ret_share)
-{
-	_cleanup_(freep) struct spool_entry *entries = NULL;
-	_cleanup_(diskuse_freep) struct diskuse *use = NULL;
-	size_t n, n_kept = 0;
-	bool found = false;
-	int r;
-
-	r = spool_list(retention->spool, &entries, &n);
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		const bool is_it = strcmp(entries[i].id, id) == 0;
-
-		if (is_it && entries[i].kept)
-			return 1;
-		if (!is_it && !entries[i].kept)
-			continue;
-		found = found || is_it;
-		entries[n_kept] = entries[i];
-		entries[n_kept++].uid = is_it ? uid : entries[i].kept_by;
-	}
-	if (r == 0 && !found)
-		return -ENOENT;
-	if (r == 0)
-		r = spool_measure(retention->spool, entries, n_kept, is_needed_beside, NULL, &use);
-	if (r == 0)
-		diskuse_share(use, ret_share);
-	return r;
-}
-
-int retention_keep(const struct retention *retention, const char *id, uid_t uid)
-{
-	char resolved[SNAPID_SIZE];
-	struct share share;
-	int r;
-
-	r = spool_resolve(retention->spool, id, resolved);
-	if (r < 0 || uid == 0)
-		return r < 0 ? r : spool_keep(retention->spool, resolved, true, uid);
-	r = -ENOENT;
-	for (unsigned i = 0; r == -ENOENT && i < TRIES; i++)
-		r = count_kept(retention, resolved, uid, &share);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	share.root_has_part = true;
-	if (!share_exceeds(&share, snapshots_max(retention), uid))
-		return spool_keep(retention->spool, resolved, true, uid);
-	evidence_count(retention->evidence, uid, SHARE_REASON_SHARE);
-	return -EDQUOT;
-}
-
-int retention_has_room(const struct retention *retention, const struct diskuse_amount *needed)
-{
-	const struct diskuse_amount all = {
-		.bytes = needed->bytes + retention->limits.keep_free,
-		.inodes = needed->inodes + retention->limits.keep_free_inodes,
-	};
-	struct diskuse_amount available;
-	int r;
-
-	r = spool_free_room(retention->spool, &available);
-	return r < 0 ? r : amount_suffices(&available, &all);
+	return amount_suffices(&all, needed) ? remove_for(retention, needed) : -ENOSPC;
 }
 
 /* --- the limits ------------------------------------------------------------------------------ */
@@ -377,7 +298,7 @@ static int measure(const struct retention *retention, bool was_written, struct s
 
 	stock_deinit(stock);
 	*ret_lack = (struct diskuse_amount){};
-	r = stock_take(retention->spool, retention->store, stock);
+	r = stock_take(retention, stock);
 	return r == 0 && was_written ? find_lack(retention, stock, ret_lack) : r;
 }
 
@@ -387,7 +308,7 @@ static void set_room(const struct retention *retention, const struct stock *stoc
 	const uint64_t max = retention->limits.max_use, least = max / RETENTION_COPIES_PART;
 	const uint64_t left = subtract(max, diskuse_in_snapshots(stock->use));
 
-	note_stock(retention, stock);
+	*retention->taken = diskuse_in_snapshots(stock->use);
 	objectstore_set_room(retention->store, left > least ? left : least);
 }
 
@@ -396,7 +317,7 @@ int retention_set_room(const struct retention *retention)
 	_cleanup_(stock_deinit) struct stock stock = {};
 	int r;
 
-	r = stock_take(retention->spool, retention->store, &stock);
+	r = stock_take(retention, &stock);
 	if (r == 0)
 		set_room(retention, &stock);
 	return r;
@@ -438,7 +359,7 @@ static int remove_expired(const struct retention *retention)
 
 	r = retention_has_expired(retention);
 	if (r > 0)
-		r = stock_take(retention->spool, retention->store, &stock);
+		r = stock_take(retention, &stock);
 	for (size_t i = 0; r >= 0 && i < stock.n; i++) {
 		if (!is_expired(retention, &stock.entries[i]))
 			continue;
@@ -470,24 +391,17 @@ static bool evict_first(const struct retention *retention, const struct stock *s
 }
 
 /* Remove snapshots until the limits hold, or none may go. */
-static int remove_excess(const struct retention *retention, uid_t uid, struct stock *stock,
+static int remove_excess(const struct retention *retention, struct stock *stock,
 			 struct diskuse_amount lack)
 {
-	const uint64_t in_snapshots = diskuse_in_snapshots(stock->use);
 	const uint64_t max = snapshots_max(retention);
-	struct stock_limit limit = { .max = subtract(in_snapshots, lack.bytes), .uid = uid };
 	struct diskuse_amount freed;
 	bool removed = false;
 	int r = 0, swept;
 
-	if (limit.max > max)
-		limit.max = max;
 	while (r >= 0 &&
 	       (diskuse_in_snapshots(stock->use) > max || lack.bytes > 0 || lack.inodes > 0)) {
-		/* Who fills the disk is not to have that effect on others. */
-		limit.only_own = diskuse_in_snapshots(stock->use) <= max;
-		r = remove_next(retention, stock, &limit, "MaxUse= or KeepFree= was reached",
-				&freed);
+		r = remove_next(retention, stock, "MaxUse= or KeepFree= was reached", &freed);
 		if (r <= 0)
 			continue;
 		removed = true;
@@ -499,8 +413,8 @@ static int remove_excess(const struct retention *retention, uid_t uid, struct st
 	return r < 0 ? r : swept;
 }
 
-int retention_enforce(const struct retention *retention, const uid_t *newest_of,
-		      retention_evict_fn evict, void *userdata)
+int retention_enforce(const struct retention *retention, bool was_written, retention_evict_fn evict,
+		      void *userdata)
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
 	struct diskuse_amount lack;
@@ -510,11 +424,11 @@ int retention_enforce(const struct retention *retention, const uid_t *newest_of,
 	if (r == 0)
 		r = remove_expired(retention);
 	if (r == 0)
-		r = measure(retention, newest_of, &stock, &lack);
+		r = measure(retention, was_written, &stock, &lack);
 	if (r == 0 && evict_first(retention, &stock, &lack, evict, userdata))
-		r = measure(retention, newest_of, &stock, &lack);
+		r = measure(retention, was_written, &stock, &lack);
 	if (r == 0)
-		r = remove_excess(retention, newest_of ? *newest_of : 0, &stock, lack);
+		r = remove_excess(retention, &stock, lack);
 	if (r == 0)
 		set_room(retention, &stock);
 	return r;

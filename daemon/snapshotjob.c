@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "daemon/config/config.h"
-#include "daemon/evidence.h"
 #include "daemon/intake.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
@@ -109,14 +108,6 @@ static int ask_known(void *userdata, struct snapshot_known *ret_known)
 	return r;
 }
 
-static bool is_held(void *userdata, uint64_t stored)
-{
-	const struct job *job = userdata;
-	const struct snapshotjob *self = job->userdata;
-
-	return evidence_holds(self->retention.evidence, stored);
-}
-
 int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 {
 	struct snapshotjob *self = malloc(sizeof(*self));
@@ -136,7 +127,6 @@ int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 			.mem_max = context->config->mem_max,
 			.cancel = &job->cancel,
 			.gather = ask_known,
-			.is_held = is_held,
 			.userdata = job,
 		},
 		.intake = context->intake,
@@ -167,12 +157,10 @@ static int write_snapshot(struct job *job, const char **reterr_what)
 	*reterr_what = "directory";
 	r = spool_begin(spool, job->id, &dir);
 	if (r == 0)
-		r = retention_get_use(&self->retention, &self->request.snapshots_max,
-				      &self->request.snapshots_taken, &self->request.others);
+		r = retention_get_max(&self->retention, &self->request.snapshots_max);
+	self->request.snapshots_taken = *self->retention.taken;
 	if (r == 0)
 		r = snapshot_write(&self->request, dir, &job->result, reterr_what);
-	if (r == 0)
-		r = retention_admit(&self->retention, dir, job->caller.uid);
 	if (r == 0) {
 		*reterr_what = "directory";
 		r = spool_commit(spool, job->id, dir);
@@ -198,7 +186,7 @@ static void enforce_limits(struct job *job)
 	struct snapshotjob *self = job->userdata;
 	int r;
 
-	r = retention_enforce(&self->retention, &job->caller.uid, evict_copies, job);
+	r = retention_enforce(&self->retention, true, evict_copies, job);
 	if (r < 0) {
 		errno = -r;
 		log_warning("cannot remove old snapshots, ignoring: %m");
@@ -211,21 +199,20 @@ static void enforce_limits(struct job *job)
 static int write_in_room(struct job *job, struct diskuse_amount *needed, const char **reterr_what)
 {
 	struct snapshotjob *self = job->userdata;
-	int r, made;
+	int r;
 
 	*reterr_what = "directory";
-	r = retention_make_room(&self->retention, needed, job->caller.uid, evict_copies, job);
-	if (r == 0 || r == -ENOSPC || r == -EDQUOT)
+	r = retention_make_room(&self->retention, needed, evict_copies, job);
+	if (r == 0 || r == -ENOSPC)
 		r = write_snapshot(job, reterr_what);
 	if (r != -ENOSPC)
 		return r;
 	/* More was written than estimated, or other programs filled the disk meanwhile. */
 	needed->bytes += ROOM_RETRY;
-	made = retention_make_room(&self->retention, needed, job->caller.uid, evict_copies, job);
-	if (made == 0)
+	if (retention_make_room(&self->retention, needed, evict_copies, job) == 0)
 		return write_snapshot(job, reterr_what);
 	needed->bytes -= ROOM_RETRY;
-	return made == -EDQUOT ? made : r;
+	return r;
 }
 
 static void say_no_room(struct job *job, const struct diskuse_amount *needed)
@@ -274,18 +261,8 @@ int snapshotjob_run(struct job *job)
 	}
 	/* Old snapshots may have been removed for it. */
 	(void)!retention_set_room(&self->retention);
-	if (r == -ENOSPC || r == -EDQUOT)
-		evidence_count(self->retention.evidence, job->caller.uid,
-			       r == -EDQUOT ? SHARE_REASON_SHARE : SHARE_REASON_DISK);
 	if (r == -ENOSPC)
 		say_no_room(job, &needed);
-	else if (r == -EDQUOT)
-		(void)snprintf(
-		    job->message, sizeof(job->message),
-		    "there is no room for snapshot %s under %s: with it user %u would have "
-		    "more than is his share or than others leave, and what is theirs is "
-		    "not removed for that; removing others or a larger MaxUse= would help",
-		    job->id, spool_path(self->retention.spool), (unsigned)job->caller.uid);
 	else if (r == -ENXIO || r == -ESRCH)
 		say_nobody_ran(job, r);
 	else

@@ -15,10 +15,9 @@
 
 /* The words of ptd(8), as are those of the next table. */
 static const char *const shared_names[] = {
-	[RECORDER_OBJECTS] = "objects",     [RECORDER_CODE] = "code",
-	[RECORDER_JITDUMPS] = "jitdumps",   [RECORDER_RINGS] = "rings",
-	[RECORDER_RECORDS] = "records",     [RECORDER_SIDEBAND] = "sideband",
-	[RECORDER_SNAPSHOTS] = "snapshots",
+	[RECORDER_OBJECTS] = "objects",   [RECORDER_CODE] = "code",
+	[RECORDER_JITDUMPS] = "jitdumps", [RECORDER_RINGS] = "rings",
+	[RECORDER_RECORDS] = "records",   [RECORDER_SIDEBAND] = "sideband",
 };
 
 static_assert(ARRAY_LEN(shared_names) == _RECORDER_SHARED_MAX, "each has a name");

@@ -41,13 +41,12 @@ struct recorder_status {
 
 /* What users share that can be refused to one of them. */
 enum recorder_shared {
-	RECORDER_OBJECTS,   /* bytes of copies to which no snapshot links */
-	RECORDER_CODE,      /* bytes of code that programs handed over */
-	RECORDER_JITDUMPS,  /* processes whose jitdump is open */
-	RECORDER_RINGS,     /* bytes of the software source's rings */
-	RECORDER_RECORDS,   /* records of the software source about programs of others */
-	RECORDER_SIDEBAND,  /* bytes of task records */
-	RECORDER_SNAPSHOTS, /* bytes of snapshots */
+	RECORDER_OBJECTS,  /* bytes of copies to which no snapshot links */
+	RECORDER_CODE,     /* bytes of code that programs handed over */
+	RECORDER_JITDUMPS, /* processes whose jitdump is open */
+	RECORDER_RINGS,    /* bytes of the software source's rings */
+	RECORDER_RECORDS,  /* records of the software source about programs of others */
+	RECORDER_SIDEBAND, /* bytes of task records */
 	_RECORDER_SHARED_MAX,
 };
 
@@ -89,9 +88,9 @@ struct recorder_ops {
 	 * errno. */
 	int (*remove_snapshot)(void *userdata, const char *id);
 
-	/* Exclude the snapshot @id from the limits for the user, or include it again. Return: 0;
-	 * -ENOENT; -EDQUOT if he would keep more than his share; or another negative errno. */
-	int (*keep_snapshot)(void *userdata, const char *id, bool keep, uid_t uid);
+	/* Exclude the snapshot @id from the limits, or include it again. Return: 0; -ENOENT; or
+	 * another negative errno. */
+	int (*keep_snapshot)(void *userdata, const char *id, bool keep);
 
 	/*
 	 * Read the settings again, as on SIGHUP, and log that @caller asked for it.

@@ -287,16 +287,9 @@ int snapshotcalls_keep(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		r = sd_bus_message_read(m, "b", &keep);
 	if (r < 0)
 		return r;
-	r = recorder->ops->keep_snapshot(recorder->userdata, id, keep, peer->caller.uid);
+	r = recorder->ops->keep_snapshot(recorder->userdata, id, keep);
 	if (r == -ENOENT)
 		return call_no_snapshot(error, id);
-	if (r == -EDQUOT)
-		return sd_bus_error_setf(error, PTD_ERROR_NO_SHARE,
-					 "snapshot %s is not kept: with it more would be kept for "
-					 "user %u than is his share of MaxUse=: `ptctl keep "
-					 "--release` of another one makes room, and root may keep "
-					 "any",
-					 id, (unsigned)peer->caller.uid);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
 	caller_log(&peer->caller, keep ? CALLER_KEPT : CALLER_RELEASED, id);

@@ -62,7 +62,6 @@ struct copier {
 	unsigned n_open;
 	struct share share; /* bytes on the disk of copies to which no snapshot linked at the last
 			     * sweep, by those who pay for them */
-	struct map owners;  /* see copier_owners() */
 };
 
 /* --- the threads ----------------------------------------------------------------------------- */
@@ -190,18 +189,6 @@ static int copy_in(struct worker *w, const struct object *object, int fd,
 	return r;
 }
 
-static uint64_t name_key(const char *hash)
-{
-	return map_hash(hash, strlen(hash));
-}
-
-/* A copy whose owner is not known counts as root's. The lock is held. */
-static void note_owner(struct copier *c, const char *hash, uid_t payer)
-{
-	if (!map_get(&c->owners, name_key(hash)))
-		(void)!map_put(&c->owners, name_key(hash), (uint64_t)payer + 1);
-}
-
 /* Give the copy its name. The lock is held. Return: 0; -EAGAIN if there is no copy because the
  * store had the content, but has removed it since; or another negative errno. */
 static int name_copy(struct worker *w, const struct object *object, const struct content *content)
@@ -289,7 +276,6 @@ static void take_in(struct worker *w, struct object *object, int fd)
 		object->payer = find_payer(object, content.file.uid);
 		object->copied = content.file;
 		memcpy(object->sha256, content.hash, sizeof(content.hash));
-		note_owner(c, object->sha256, object->payer);
 	}
 	if (r == -ETIMEDOUT)
 		copyqueue_note_hung(&c->queue, object->asker);
@@ -420,7 +406,6 @@ struct copier *copier_free(struct copier *copier)
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		copylane_deinit(&copier->workers[i].lane);
 
-	map_deinit(&copier->owners);
 	(void)fd_close(copier->event_fd);
 	(void)pthread_cond_destroy(&copier->change);
 	(void)pthread_mutex_destroy(&copier->lock);
@@ -502,10 +487,10 @@ bool copier_has_copied(struct copier *copier, const struct object *object)
 	return copied;
 }
 
-void copier_measure(struct copier *copier, uid_t uid)
+void copier_measure(struct copier *copier)
 {
 	(void)pthread_mutex_lock(&copier->lock);
-	copyqueue_measure(&copier->queue, uid);
+	copyqueue_measure(&copier->queue);
 	(void)pthread_mutex_unlock(&copier->lock);
 }
 
@@ -537,10 +522,6 @@ void copier_ask_too(struct copier *copier, struct object *object, const struct r
 	if (is_paid && asker != object->asker && !asker_is_unknown(asker)) {
 		object->is_shared = true;
 		object->payer = object->original.uid;
-		/* It was another user's so far. */
-		if (object->done && object->error == 0 &&
-		    map_get(&copier->owners, name_key(object->sha256)))
-			(void)!map_put(&copier->owners, name_key(object->sha256), 1);
 	}
 	if (copyqueue_waits(&copier->queue, object) &&
 	    copyqueue_passes_to(&copier->queue, object, asker)) {
@@ -599,18 +580,13 @@ struct object *copier_next_finished(struct copier *copier)
 struct sweep {
 	struct copier *copier;
 	const struct copier_names *names;
-	struct map owners; /* of the copies that were there */
-	int error;
 };
 
 /* Called for each copy that is there. */
 static bool is_needed(const char *hash, void *userdata)
 {
-	struct sweep *sweep = userdata;
-	const uint64_t *owner = map_get(&sweep->copier->owners, name_key(hash));
+	const struct sweep *sweep = userdata;
 
-	if (owner && sweep->error == 0)
-		sweep->error = map_put(&sweep->owners, name_key(hash), *owner);
 	return sweep->names->needed(hash, sweep->names->userdata);
 }
 
@@ -632,31 +608,7 @@ int copier_sweep(struct copier *copier, const struct copier_names *names)
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		share_take(&copier->share, copier->workers[i].reserved_by,
 			   copier->workers[i].reserved);
-	if (r == 0 && sweep.error == 0) {
-		map_deinit(&copier->owners);
-		copier->owners = sweep.owners;
-	} else {
-		map_deinit(&sweep.owners);
-	}
 	(void)pthread_mutex_unlock(&copier->lock);
-	return r;
-}
-
-int copier_owners(struct copier *copier, struct map *ret_owners)
-{
-	struct map owners = {};
-	int r = 0;
-
-	(void)pthread_mutex_lock(&copier->lock);
-	for (size_t i = 0; r == 0 && i < copier->owners.n_slots; i++)
-		if (copier->owners.slots[i].used)
-			r = map_put(&owners, copier->owners.slots[i].key,
-				    copier->owners.slots[i].value);
-	(void)pthread_mutex_unlock(&copier->lock);
-	if (r < 0)
-		map_deinit(&owners);
-	else
-		*ret_owners = owners;
 	return r;
 }
 
@@ -682,7 +634,7 @@ uint64_t copier_bytes(struct copier *copier, const struct object *object, uid_t 
 	(void)pthread_mutex_lock(&copier->lock);
 	*ret_payer = object->payer;
 	(void)pthread_mutex_unlock(&copier->lock);
-	return storedir_bytes(copier->store_fd, object->sha256);
+	return storedir_alone(copier->store_fd, object->sha256);
 }
 
 void copier_count_left_out(struct copier *copier, uid_t payer)

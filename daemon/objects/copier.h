@@ -117,10 +117,9 @@ _must_check_ int copier_wait(struct copier *copier, const struct object *object,
 
 /*
  * Find out which waiting objects are near: at most COPIER_NEAR_MAX bytes of their owner's files
- * are to be copied before them. Files of root are always near. @uid: who asked for the snapshot
- * that waits for them.
+ * are to be copied before them. Files of root are always near.
  */
-void copier_measure(struct copier *copier, uid_t uid);
+void copier_measure(struct copier *copier);
 
 /* Return: why a snapshot is not to wait for the object, a constant: it was not near at the last
  *         copier_measure(), or a file that its user mapped could not be read lately. NULL if it may
@@ -158,15 +157,10 @@ void copier_get_share(struct copier *copier, struct share *ret_share, uint64_t *
  * the next sweep. Only the caller has a reference to the object. */
 void copier_take_back(struct copier *copier, struct object *object);
 
-/* Return: the bytes on the disk that the copy of the object has, which was copied; and in whose
- *         share it is. To be called in any thread. */
+/* Get how many bytes more a snapshot takes on the disk with the copy of the object, which was
+ * copied: none if another snapshot links to it; and in whose share it is. To be called in any
+ * thread. */
 uint64_t copier_bytes(struct copier *copier, const struct object *object, uid_t *ret_payer);
-
-/* Make a map of whose the copies are that are in the store directory: in whose share each was when
- * it was made or asked for first, since the copier was made. The keys are map_hash() of the names,
- * the values users + 1. To be called in any thread. Return: 0 and a map that the caller frees, or
- * -ENOMEM. */
-_must_check_ int copier_owners(struct copier *copier, struct map *ret_owners);
 
 /* Count that a snapshot does not have the object, whose user has too much there. To be called in
  * any thread. */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "daemon/objects/asker.h"
@@ -21,10 +22,10 @@
  * wait for other files of the same asker for a while. */
 #define HUNG_NS UINT64_C(30000000000)
 
-/* Longest time that a snapshot of somebody else waits for all files of one user: he decides how
- * many there are, how large, and how slowly his file server has them. He may also have processes
- * end so soon that nobody knows whose they were: for all files of such processes together that a
- * server of his may have, it waits for another while. */
+/* Longest time that a snapshot waits for all files of one user, who decides how many there are, how
+ * large, and how slowly a file server has them. Processes may also end so soon that it is not known
+ * whose they were: for all files of such processes together that a user may serve, a snapshot waits
+ * for another while. */
 #define USER_NS    UINT64_C(300000000)
 #define STRANGE_NS UINT64_C(100000000)
 
@@ -136,11 +137,10 @@ struct object *copyqueue_take(struct copyqueue *q, unsigned lane)
 	return best;
 }
 
-void copyqueue_measure(struct copyqueue *q, uid_t uid)
+void copyqueue_measure(struct copyqueue *q)
 {
 	uint64_t ahead[COPYQUEUE_OWNERS] = {};
 
-	q->for_user = uid;
 	memset(q->waited, 0, sizeof(q->waited));
 	q->waited_strange = 0;
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
@@ -211,7 +211,7 @@ bool copyqueue_is_overdue(const struct copyqueue *q, const struct object *object
 {
 	if (asker_is_unknown(object->asker))
 		return is_strange(q, object) && q->waited_strange >= STRANGE_NS;
-	return object->asker != ASKER_ROOT && object->asker != q->for_user &&
+	return object->asker != ASKER_ROOT && object->asker != geteuid() &&
 	       q->waited[asker_index(object->asker)] >= USER_NS;
 }
 

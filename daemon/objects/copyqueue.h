@@ -46,7 +46,6 @@ struct copyqueue {
 	uint64_t waited[COPYQUEUE_OWNERS]; /* ns that the present snapshot waited for them */
 	uint64_t waited_strange; /* and for files of which neither asker nor server is known */
 	uint64_t disks[COPYQUEUE_DISKS]; /* file systems that no user serves */
-	uid_t for_user;                  /* who asked for that snapshot */
 };
 
 /* Have a lane take the object that is next of those that it may take. Return: the object, with the
@@ -56,9 +55,9 @@ struct object *copyqueue_take(struct copyqueue *queue, unsigned lane);
 /* Return: whether the object waits, and no lane has taken it. */
 bool copyqueue_waits(const struct copyqueue *queue, const struct object *object);
 
-/* Find out how many bytes are to be copied before each object that waits, for a snapshot that user
- * @uid asked for and that has not waited for any yet. */
-void copyqueue_measure(struct copyqueue *queue, uid_t uid);
+/* Find out how many bytes are to be copied before each object that waits, for a snapshot that has
+ * not waited for any yet. */
+void copyqueue_measure(struct copyqueue *queue);
 
 /* Return: why a snapshot is not to wait for the object, a constant; NULL if it may. See
  *         copier_why_not_near(). */
@@ -75,8 +74,8 @@ bool copyqueue_is_stalled(const struct copyqueue *queue, const struct object *ob
 void copyqueue_note_wait(struct copyqueue *queue, const struct object *object, uint64_t ns);
 
 /* Return: whether the present snapshot has waited long enough for files that the same user asked
- *         for, who is not root, and has not asked for the snapshot himself; or, if it is not known
- *         who asked for the object, and a user may serve its file, for all such files. */
+ *         for, who is neither root nor the user that ptd runs as; or, if it is not known who asked
+ *         for the object, and a user may serve its file, for all such files. */
 bool copyqueue_is_overdue(const struct copyqueue *queue, const struct object *object);
 
 /* A snapshot has given up the object: if something stands still that the same one asked for, note

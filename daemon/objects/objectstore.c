@@ -532,9 +532,9 @@ int objectstore_forget(struct objectstore *store, uint64_t moment)
 	return r;
 }
 
-void objectstore_measure(struct objectstore *store, uid_t uid)
+void objectstore_measure(struct objectstore *store)
 {
-	copier_measure(store->copier, uid);
+	copier_measure(store->copier);
 }
 
 const char *objectstore_why_not_near(struct objectstore *store, const struct object *object)
@@ -545,11 +545,6 @@ const char *objectstore_why_not_near(struct objectstore *store, const struct obj
 uint64_t objectstore_bytes(struct objectstore *store, const struct object *object, uid_t *ret_payer)
 {
 	return copier_bytes(store->copier, object, ret_payer);
-}
-
-int objectstore_owners(struct objectstore *store, struct map *ret_owners)
-{
-	return copier_owners(store->copier, ret_owners);
 }
 
 void objectstore_count_left_out(struct objectstore *store, uid_t payer)

@@ -154,21 +154,18 @@ void objectstore_get_share(struct objectstore *store, struct share *ret_share);
 _must_check_ int objectstore_wait(struct objectstore *store, const struct object *object,
 				  const atomic_bool *cancel);
 
-/* Find out which objects a snapshot that user @uid asked for may wait for, as copier_measure()
- * does. To be called in any thread before a snapshot waits. */
-void objectstore_measure(struct objectstore *store, uid_t uid);
+/* Find out which objects a snapshot may wait for, as copier_measure() does. To be called in any
+ * thread before a snapshot waits. */
+void objectstore_measure(struct objectstore *store);
 
 /* Return: why a snapshot may not wait for the object, as copier_why_not_near() says. To be called
  *         in any thread. */
 const char *objectstore_why_not_near(struct objectstore *store, const struct object *object);
 
-/* Return: the bytes on the disk that the copy of the object has, which was waited for; and in whose
- *         share it is. To be called in any thread. */
+/* Get how many bytes more a snapshot takes on the disk with the object, which was waited for, and
+ * in whose share its copy is. To be called in any thread. */
 uint64_t objectstore_bytes(struct objectstore *store, const struct object *object,
 			   uid_t *ret_payer);
-
-/* Make a map of whose the copies in the store directory are, as copier_owners() does. */
-_must_check_ int objectstore_owners(struct objectstore *store, struct map *ret_owners);
 
 /* Count that a snapshot does not have an object of the user, who has too much there. To be called
  * in any thread. */

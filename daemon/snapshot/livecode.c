@@ -44,8 +44,8 @@
 #define PATIENCE_MS_MIB 40u
 
 /* That it may take for all memory and files of one user, beyond what their bytes take at a rate
- * that memory and the page cache have: he decides how many there are, and how slowly his file
- * server has them. Root, and the user who asked for the snapshot, delay nobody else. */
+ * that memory and the page cache have: the user decides how many there are, and how slowly a file
+ * server has them. */
 #define USER_NS   UINT64_C(200000000)
 #define USER_RATE (UINT64_C(1) << 30) /* bytes a second */
 
@@ -83,7 +83,7 @@ static int ask_for_user(struct livecode *l, uid_t uid, struct collector_request 
 			const int *fds, struct collector_answer *ret_answer)
 {
 	const uint64_t *before = map_get(&l->spent, uid), begun = clock_ns(CLOCK_MONOTONIC);
-	const bool is_limited = uid != 0 && uid != l->request->caller->uid;
+	const bool is_limited = !userparts_has_all(uid);
 	uint64_t spent = before ? *before : 0, allowed;
 	int none = -1, r;
 

@@ -193,9 +193,7 @@ static size_t list_copied(struct selection *s, struct objectstore *store, struct
 		if (!has_copy(entry))
 			continue;
 		entry->bytes = objectstore_bytes(store, entry->object, &entry->payer);
-		if (parts->is_held(parts->userdata, content_key(entry)))
-			entry->bytes = 0;
-		entry->has_all = userparts_has_all(parts, entry->payer);
+		entry->has_all = userparts_has_all(entry->payer);
 		userparts_add_user(parts, entry->payer);
 		ret_copied[n++] = entry;
 	}
@@ -238,7 +236,7 @@ int selection_finish(struct selection *selection, struct objectstore *store,
 	struct map by_id = {}; /* hash of build-id → 1 + index of the last */
 	int r = 0;
 
-	objectstore_measure(store, parts->asker);
+	objectstore_measure(store);
 	for (size_t i = 0; i < selection->n_entries; i++)
 		selection->entries[i].late =
 		    objectstore_why_not_near(store, selection->entries[i].object);

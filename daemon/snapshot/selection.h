@@ -11,10 +11,10 @@
  * them. If one path has led to two of them, it is not known which was executed, and a reader finds
  * neither.
  *
- * An object is missing if it could not be copied; or if it is beyond the part of its user, who is
- * neither root nor the one who asked for the snapshot (daemon/snapshot/userparts.h). Those of his
- * objects are chosen first whose processes ran last, and then those that were mapped first; one
- * that does not fit is left out, and smaller ones after it may fit. A path that a mapping names is
+ * An object is missing if it could not be copied, or if it is beyond the part of its user
+ * (daemon/snapshot/userparts.h). Those of a user's objects are chosen first whose processes ran
+ * last, and then those that were mapped first; one that does not fit is left out, and smaller ones
+ * after it may fit. A path that a mapping names is
  * missing if the object store had no room for its object, or has made room for others since.
  *
  * Only the thread of a snapshot uses a selection.

@@ -81,12 +81,8 @@ static int writer_init(struct writer *w)
 	w->cpus = calloc(w->request->source->n_cpus, sizeof(*w->cpus));
 	if (!w->notes_stream || !w->cpus)
 		return -ENOMEM;
-	w->parts = (struct userparts){ .asker = w->request->caller->uid,
-				       .max = w->request->snapshots_max,
-				       .before = w->request->snapshots_taken,
-				       .others = &w->request->others,
-				       .is_held = w->request->is_held,
-				       .userdata = w->request->userdata };
+	w->parts = (struct userparts){ .max = w->request->snapshots_max,
+				       .before = w->request->snapshots_taken };
 	w->records = (struct recordcopy){ .cpus = w->cpus,
 					  .n_cpus = w->request->source->n_cpus,
 					  .pids = &w->pids };
@@ -461,7 +457,7 @@ static int write_data(struct writer *w)
 
 	w->step = PTD_SNAPSHOT_DATA;
 	r = write_rings(w);
-	userparts_take(&w->parts, w->parts.asker, w->result.bytes_pt);
+	userparts_take(&w->parts, 0, w->result.bytes_pt);
 	/* Before the records: what changed between the rings and the copy is told by them. */
 	if (r == 0)
 		r = add_kernel(w);
@@ -500,22 +496,6 @@ static int finish_data(struct writer *w)
 	return perffile_finish(w->file, about);
 }
 
-/* Say how much of this code the snapshot has of each user whose part of it is limited. Snapshots
- * share the files that were executed, but not this. Nothing else of these users has been taken so
- * far. */
-static void note_code_bytes(const struct writer *w)
-{
-	const struct share *taken = &w->parts.taken;
-
-	for (size_t i = 0; i < taken->n_users; i++) {
-		const struct share_user *user = &taken->users[i];
-
-		if (user->taken > 0 && !userparts_has_all(&w->parts, user->uid))
-			fprintf(w->notes_stream, PTD_MANIFEST_CODE_BYTES ".%u=%" PRIu64 "\n",
-				(unsigned)user->uid, user->taken);
-	}
-}
-
 static int add_livecode(struct writer *w)
 {
 	_cleanup_(livecode_deinit) struct livecode code = {
@@ -535,7 +515,6 @@ static int add_livecode(struct writer *w)
 		w->step = PTD_SNAPSHOT_JIT;
 		r = livecode_add_files(&code);
 	}
-	note_code_bytes(w);
 	w->result.bytes += code.bytes;
 	return r;
 }

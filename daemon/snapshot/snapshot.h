@@ -56,15 +56,11 @@ struct snapshot_request {
 	uint64_t mem_max;            /* bytes of anonymous memory, at most */
 	uint64_t snapshots_max;      /* bytes that all snapshots may take together */
 	uint64_t snapshots_taken;    /* bytes that those take that are there */
-	struct share others;         /* bytes of each user's files in those of somebody else */
 	const atomic_bool *cancel;   /* the call gives up once this is true; may be NULL */
 
 	/* Fill in what is known by now, which stays valid for the rest of the call. Return: 0, or
 	 * negative errno. */
 	int (*gather)(void *userdata, struct snapshot_known *ret_known);
-
-	/* Return: whether @others counts the file whose name in the store has that hash. */
-	bool (*is_held)(void *userdata, uint64_t stored);
 	void *userdata;
 };
 

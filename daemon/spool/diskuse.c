@@ -7,12 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/share/share.h"
 #include "util/dirs.h"
 #include "util/map.h"
 #include "util/vec.h"
-
-#define NO_USER ((uid_t)-1)
 
 #define BLOCK_SIZE 512u /* bytes of a block in st_blocks, on all file systems */
 
@@ -20,14 +17,10 @@ struct file {
 	uint64_t bytes;
 	uint64_t n_links; /* names that the file has in snapshots and the store */
 	uint64_t n_names; /* those of them that are in snapshots */
-	uint64_t stored;  /* hash of its name in the store; 0: it is not there */
-	/* While users are counted: how many have it in snapshots, and who was counted last. */
-	uint64_t n_users;
-	uid_t uid;
+	uint64_t n_own;   /* while one snapshot is looked at: its names there */
 };
 
 struct snapshot {
-	uid_t uid;
 	VEC(size_t) files; /* their indices, one for each name */
 };
 
@@ -35,7 +28,6 @@ struct diskuse {
 	struct map by_inode; /* hash of device and inode → index of the file */
 	VEC(struct file) files;
 	VEC(struct snapshot) snapshots;
-	VEC(size_t) by_uid; /* their indices, in the order of the users */
 	struct diskuse_amount taken;
 	uint64_t in_snapshots; /* bytes of the files that have names in snapshots */
 };
@@ -58,7 +50,6 @@ struct diskuse *diskuse_free(struct diskuse *diskuse)
 	for (size_t i = 0; i < diskuse->snapshots.n; i++)
 		vec_deinit(&diskuse->snapshots.items[i].files);
 	vec_deinit(&diskuse->snapshots);
-	vec_deinit(&diskuse->by_uid);
 	vec_deinit(&diskuse->files);
 	map_deinit(&diskuse->by_inode);
 	free(diskuse);
@@ -159,31 +150,14 @@ static int add_tree(struct diskuse *d, struct snapshot *s, int fd, int depth)
 	return r;
 }
 
-/* Insert the number of the snapshot that is added next into the order of the users. */
-static int insert_by_uid(struct diskuse *d, uid_t uid)
+int diskuse_add_snapshot(struct diskuse *diskuse, int dir_fd)
 {
-	size_t i = d->by_uid.n;
-	int r;
-
-	r = vec_push(&d->by_uid, d->snapshots.n);
-	if (r < 0)
-		return r;
-	for (; i > 0 && d->snapshots.items[d->by_uid.items[i - 1]].uid > uid; i--)
-		d->by_uid.items[i] = d->by_uid.items[i - 1];
-	d->by_uid.items[i] = d->snapshots.n;
-	return 0;
-}
-
-int diskuse_add_snapshot(struct diskuse *diskuse, int dir_fd, uid_t uid)
-{
-	struct snapshot s = { .uid = uid };
+	struct snapshot s = {};
 	int r;
 
 	r = add_tree(diskuse, &s, dir_fd, 0);
 	if (r == 0)
 		r = vec_reserve(&diskuse->snapshots, 1);
-	if (r == 0)
-		r = insert_by_uid(diskuse, uid);
 	if (r < 0) {
 		vec_deinit(&s.files);
 		return r;
@@ -209,9 +183,6 @@ int diskuse_add_store(struct diskuse *diskuse, int dir_fd,
 		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		r = add_file(diskuse, &st, &file);
-		if (r == 0)
-			diskuse->files.items[file].stored =
-			    map_hash(entry->d_name, strlen(entry->d_name));
 		if (r == 0 && !needed(entry->d_name, userdata))
 			(void)drop_link(diskuse, file);
 	}
@@ -234,92 +205,17 @@ struct diskuse_amount diskuse_own(const struct diskuse *diskuse, size_t n)
 	struct diskuse_amount own = {};
 
 	for (size_t i = 0; i < s->files.n; i++)
-		diskuse->files.items[s->files.items[i]].n_users = 0;
+		diskuse->files.items[s->files.items[i]].n_own = 0;
 	for (size_t i = 0; i < s->files.n; i++) {
 		struct file *file = &diskuse->files.items[s->files.items[i]];
 
 		/* It has no name elsewhere. */
-		if (++file->n_users != file->n_links)
+		if (++file->n_own != file->n_links)
 			continue;
 		own.bytes += file->bytes;
 		own.inodes++;
 	}
 	return own;
-}
-
-/* Call @count once for each file and each user who has it in snapshots. */
-static void each_user(struct diskuse *d,
-		      void (*count)(struct file *file, uid_t uid, void *userdata), void *userdata)
-{
-	for (size_t i = 0; i < d->files.n; i++)
-		d->files.items[i].uid = NO_USER;
-	for (size_t i = 0; i < d->by_uid.n; i++) {
-		const struct snapshot *s = &d->snapshots.items[d->by_uid.items[i]];
-
-		for (size_t k = 0; k < s->files.n; k++) {
-			struct file *file = &d->files.items[s->files.items[k]];
-
-			if (file->uid == s->uid)
-				continue;
-			file->uid = s->uid;
-			count(file, s->uid, userdata);
-		}
-	}
-}
-
-static void count_user(struct file *file, uid_t uid, void *userdata)
-{
-	(void)uid;
-	(void)userdata;
-	file->n_users++;
-}
-
-static void take_part(struct file *file, uid_t uid, void *userdata)
-{
-	share_take(userdata, uid, file->bytes / file->n_users);
-}
-
-void diskuse_share(struct diskuse *diskuse, struct share *ret_share)
-{
-	*ret_share = (struct share){};
-	for (size_t i = 0; i < diskuse->files.n; i++)
-		diskuse->files.items[i].n_users = 0;
-	each_user(diskuse, count_user, NULL);
-	each_user(diskuse, take_part, ret_share);
-}
-
-/* For diskuse_held(). */
-struct holding {
-	const struct map *owners;
-	struct share *share;
-	struct map held;
-	int error;
-};
-
-static void hold_file(struct file *file, uid_t uid, void *userdata)
-{
-	struct holding *h = userdata;
-	const uint64_t *owner = file->stored ? map_get(h->owners, file->stored) : NULL;
-
-	if (!owner || *owner == 1 || *owner - 1 == uid || h->error < 0 ||
-	    map_get(&h->held, file->stored))
-		return;
-	h->error = map_put(&h->held, file->stored, 1);
-	share_take(h->share, (uid_t)(*owner - 1), file->bytes);
-}
-
-int diskuse_held(struct diskuse *diskuse, const struct map *owners, struct share *ret_share,
-		 struct map *ret_held)
-{
-	struct holding h = { .owners = owners, .share = ret_share };
-
-	*ret_share = (struct share){};
-	each_user(diskuse, hold_file, &h);
-	if (h.error < 0)
-		map_deinit(&h.held);
-	else
-		*ret_held = h.held;
-	return h.error;
 }
 
 struct diskuse_amount diskuse_remove(struct diskuse *diskuse, size_t n)

@@ -11,13 +11,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/base.h"
 
 struct diskuse;
-struct map;
-struct share;
 
 /* An amount of room in a file system. */
 struct diskuse_amount {
@@ -32,12 +29,12 @@ struct diskuse *diskuse_free(struct diskuse *diskuse);
 DEFINE_CLEANUP(struct diskuse *, diskuse_free);
 
 /*
- * Count the snapshot of user @uid in the directory @dir_fd. Snapshots are numbered from 0 in the
+ * Count the snapshot in the directory @dir_fd. Snapshots are numbered from 0 in the
  * order in which they are added.
  *
  * Return: 0, or negative errno.
  */
-_must_check_ int diskuse_add_snapshot(struct diskuse *diskuse, int dir_fd, uid_t uid);
+_must_check_ int diskuse_add_snapshot(struct diskuse *diskuse, int dir_fd);
 
 /*
  * Count the store directory @dir_fd. A file for which @needed returns false becomes free as soon as
@@ -57,22 +54,6 @@ uint64_t diskuse_in_snapshots(const struct diskuse *diskuse);
 
 /* Return: how much would become free if the snapshot @n was removed. */
 struct diskuse_amount diskuse_own(const struct diskuse *diskuse, size_t n);
-
-/* Count the bytes of each user's snapshots in an account. A file that snapshots of several users
- * have counts for all of them, in equal parts. */
-void diskuse_share(struct diskuse *diskuse, struct share *ret_share);
-
-/*
- * Count the bytes of each user's files of the store that snapshots of somebody else have.
- *
- * @owners: whose the files are: map_hash() of a name in the store → user + 1; those that are not in
- *          it, and root's, do not count
- * @ret_held: a map of the caller's, whose keys are map_hash() of the names of these files
- *
- * Return: 0 or -ENOMEM.
- */
-_must_check_ int diskuse_held(struct diskuse *diskuse, const struct map *owners,
-			      struct share *ret_share, struct map *ret_held);
 
 /* Count without the snapshot @n from now on. Return: how much becomes free if it is removed. */
 struct diskuse_amount diskuse_remove(struct diskuse *diskuse, size_t n);

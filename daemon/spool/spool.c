@@ -21,7 +21,7 @@
 #include "util/vec.h"
 
 #define HIDDEN_PREFIX ".new-"
-#define KEPT_PREFIX   ".keep-" /* the snapshot is kept, for the user whose number the file has */
+#define KEPT_PREFIX   ".keep-" /* the snapshot is kept */
 #define NAME_MAX_SIZE (SNAPID_SIZE + 8)
 #define MANIFEST_MAX  ((size_t)1 << 20)
 
@@ -261,55 +261,12 @@ static uint64_t manifest_number(const struct mapfile *manifest, const char *key)
 	return strtoull(number, NULL, 10);
 }
 
-/* Count the code of a user: "UID=BYTES". */
-static void count_code(char *text, struct share *share)
-{
-	char *bytes = strchr(text, '=');
-	uint64_t uid, n;
-
-	if (!bytes)
-		return;
-	*bytes++ = 0;
-	if (number_parse(text, UINT32_MAX, &uid) == 0 && number_parse(bytes, INT64_MAX, &n) == 0)
-		share_take(share, (uid_t)uid, n);
-}
-
-void spool_count_code(const struct spool *spool, const char *id, struct share *share)
-{
-	char path[SNAPID_SIZE + 16], text[64];
-	struct mapfile manifest;
-	size_t at = 0;
-
-	(void)snprintf(path, sizeof(path), "%.*s/" PTD_SNAPSHOT_MANIFEST, SNAPID_SIZE - 1, id);
-	if (mapfile_read(&manifest, spool->dir_fd, path) < 0)
-		return;
-	while (manifest.size <= MANIFEST_MAX &&
-	       manifest_next(&manifest, PTD_MANIFEST_CODE_BYTES ".", &at, text, sizeof(text)))
-		count_code(text, share);
-	mapfile_deinit(&manifest);
-}
-
 static bool is_kept(const struct spool *s, const char *id)
 {
 	char name[NAME_MAX_SIZE];
 
 	kept_name(id, name);
 	return faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Return: for whom the snapshot is kept; @uid if the file does not say so. */
-static uid_t read_kept_by(const struct spool *s, const char *id, uid_t uid)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	char name[NAME_MAX_SIZE], text[16] = "", *end;
-	unsigned long by;
-
-	kept_name(id, name);
-	fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
-		return uid;
-	by = strtoul(text, &end, 10);
-	return end > text && *end == '\n' && by <= UINT32_MAX ? (uid_t)by : uid;
 }
 
 static int read_entry(const struct spool *s, const char *id, struct spool_entry *ret_entry)
@@ -335,14 +292,12 @@ static int read_entry(const struct spool *s, const char *id, struct spool_entry 
 		e.n_cpus = (uint32_t)manifest_number(&manifest, "cpus");
 		e.pid = (uint32_t)manifest_number(&manifest, PTD_MANIFEST_COMMAND_PID);
 		e.n_missing = (uint32_t)manifest_number(&manifest, "objects_missing");
-		e.uid = (uid_t)manifest_number(&manifest, PTD_MANIFEST_TAKEN_BY_UID);
 		e.n_records_lost = manifest_number(&manifest, "sideband_lost");
 		e.bytes_dropped = manifest_number(&manifest, PTD_MANIFEST_DROPPED);
 		e.bytes_overwritten = manifest_number(&manifest, PTD_MANIFEST_OVERWRITTEN);
 	}
 	mapfile_deinit(&manifest);
 	e.kept = is_kept(s, e.id);
-	e.kept_by = e.kept ? read_kept_by(s, e.id, e.uid) : e.uid;
 	*ret_entry = e;
 	return 0;
 }
@@ -439,7 +394,7 @@ int spool_measure(const struct spool *spool, const struct spool_entry *entries, 
 	for (size_t i = 0; r == 0 && i < n_entries; i++) {
 		_cleanup_(fd_closep) int dir = dirs_open(spool->dir_fd, entries[i].id);
 
-		r = dir < 0 ? dir : diskuse_add_snapshot(d, dir, entries[i].uid);
+		r = dir < 0 ? dir : diskuse_add_snapshot(d, dir);
 	}
 	if (r == 0)
 		r = diskuse_add_store(d, spool->store_fd, needed, userdata);
@@ -463,7 +418,7 @@ static int find_snapshot(const struct spool *s, const char *name, char ret_id[st
 }
 
 /* Make or remove the file that marks a snapshot as kept. The lock is held. */
-static int set_kept(struct spool *s, const char *id, bool keep, uid_t by)
+static int set_kept(struct spool *s, const char *id, bool keep)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	char name[NAME_MAX_SIZE];
@@ -473,7 +428,7 @@ static int set_kept(struct spool *s, const char *id, bool keep, uid_t by)
 		fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 		if (fd < 0)
 			return errno == EEXIST ? 0 : -errno;
-		if (dprintf(fd, "%u\n", (unsigned)by) < 0 || fsync(fd) < 0)
+		if (fsync(fd) < 0)
 			return -errno;
 	} else if (unlinkat(s->dir_fd, name, 0) < 0 && errno != ENOENT) {
 		return -errno;
@@ -481,7 +436,7 @@ static int set_kept(struct spool *s, const char *id, bool keep, uid_t by)
 	return fsync(s->dir_fd) < 0 ? -errno : 0;
 }
 
-int spool_keep(struct spool *spool, const char *name, bool keep, uid_t by)
+int spool_keep(struct spool *spool, const char *name, bool keep)
 {
 	char id[SNAPID_SIZE];
 	int r;
@@ -489,7 +444,7 @@ int spool_keep(struct spool *spool, const char *name, bool keep, uid_t by)
 	(void)pthread_mutex_lock(&spool->lock);
 	r = find_snapshot(spool, name, id);
 	if (r == 0)
-		r = set_kept(spool, id, keep, by);
+		r = set_kept(spool, id, keep);
 	(void)pthread_mutex_unlock(&spool->lock);
 	return r;
 }

@@ -18,7 +18,6 @@
 #include "daemon/spool/diskuse.h"
 #include "util/snapid.h"
 
-struct share;
 struct spool;
 
 struct spool_entry {
@@ -34,9 +33,7 @@ struct spool_entry {
 	uint32_t n_missing;
 	uint64_t n_records_lost;
 	uint64_t bytes_dropped, bytes_overwritten;
-	uid_t uid;     /* of who took it; root if that is not known */
-	bool kept;     /* retention does not remove it */
-	uid_t kept_by; /* who asked for that */
+	bool kept; /* retention does not remove it */
 };
 
 struct spool_limits {
@@ -87,10 +84,6 @@ _must_check_ int spool_resolve(const struct spool *spool, const char *name,
  * Return: 0, -ENOENT, or another negative errno. */
 _must_check_ int spool_open(const struct spool *spool, const char *name, int *ret_dir_fd);
 
-/* Count in @share how many bytes the snapshot @id, which somebody else took, has of each user's
- * code that is in no file, and of the files of his JIT compilers. Its manifest says so. */
-void spool_count_code(const struct spool *spool, const char *id, struct share *share);
-
 /* Return: how many snapshots there are. This is faster than to list them. */
 size_t spool_count(const struct spool *spool);
 
@@ -113,10 +106,9 @@ _must_check_ int spool_measure(const struct spool *spool, const struct spool_ent
 			       size_t n_entries, bool (*needed)(const char *name, void *userdata),
 			       void *userdata, struct diskuse **ret_diskuse);
 
-/* Exclude the snapshot @name from retention because user @by asks for it, unless another one did;
- * or include it again. To be called in any thread. Return: 0, -ENOENT, or another negative errno.
- */
-_must_check_ int spool_keep(struct spool *spool, const char *name, bool keep, uid_t by);
+/* Exclude the snapshot @name from retention, or include it again. To be called in any thread.
+ * Return: 0, -ENOENT, or another negative errno. */
+_must_check_ int spool_keep(struct spool *spool, const char *name, bool keep);
 
 /*
  * Remove the snapshot @name. Files of the store directory that only this snapshot had are left to

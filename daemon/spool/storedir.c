@@ -111,13 +111,6 @@ void storedir_share(int store_fd, const char *hash, int dir_fd, const char *path
 		(void)unlinkat(dir_fd, other, 0);
 }
 
-uint64_t storedir_bytes(int store_fd, const char *hash)
-{
-	struct stat st;
-
-	return fstatat(store_fd, hash, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : disk_bytes_of(&st);
-}
-
 uint64_t storedir_alone(int store_fd, const char *hash)
 {
 	struct stat st;

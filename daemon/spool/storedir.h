@@ -56,9 +56,6 @@ void storedir_drop(int store_fd, unsigned slot);
  */
 void storedir_share(int store_fd, const char *hash, int dir_fd, const char *path);
 
-/* Return: how many bytes the file takes on the disk; 0 if there is no such file. */
-uint64_t storedir_bytes(int store_fd, const char *hash);
-
 /* Return: how many bytes on the disk become free if the file is removed; 0 if a snapshot links to
  *         it, or there is no such file. */
 uint64_t storedir_alone(int store_fd, const char *hash);

@@ -38,8 +38,7 @@
  *	OpenSnapshot(s id) -> h			its directory, read-only
  *	RemoveSnapshot(s id)			remove it; PTD_ERROR_KEPT if it is kept
  *	KeepSnapshot(s id, b keep)		keep it whatever the limits are, or stop doing so;
- *						"kept" b of ListSnapshots says so;
- *						PTD_ERROR_NO_SHARE if the caller would keep too much
+ *						"kept" b of ListSnapshots says so
  *	AddTrigger(s condition, a{sv} options)	take a snapshot when the condition holds, in
  *		-> (u id)			whatever thread of the machine:
  *						"enter:FUNCTION@PATH",
@@ -77,6 +76,5 @@
 #define PTD_ERROR_NOT_HARDWARE "org.ptd.Error.NotHardware"
 #define PTD_ERROR_NO_SNAPSHOT  "org.ptd.Error.NoSuchSnapshot"
 #define PTD_ERROR_KEPT         "org.ptd.Error.Kept"
-#define PTD_ERROR_NO_SHARE     "org.ptd.Error.ShareExceeded"
 #define PTD_ERROR_NO_TRIGGER   "org.ptd.Error.NoSuchTrigger"
 #define PTD_ERROR_FAILED       "org.ptd.Error.Failed"

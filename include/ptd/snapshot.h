@@ -127,11 +127,6 @@ struct ptd_code_piece {
 /* How many bytes of PT were overwritten while the rings were copied. */
 #define PTD_MANIFEST_DROPPED "pt_dropped"
 /*
- * Followed by "." and a user: how many bytes of his code that is in no file, and of the files of
- * his JIT compilers, are in the snapshot. Not of root, nor of the user who took the snapshot.
- */
-#define PTD_MANIFEST_CODE_BYTES "code_bytes"
-/*
  * Since when the task records are complete, in ns on the records' clock; 0: since before the PT.
  * The two keys after this one follow "cpu.N.": the time of the oldest switch record of the CPU that
  * is left, and "no" if older ones are gone. Older PT must not be attributed to a thread.

@@ -34,23 +34,20 @@ static void overdue(void **state)
 		const char *name;
 		uint64_t asker, waited_for; /* @waited_for: for whose files the snapshot waited */
 		uint64_t ms;
-		uid_t uid; /* who asked for the snapshot */
 		bool is_overdue;
 	} rows[] = {
-		{ "not long", 1000, 1000, 299, 0, false },
-		{ "long", 1000, 1000, 300, 0, true },
-		{ "long, for another user", 1000, 1001, 5000, 0, false },
-		{ "long, for who asked", 1000, 1000, 5000, 1000, false },
-		{ "long, for another than who asked", 1000, 1000, 300, 1001, true },
-		{ "long, for root", ASKER_ROOT, ASKER_ROOT, 5000, 1000, false },
-		{ "not long, for nobody known", FOLDER, FOLDER, 99, 0, false },
-		{ "long, for nobody known", FOLDER, FOLDER, 100, 0, true },
-		{ "long, for nobody known on another server", FOLDER, SERVER, 100, 0, true },
-		{ "long, for a user, and then nobody known", FOLDER, 1000, 5000, 0, false },
-		{ "long, for nobody known, and then a user", 1000, SERVER, 5000, 0, false },
-		{ "long, for nobody known, on a disk", DISK, DISK, 5000, 0, false },
-		{ "long, for a server, and then a disk", DISK, SERVER, 5000, 0, false },
-		{ "long, for a disk, and then a server", SERVER, DISK, 5000, 0, false },
+		{ "not long", 1000, 1000, 299, false },
+		{ "long", 1000, 1000, 300, true },
+		{ "long, for another user", 1000, 1001, 5000, false },
+		{ "long, for root", ASKER_ROOT, ASKER_ROOT, 5000, false },
+		{ "not long, for nobody known", FOLDER, FOLDER, 99, false },
+		{ "long, for nobody known", FOLDER, FOLDER, 100, true },
+		{ "long, for nobody known on another server", FOLDER, SERVER, 100, true },
+		{ "long, for a user, and then nobody known", FOLDER, 1000, 5000, false },
+		{ "long, for nobody known, and then a user", 1000, SERVER, 5000, false },
+		{ "long, for nobody known, on a disk", DISK, DISK, 5000, false },
+		{ "long, for a server, and then a disk", DISK, SERVER, 5000, false },
+		{ "long, for a disk, and then a server", SERVER, DISK, 5000, false },
 	};
 
 	(void)state;
@@ -61,12 +58,12 @@ static void overdue(void **state)
 		const struct object other = object_of(rows[i].waited_for);
 
 		print_message("  %s\n", rows[i].name);
-		copyqueue_measure(&queue, rows[i].uid);
+		copyqueue_measure(&queue);
 		copyqueue_note_wait(&queue, &other, rows[i].ms / 2 * MS);
 		copyqueue_note_wait(&queue, &other, (rows[i].ms + 1) / 2 * MS);
 		assert_int_equal(copyqueue_is_overdue(&queue, &object), rows[i].is_overdue);
 		/* The next snapshot waits anew. */
-		copyqueue_measure(&queue, rows[i].uid);
+		copyqueue_measure(&queue);
 		assert_false(copyqueue_is_overdue(&queue, &object));
 	}
 }

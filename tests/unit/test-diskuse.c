@@ -11,12 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/share/share.h"
 #include "daemon/spool/diskuse.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "util/dirs.h"
-#include "util/map.h"
 
 #define FILE_SIZE 40000u /* of several blocks, whatever the file system's is */
 
@@ -84,7 +82,7 @@ static void add_snapshot(struct fixture *f, const char *path)
 {
 	const int fd = open_dir(f, path);
 
-	assert_int_equal(diskuse_add_snapshot(f->use, fd, 0), 0);
+	assert_int_equal(diskuse_add_snapshot(f->use, fd), 0);
 	(void)close(fd);
 }
 
@@ -170,8 +168,8 @@ static void too_deep(void **state)
 	put(f, "B/6/7/8/9/file");
 	assert_int_equal(renameat(f->dir_fd, "B", f->dir_fd, "A/1/2/3/4/5"), 0);
 	fd = open_dir(f, "A");
-	assert_int_equal(diskuse_add_snapshot(f->use, fd, 0), -ELOOP);
-	assert_int_equal(diskuse_add_snapshot(f->use, -1, 0), -EBADF);
+	assert_int_equal(diskuse_add_snapshot(f->use, fd), -ELOOP);
+	assert_int_equal(diskuse_add_snapshot(f->use, -1), -EBADF);
 	assert_int_equal(renameat(f->dir_fd, "A/1/2/3/4/5", f->dir_fd, "B"), 0);
 	(void)close(fd);
 }
@@ -188,7 +186,7 @@ static int count_all(void *userdata)
 		return store < 0 ? store : a;
 	r = diskuse_new(&use);
 	if (r == 0)
-		r = diskuse_add_snapshot(use, a, 0);
+		r = diskuse_add_snapshot(use, a);
 	if (r == 0)
 		r = diskuse_add_store(use, store, is, (char[]){ "shared" });
 	if (r == 0)
@@ -218,13 +216,11 @@ static void failing(void **state)
 	failing_each(count_all, all_counted, f);
 }
 
-/* What several users' snapshots have counts for each in part, until the others' are gone. */
-static void whose_it_is(void **state)
+/* Several snapshots have names of one file. */
+static void shared_by_several(void **state)
 {
 	struct fixture *f = *state;
 	static const char *const dirs[] = { "a", "b", "c" };
-	static const uid_t uids[] = { 1, 2, 1 };
-	struct share share;
 	uint64_t file;
 
 	put(f, "a/own");
@@ -236,101 +232,18 @@ static void whose_it_is(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
 		_cleanup_(fd_closep) int fd = open_dir(f, dirs[i]);
 
-		assert_int_equal(diskuse_add_snapshot(f->use, fd, uids[i]), 0);
+		assert_int_equal(diskuse_add_snapshot(f->use, fd), 0);
 	}
 	file = size(f, "a/own");
-	diskuse_share(f->use, &share);
-	assert_int_equal(share_taken(&share, 1), 2 * file + file / 2 + size(f, "a") + size(f, "c"));
-	assert_int_equal(share_taken(&share, 2), file + file / 2 + size(f, "b"));
 	assert_int_equal(diskuse_in_snapshots(f->use), diskuse_taken(f->use).bytes);
 	assert_room(diskuse_own(f->use, 0), file + size(f, "a"), 2);
 	assert_room(diskuse_own(f->use, 1), file + size(f, "b"), 2);
-	(void)diskuse_remove(f->use, 0);
-	diskuse_share(f->use, &share);
-	assert_in_range(share_taken(&share, 1), file, file + size(f, "c"));
-	assert_in_range(share_taken(&share, 2), 2 * file, 2 * file + size(f, "b"));
-	(void)diskuse_remove(f->use, 1);
-	diskuse_share(f->use, &share);
-	assert_int_equal(share_taken(&share, 2), 0);
-}
-
-static bool is_any(const char *name, void *userdata)
-{
-	(void)name;
-	(void)userdata;
-	return true;
-}
-
-static uint64_t key_of(const char *name)
-{
-	return map_hash(name, strlen(name));
-}
-
-/* Files of users that snapshots of somebody else have, each counted once. */
-static void what_others_hold(void **state)
-{
-	struct fixture *f = *state;
-	static const struct {
-		const char *name;
-		uint64_t owner;       /* + 1 */
-		const char *links[2]; /* of the snapshots a, b and c of the users 1, 0 and 2 */
-		bool held;
-	} rows[] = {
-		{ "alone", 2, {}, false },
-		{ "own", 2, { "a/own" }, false },
-		{ "roots", 2, { "a/roots", "b/roots" }, true },
-		{ "others", 2, { "c/others", "b/others" }, true },
-		{ "twos", 3, { "a/twos" }, true },
-		{ "of-root", 1, { "a/of-root" }, false },
-		{ "unknown", 0, { "a/unknown" }, false },
-	};
-	static const char *const dirs[] = { "a", "b", "c" };
-	static const uid_t uids[] = { 1, 0, 2 };
-	struct map owners = {}, held;
-	struct share share;
-	uint64_t file;
-	char path[64];
-	int fd;
-
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		(void)snprintf(path, sizeof(path), "store/%s", rows[i].name);
-		put(f, path);
-		for (size_t k = 0; k < 2 && rows[i].links[k]; k++) {
-			(void)mkdirat(f->dir_fd, (char[]){ rows[i].links[k][0], 0 }, 0755);
-			put_link(f, path, rows[i].links[k]);
-		}
-		if (rows[i].owner > 0)
-			assert_int_equal(map_put(&owners, key_of(rows[i].name), rows[i].owner), 0);
-	}
-	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-		fd = open_dir(f, dirs[i]);
-		assert_int_equal(diskuse_add_snapshot(f->use, fd, uids[i]), 0);
-		(void)close(fd);
-	}
-	fd = open_dir(f, "store");
-	assert_int_equal(diskuse_add_store(f->use, fd, is_any, NULL), 0);
-	(void)close(fd);
-	file = size(f, "store/alone");
-	assert_int_equal(diskuse_held(f->use, &owners, &share, &held), 0);
-	assert_int_equal(share_taken(&share, 1), 2 * file);
-	assert_int_equal(share_taken(&share, 2), file);
-	assert_int_equal(share.taken, 3 * file);
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		assert_int_equal(map_get(&held, key_of(rows[i].name)) != NULL, rows[i].held);
-	map_deinit(&held);
-	/* Without root's, one of its files is only in the user's own. */
-	(void)diskuse_remove(f->use, 1);
-	assert_int_equal(diskuse_held(f->use, &owners, &share, &held), 0);
-	assert_int_equal(share_taken(&share, 1), file);
-	map_deinit(&held);
-	map_deinit(&owners);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(whose_it_is, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_others_hold, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(shared_by_several, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(counted_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(holes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_deep, set_up, tear_down),

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "daemon/share/share.h"
 #include "daemon/spool/spool.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
@@ -93,25 +92,6 @@ static void begin_and_commit(void **state)
 	spool_abort(f->spool, "A");
 	assert_false(exists(f, "snapshots/.new-A"));
 	assert_true(exists(f, "snapshots/A"));
-}
-
-/* What is no number of a user, or of bytes, does not count. */
-static void code_of_users(void **state)
-{
-	struct fixture *f = *state;
-	struct share share = {};
-
-	make_snapshot(f, "A-1",
-		      "code_bytes.7=100\nx=code_bytes.7=1\ncode_bytes.8=30\ncode_bytes.7=5\n"
-		      "code_bytes=1\ncode_bytes.=1\ncode_bytes.7\ncode_bytes.7=\ncode_bytes.7=-1\n"
-		      "code_bytes.7x=1\ncode_bytes.7=1x\ncode_bytes.4294967296=1\n"
-		      "code_bytes.7=18446744073709551616\ncode_bytes.9=2");
-	spool_count_code(f->spool, "A-1", &share);
-	spool_count_code(f->spool, "B-2", &share);
-	assert_int_equal(share.n_users, 3);
-	assert_int_equal(share_taken(&share, 7), 105);
-	assert_int_equal(share_taken(&share, 8), 30);
-	assert_int_equal(share_taken(&share, 9), 2);
 }
 
 static void killed_while_writing(void **state)
@@ -246,11 +226,10 @@ static void keeping(void **state)
 
 	make_snapshot(f, "A-1", "");
 	make_snapshot(f, "B-2", "");
-	assert_int_equal(spool_keep(f->spool, "C-3", true, 7), -ENOENT);
-	assert_int_equal(spool_keep(f->spool, "../A-1", true, 7), -ENOENT);
-	assert_int_equal(spool_keep(f->spool, "A-1", true, 7), 0);
-	assert_int_equal(spool_keep(f->spool, "A-1", true, 7), 0);
-	assert_int_equal(spool_keep(f->spool, "A-1", true, 8), 0);
+	assert_int_equal(spool_keep(f->spool, "C-3", true), -ENOENT);
+	assert_int_equal(spool_keep(f->spool, "../A-1", true), -ENOENT);
+	assert_int_equal(spool_keep(f->spool, "A-1", true), 0);
+	assert_int_equal(spool_keep(f->spool, "A-1", true), 0);
 	assert_true(is_kept(f, 0));
 	assert_false(is_kept(f, 1));
 	assert_int_equal(spool_count(f->spool), 2);
@@ -258,7 +237,7 @@ static void keeping(void **state)
 	assert_true(exists(f, "snapshots/A-1/manifest"));
 
 	/* The next ptd knows it, too, but not of what is gone. */
-	assert_int_equal(spool_keep(f->spool, "B-2", true, 7), 0);
+	assert_int_equal(spool_keep(f->spool, "B-2", true), 0);
 	f->spool = spool_free(f->spool);
 	assert_int_equal(spool_new(f->dir, &f->spool), 0);
 	assert_true(is_kept(f, 0));
@@ -269,8 +248,8 @@ static void keeping(void **state)
 	assert_true(exists(f, "snapshots/.keep-A-1"));
 	assert_false(exists(f, "snapshots/.keep-B-2"));
 
-	assert_int_equal(spool_keep(f->spool, "A-1", false, 7), 0);
-	assert_int_equal(spool_keep(f->spool, "A-1", false, 7), 0);
+	assert_int_equal(spool_keep(f->spool, "A-1", false), 0);
+	assert_int_equal(spool_keep(f->spool, "A-1", false), 0);
 	assert_false(is_kept(f, 0));
 	assert_int_equal(spool_remove(f->spool, "A-1"), 0);
 }
@@ -361,7 +340,6 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(begin_and_commit, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(code_of_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(killed_while_writing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(listing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(measuring, set_up, tear_down),
