@@ -24,7 +24,6 @@ static const char *explain(const char *reason)
 		{ "disk", ": there was no room on the disk" },
 		{ "time", ": reading it took too long" },
 		{ "unreadable", ": it could not be read" },
-		{ "foreign", ": it was about another user's" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)

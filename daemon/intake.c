@@ -15,7 +15,6 @@
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
-#include "daemon/proc/claimant.h"
 #include "daemon/proc/journal.h"
 #include "daemon/share/share.h"
 #include "daemon/source/kept.h"
@@ -170,8 +169,8 @@ static bool is_seen(struct map *seen, const uint8_t *bytes, const struct record 
 }
 
 /*
- * Return: the user who started the process, should it have ended; 0: root, or not known. Whose pool
- * a process is in that writes records itself, the source knows; of others, the records say who made
+ * Return: the user who started the process, should it have ended; 0: root, or not known. Of
+ * programs that write the records themselves, the source knows; of others, the records say who made
  * them.
  *
  * @made: of processes that were made by records which the sideband has not been given yet → user
@@ -183,7 +182,7 @@ static struct jitfile_user user_of(const struct intake *intake, const struct map
 	const uint64_t *user = map_get(made, pid);
 	uid_t uid = 0;
 
-	if (source->claims.is_writer && source->ops->owner)
+	if (source->facts.is_claimed && source->ops->owner)
 		return source->ops->owner(source, pid, &uid) == 0
 			   ? (struct jitfile_user){ .uid = uid, .is_known = true }
 			   : (struct jitfile_user){};
@@ -573,9 +572,10 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 		return -ENOMEM;
 	intake->options = *options;
 	r = sideband_new(options->sideband_max, tasks_is_alive, source, &intake->sideband);
-	objectstore_set_claims(options->store, &source->claims);
+	if (source->facts.is_claimed)
+		objectstore_set_claimed(options->store);
 	if (r == 0)
-		r = jitfiles_new(&source->claims, options->runtime_dir, &intake->jitfiles);
+		r = jitfiles_new(source->facts.is_claimed, options->runtime_dir, &intake->jitfiles);
 	if (r == 0 && source->facts.gives_code)
 		r = codestore_new(options->code_max, &intake->code);
 	if (r == 0)

@@ -112,12 +112,6 @@ static void get_share(void *userdata, enum recorder_shared shared, struct share 
 	case RECORDER_JITDUMPS:
 		jitfiles_get_share(intake_jitfiles(m->intake), ret_share);
 		return;
-	case RECORDER_RINGS:
-		source_emu_get_share(m->source, SOURCE_EMU_RINGS, ret_share);
-		return;
-	case RECORDER_RECORDS:
-		source_emu_get_share(m->source, SOURCE_EMU_RECORDS, ret_share);
-		return;
 	case RECORDER_SIDEBAND:
 		*ret_share = *sideband_share(intake_sideband(m->intake));
 		return;
@@ -297,15 +291,14 @@ static int take_triggered(void *userdata, const struct trigger_state *trigger,
 
 /* --- for the control interface --------------------------------------------------------------- */
 
-static int open_pool(void *userdata, uid_t uid, bool timing, int *ret_fd)
+static int open_pool(void *userdata, bool timing, int *ret_fd)
 {
 	struct manager *m = userdata;
 	int fd, r;
 
-	fd = source_emu_share(m->source, uid, timing);
+	fd = source_emu_share(m->source, timing);
 	if (fd < 0)
 		return fd;
-	source_emu_mark_all(m->source);
 	r = intake_expect(m->intake);
 	if (r == 0)
 		*ret_fd = fd;

@@ -10,8 +10,7 @@
 #include "daemon/soft/emuterms.h"
 #include "daemon/soft/source_emu.h"
 
-static int new_emu(const struct config *config, struct keeperlink *link, const char *runtime_dir,
-		   struct source **ret_source)
+static int new_emu(const struct config *config, struct keeperlink *link, struct source **ret_source)
 {
 	int r;
 
@@ -19,7 +18,7 @@ static int new_emu(const struct config *config, struct keeperlink *link, const c
 		if (config->pt.values[i] > 0 && !emuterms_knows(i))
 			log_warning("PT=%s: the software source does not write that, ignoring",
 				    ptterms_name(i));
-	r = source_emu_new(config, link, runtime_dir, ret_source);
+	r = source_emu_new(config, link, ret_source);
 	if (r == -EOPNOTSUPP)
 		return log_error_errno(r, "PT=: the software source writes TSC packets always: "
 					  "set tsc=1");
@@ -32,7 +31,7 @@ int source_new(const struct config *config, struct keeperlink *link, const char 
 	       struct source **ret_source)
 {
 	if (config->source == CONFIG_SOURCE_EMU)
-		return new_emu(config, link, runtime_dir, ret_source);
+		return new_emu(config, link, ret_source);
 	if (source_pt_exists())
 		return source_pt_new(config, link, runtime_dir, ret_source);
 	if (config->source == CONFIG_SOURCE_PT) {
@@ -46,5 +45,5 @@ int source_new(const struct config *config, struct keeperlink *link, const char 
 	    "no Intel PT on this machine (%s does not exist): using the software source, which "
 	    "records programs started by `ptctl record`",
 	    SOURCE_PT_DEVICE);
-	return new_emu(config, link, runtime_dir, ret_source);
+	return new_emu(config, link, ret_source);
 }

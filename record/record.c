@@ -68,8 +68,6 @@ int record_next(struct cursor *c, struct record *ret_record)
 	r.body = rec.body;
 	if (r.header.size % 8 != 0 || trailer_take(&r.body, PERFABI_SAMPLE_TYPE, &r.trailer) < 0)
 		return -EBADMSG;
-	r.writer = (uint32_t)(r.trailer.id >> 32);
-	r.trailer.id &= UINT32_MAX;
 	if (r.trailer.id > RECORD_ID_SIDEBAND || !is_good(rec.type, rec.misc, r.body))
 		return -EBADMSG;
 
@@ -100,17 +98,6 @@ void record_set_id(uint8_t *bytes, size_t size, uint64_t id)
 
 	assert(r == 0);
 	trailer.id = id;
-	trailer_write(&trailer, bytes + size - TRAILER_SIZE);
-}
-
-void record_set_writer(uint8_t *bytes, size_t size, uint32_t writer)
-{
-	struct cursor body = cursor_from(bytes, size);
-	struct trailer trailer;
-	const int r = trailer_take(&body, PERFABI_SAMPLE_TYPE, &trailer);
-
-	assert(r == 0);
-	trailer.id = (uint64_t)writer << 32 | (trailer.id & UINT32_MAX);
 	trailer_write(&trailer, bytes + size - TRAILER_SIZE);
 }
 

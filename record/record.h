@@ -21,14 +21,9 @@ enum {
 	RECORD_END = 1, /* the cursor is empty */
 };
 
-/* Who wrote a record: the kernel or ptd itself, or a program of a user, which may lie. */
-#define RECORD_TRUE         UINT32_C(0)
-#define RECORD_OF_USER(uid) ((uint32_t)(uid) + 1)
-
 struct record {
 	struct perf_event_header header;
 	struct trailer trailer; /* whose id is that of the event */
-	uint32_t writer;        /* RECORD_TRUE or RECORD_OF_USER(), see record_set_writer() */
 	struct cursor body;     /* between the two; points into the walked bytes */
 	const uint8_t *bytes;   /* of the whole record */
 };
@@ -50,10 +45,6 @@ _must_check_ int record_get_task(const struct record *record, struct record_task
 /* Give the record of @size bytes at @bytes, which has a trailer of PERFABI_SAMPLE_TYPE, another
  * event id. */
 void record_set_id(uint8_t *bytes, size_t size, uint64_t id);
-
-/* Note who wrote the record of @size bytes at @bytes, which has a trailer of PERFABI_SAMPLE_TYPE.
- * The note is in the upper half of the event's id, and has to be RECORD_TRUE in a file. */
-void record_set_writer(uint8_t *bytes, size_t size, uint32_t writer);
 
 /*
  * Find where whole switch records begin in what is left of a ring that its writer overwrites.

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "daemon/collector/message.h"
 #include "daemon/collector/work.h"
-#include "daemon/proc/claimant.h"
+#include "daemon/proc/process.h"
 #include "util/peeruser.h"
 #include "util/vec.h"
 
@@ -327,15 +327,13 @@ static uid_t user_of_ended(const struct collector_request *request)
 /* Return: the user whose workers are to do it. */
 static uid_t user_of(const struct collector_request *request)
 {
-	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
 	uid_t user;
 
 	if (request->verb == COLLECTOR_KERNEL_NAMES || request->verb == COLLECTOR_KERNEL_CODE)
 		return KERNEL;
 	if (request->pid == 0)
 		return user_of_ended(request);
-	by = claimant_find(NULL, request->pid);
-	return claimant_real_user(&by, &user) ? user : user_of_ended(request);
+	return process_real_user_of(request->pid, &user) == 0 ? user : user_of_ended(request);
 }
 
 /* Such a request may take long: it does not get the worker that others wait for. */

@@ -2,7 +2,7 @@
 
 #include "daemon/collector/hungusers.h"
 
-#include "daemon/proc/claimant.h"
+#include "daemon/proc/process.h"
 
 void hungusers_deinit(struct hungusers *hung)
 {
@@ -10,19 +10,11 @@ void hungusers_deinit(struct hungusers *hung)
 	*hung = (struct hungusers){};
 }
 
-/* Not the owner of /proc/PID, which is root if the process has disabled core dumps. */
-static bool find_user(uint32_t pid, uid_t *ret_user)
-{
-	_cleanup_(claimant_deinit) struct claimant by = claimant_find(NULL, pid);
-
-	return by.pid_fd >= 0 && claimant_real_user(&by, ret_user);
-}
-
 void hungusers_note(struct hungusers *hung, uint32_t pid)
 {
 	uid_t user;
 
-	if (find_user(pid, &user))
+	if (process_real_user_of(pid, &user) == 0)
 		hungusers_note_user(hung, user);
 }
 
@@ -30,7 +22,8 @@ bool hungusers_has(const struct hungusers *hung, uint32_t pid)
 {
 	uid_t user;
 
-	return hung->users.n_used > 0 && find_user(pid, &user) && hungusers_has_user(hung, user);
+	return hung->users.n_used > 0 && process_real_user_of(pid, &user) == 0 &&
+	       hungusers_has_user(hung, user);
 }
 
 void hungusers_note_user(struct hungusers *hung, uid_t user)

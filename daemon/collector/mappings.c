@@ -12,7 +12,6 @@
 #include <sys/sysmacros.h>
 
 #include "daemon/collector/idreader.h"
-#include "daemon/proc/claimant.h"
 #include "daemon/proc/mappedfile.h"
 #include "record/record.h"
 #include "util/map.h"
@@ -154,7 +153,7 @@ static struct buildid build_id_of(struct mappings *m, int pid_fd, const struct m
 		.dev = makedev(l->maj, l->min),
 		.ino = l->ino,
 	};
-	const struct claimant by = { .pid_fd = pid_fd, .is_true = true };
+	const struct mappedfile_process by = { .pid_fd = pid_fd, .is_true = true };
 	_cleanup_(fd_closep) int fd = -1;
 	const struct known *known;
 	struct buildid id = {};

@@ -18,7 +18,7 @@ struct wire_id {
 
 struct wire_request {
 	uint32_t version, verb, flags, timeout_ms;
-	uint64_t id, birth;
+	uint64_t id;
 	uint64_t start, end, offset, dev, ino, size_max;
 	uint32_t pid, path_size; /* with the NUL; the path follows all */
 	struct wire_id build_id;
@@ -72,7 +72,6 @@ size_t collector_write_request(const struct collector_request *request,
 		.flags = request->flags,
 		.timeout_ms = request->timeout_ms,
 		.id = request->id,
-		.birth = request->birth,
 		.start = request->start,
 		.end = request->end,
 		.offset = request->offset,
@@ -114,7 +113,6 @@ int collector_read_request(const uint8_t *bytes, size_t size, struct collector_r
 		.flags = wire.flags,
 		.timeout_ms = wire.timeout_ms,
 		.pid = wire.pid,
-		.birth = wire.birth,
 		.start = wire.start,
 		.end = wire.end,
 		.offset = wire.offset,

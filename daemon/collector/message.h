@@ -19,7 +19,7 @@
 #include "util/buildid.h"
 #include "util/sha256.h"
 
-#define COLLECTOR_VERSION     4u
+#define COLLECTOR_VERSION     5u
 #define COLLECTOR_PATH_MAX    4096u                       /* bytes, with the NUL */
 #define COLLECTOR_MESSAGE_MAX (512u + COLLECTOR_PATH_MAX) /* bytes */
 #define COLLECTOR_TIMEOUT_MAX 60000u                      /* ms */
@@ -83,7 +83,6 @@ struct collector_request {
 	/* For whom it is done; 0: the process is not known, or is to be treated as if it had
 	 * ended. */
 	uint32_t pid;
-	uint64_t birth; /* when the process was started, as birth_of() says; 0: not known */
 
 	uint64_t start, end; /* of the mapping, or the memory */
 

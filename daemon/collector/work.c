@@ -14,12 +14,11 @@
 #include "daemon/collector/mappings.h"
 #include "daemon/collector/message.h"
 #include "daemon/collector/perfusers.h"
-#include "daemon/proc/birth.h"
-#include "daemon/proc/claimant.h"
 #include "daemon/proc/kernelmap.h"
 #include "daemon/proc/mappedfile.h"
 #include "daemon/proc/memcopy.h"
 #include "daemon/proc/perfmapfile.h"
+#include "daemon/proc/process.h"
 #include "util/copyfile.h"
 #include "util/dirs.h"
 #include "util/effort.h"
@@ -77,20 +76,10 @@ static int check_jitdump(int fd)
 	return n == 0 || (n == (ssize_t)sizeof(magic) && jitmagic_is(magic)) ? 0 : -ENOEXEC;
 }
 
-static struct claimant find_process(const struct collector_request *request)
+/* Return: a descriptor of /proc/PID; -1 if no process is named, or it has ended. */
+static int open_process(const struct collector_request *request)
 {
-	struct claimant by = { .pid_fd = -1,
-			       .is_true = request->flags & COLLECTOR_TRUE,
-			       .has_user = request->flags & COLLECTOR_OWN,
-			       .user = request->uid };
-
-	if (request->pid == 0)
-		return by;
-	by.pid_fd = claimant_find(NULL, request->pid).pid_fd;
-	/* Another process may have the number by now. */
-	if (by.pid_fd >= 0 && request->birth > 0 && birth_at(by.pid_fd) != request->birth)
-		by.pid_fd = fd_close(by.pid_fd);
-	return by;
+	return request->pid > 0 ? process_open(request->pid) : -1;
 }
 
 static int find_file(const struct collector_request *request, struct collector_answer *ret_answer,
@@ -103,8 +92,11 @@ static int find_file(const struct collector_request *request, struct collector_a
 					 .build_id = request->build_id,
 					 .dev = request->dev,
 					 .ino = request->ino };
-	_cleanup_(claimant_deinit) struct claimant by = find_process(request);
-	_cleanup_(fd_closep) int path_fd = -1, fd = -1;
+	_cleanup_(fd_closep) int pid_fd = open_process(request), path_fd = -1, fd = -1;
+	const struct mappedfile_process by = { .pid_fd = pid_fd,
+					       .is_true = request->flags & COLLECTOR_TRUE,
+					       .has_user = request->flags & COLLECTOR_OWN,
+					       .user = request->uid };
 	struct stat st;
 	int r;
 
@@ -190,13 +182,13 @@ static int copy_file(const struct collector_request *request, const int fds[stat
 static int find_path(const struct collector_request *request)
 {
 	const int nofollow = request->flags & COLLECTOR_NOFOLLOW ? O_NOFOLLOW : 0;
-	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
+	_cleanup_(fd_closep) int pid_fd = -1;
 	int fd = -ESRCH;
 
 	if (request->flags & COLLECTOR_PERF_MAP) {
-		by = find_process(request);
-		if (by.pid_fd >= 0)
-			fd = perfmapfile_open(by.pid_fd);
+		pid_fd = open_process(request);
+		if (pid_fd >= 0)
+			fd = perfmapfile_open(pid_fd);
 	}
 	if (fd == -ESRCH) {
 		fd = open(request->path, O_PATH | O_CLOEXEC | nofollow);
@@ -247,21 +239,17 @@ static bool has_memory(int pid_fd)
  * negative errno. */
 static int check_mapped(const struct collector_request *request)
 {
-	_cleanup_(claimant_deinit) struct claimant by = find_process(request);
+	_cleanup_(fd_closep) int pid_fd = open_process(request);
 	const struct mappedfile file = { .start = request->start,
 					 .end = request->end,
 					 .offset = request->offset };
 	struct stat st;
 	int r;
 
-	if (by.pid_fd < 0)
+	if (pid_fd < 0)
 		return -ESRCH;
-	if (request->end == 0) {
-		r = mappedfile_is_mapped(by.pid_fd, request->dev, request->ino);
-		return r > 0 ? 0 : r < 0 ? r : -ENOENT;
-	}
-	r = mappedfile_stat_mapping(by.pid_fd, &file, &st);
-	if (r == -ENOENT && !has_memory(by.pid_fd))
+	r = mappedfile_stat_mapping(pid_fd, &file, &st);
+	if (r == -ENOENT && !has_memory(pid_fd))
 		return -ESRCH;
 	if (r < 0)
 		return r;
@@ -286,15 +274,15 @@ static int put_memory(void *userdata, uint64_t address, const void *bytes, size_
 static int copy_memory(const struct collector_request *request, int fd,
 		       struct collector_answer *ret_answer)
 {
-	_cleanup_(claimant_deinit) struct claimant by = find_process(request);
+	_cleanup_(fd_closep) int pid_fd = open_process(request);
 	struct memory_copy copy = { .fd = fd, .start = request->start };
 	int64_t n;
 
-	if (by.pid_fd < 0)
+	if (pid_fd < 0)
 		return -ESRCH;
 	if (fd < 0 || request->end < request->start)
 		return -EINVAL;
-	n = memcopy_read_executable(by.pid_fd, request->start, request->end - request->start,
+	n = memcopy_read_executable(pid_fd, request->start, request->end - request->start,
 				    request->size_max, put_memory, &copy);
 	if (n < 0)
 		return (int)n;
@@ -331,19 +319,19 @@ static int put_mapping(void *userdata, const void *bytes, size_t size)
 /* Of a process with more mappings than may be written, the first ones are. */
 static int write_mappings(struct work *work, const struct collector_request *request, int fd)
 {
-	_cleanup_(claimant_deinit) struct claimant by = find_process(request);
+	_cleanup_(fd_closep) int pid_fd = open_process(request);
 	struct mappings_copy copy = { .fd = fd,
 				      .left = request->size_max,
 				      .clock = request->clock };
 	int r;
 
-	if (by.pid_fd < 0)
+	if (pid_fd < 0)
 		return -ESRCH;
 	if (fd < 0 || !request->clock.valid)
 		return -EINVAL;
 	r = work->mappings ? 0 : mappings_new(&work->mappings);
 	if (r == 0)
-		r = mappings_write(work->mappings, &(struct mappings_options){ .pid_fd = by.pid_fd,
+		r = mappings_write(work->mappings, &(struct mappings_options){ .pid_fd = pid_fd,
 									       .pid = request->pid,
 									       .now = records_now,
 									       .put = put_mapping,

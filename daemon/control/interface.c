@@ -15,9 +15,10 @@
 
 /* The words of ptd(8), as are those of the next table. */
 static const char *const shared_names[] = {
-	[RECORDER_OBJECTS] = "objects",   [RECORDER_CODE] = "code",
-	[RECORDER_JITDUMPS] = "jitdumps", [RECORDER_RINGS] = "rings",
-	[RECORDER_RECORDS] = "records",   [RECORDER_SIDEBAND] = "sideband",
+	[RECORDER_OBJECTS] = "objects",
+	[RECORDER_CODE] = "code",
+	[RECORDER_JITDUMPS] = "jitdumps",
+	[RECORDER_SIDEBAND] = "sideband",
 };
 
 static_assert(ARRAY_LEN(shared_names) == _RECORDER_SHARED_MAX, "each has a name");
@@ -28,7 +29,6 @@ static const char *const reason_names[] = {
 	[SHARE_REASON_DISK] = "disk",
 	[SHARE_REASON_TIME] = "time",
 	[SHARE_REASON_UNREADABLE] = "unreadable",
-	[SHARE_REASON_FOREIGN] = "foreign",
 };
 
 static_assert(ARRAY_LEN(reason_names) == _SHARE_REASON_MAX, "each has a name");
@@ -150,16 +150,11 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = call_read_options(m, read_source_option, &timing, error);
 	if (r < 0)
 		return r;
-	r = recorder->ops->open_pool(recorder->userdata, peer->caller.uid, timing, &fd);
+	r = recorder->ops->open_pool(recorder->userdata, timing, &fd);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_EMULATED,
 					"the recorder records hardware, everything that runs: "
 					"there is no program to start");
-	if (r == -EDQUOT)
-		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
-					 "so many users are recorded that there are no rings for "
-					 "user %u: try again when they are done",
-					 (unsigned)peer->caller.uid);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
 	caller_log(&peer->caller, CALLER_RECORDED, NULL);

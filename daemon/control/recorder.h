@@ -44,8 +44,6 @@ enum recorder_shared {
 	RECORDER_OBJECTS,  /* bytes of copies to which no snapshot links */
 	RECORDER_CODE,     /* bytes of code that programs handed over */
 	RECORDER_JITDUMPS, /* processes whose jitdump is open */
-	RECORDER_RINGS,    /* bytes of the software source's rings */
-	RECORDER_RECORDS,  /* records of the software source about programs of others */
 	RECORDER_SIDEBAND, /* bytes of task records */
 	_RECORDER_SHARED_MAX,
 };
@@ -58,14 +56,13 @@ struct recorder_ops {
 	void (*get_share)(void *userdata, enum recorder_shared shared, struct share *ret_share);
 
 	/*
-	 * Get the descriptor, which is borrowed, of the pool that the software source has for the
-	 * user. It is for a program that writes MTC and CYC packets if @timing is true. From now on
-	 * task records are drained. A snapshot may leave out what was recorded before this call.
+	 * Get the descriptor, which is borrowed, of the pool of the software source. It is for a
+	 * program that writes MTC and CYC packets if @timing is true. From now on task records are
+	 * drained. A snapshot may leave out what was recorded before this call.
 	 *
-	 * Return: 0; -EOPNOTSUPP if the source is not the software one; -EDQUOT if it has no pool
-	 *         for another user; or negative errno.
+	 * Return: 0; -EOPNOTSUPP if the source is not the software one; or negative errno.
 	 */
-	int (*open_pool)(void *userdata, uid_t uid, bool timing, int *ret_fd);
+	int (*open_pool)(void *userdata, bool timing, int *ret_fd);
 
 	/*
 	 * Give the hardware to other programs, or take it again.

@@ -29,10 +29,10 @@ static bool is_bool(const bool *b)
 
 static bool layout_ok(const struct emu_pool_layout *l)
 {
-	return l->first_cpu <= INT32_MAX && l->n_cpus >= 1 && l->n_cpus <= EMU_CPUS_MAX &&
-	       l->n_busy_max >= 1 && l->n_busy_max <= l->n_cpus && ring_ok(l->aux_size) &&
-	       ring_ok(l->switch_size) && ring_ok(l->event_size) && ring_ok(l->task_size) &&
-	       ring_ok(l->code_size) && is_bool(&l->return_compression) && is_bool(&l->long_tnt) &&
+	return l->n_cpus >= 1 && l->n_cpus <= EMU_CPUS_MAX && l->n_busy_max >= 1 &&
+	       l->n_busy_max <= l->n_cpus && ring_ok(l->aux_size) && ring_ok(l->switch_size) &&
+	       ring_ok(l->event_size) && ring_ok(l->task_size) && ring_ok(l->code_size) &&
+	       is_bool(&l->return_compression) && is_bool(&l->long_tnt) &&
 	       is_bool(&l->timing.mtc) && is_bool(&l->timing.cyc) &&
 	       l->timing.mtc_period <= ENCODE_MTC_PERIOD_MAX;
 }

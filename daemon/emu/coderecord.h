@@ -33,8 +33,8 @@ enum coderecord_kind {
 	/* Code at @address where other bytes were before @time, in memory or in the file. */
 	CODERECORD_CHANGED,
 
-	/* ptd alone writes this: since @time, records of the user's programs are missing, which may
-	 * have changed any of their code. */
+	/* ptd alone writes this: since @time, records of programs are missing, which may have
+	 * changed any of their code. */
 	CODERECORD_LOST,
 };
 
@@ -47,7 +47,7 @@ struct coderecord {
 	uint64_t time;  /* in ns of CLOCK_MONOTONIC */
 	uint64_t address;
 	uint32_t n_bytes;
-	uint32_t uid; /* whose pool it comes from, as ptd says; programs leave it 0 */
+	uint32_t uid; /* whose process it is, as ptd says; programs leave it 0 */
 };
 
 /* Return: the size of a record with @n_bytes of code. */

@@ -4,9 +4,9 @@
 /*
  * Pool
  *
- * The memory that ptd shares with the programs of one user that it records through the software
- * source: a pool of virtual CPUs, each with an AUX ring, a switch ring and an event ring; one task
- * ring for all; and one ring of code that is in no file (coderecord.h). No other user has the pool.
+ * The memory that ptd shares with the programs that it records through the software source: a pool
+ * of virtual CPUs, each with an AUX ring, a switch ring and an event ring; one task ring for all;
+ * and one ring of code that is in no file (coderecord.h).
  *
  * ptd makes the pool, a memfd sealed against growing and shrinking. It remembers the layout and
  * trusts nothing in the pool, because a recorded program can overwrite all of it. For the same
@@ -38,11 +38,10 @@
 #include "daemon/emu/encode.h"
 
 #define EMU_POOL_MAGIC   UINT64_C(0x006c6f6f70647470) /* "ptdpool" */
-#define EMU_POOL_VERSION 10u
+#define EMU_POOL_VERSION 11u
 #define EMU_CPUS_MAX     256u
 
 struct emu_pool_layout {
-	uint32_t first_cpu;  /* the number that records give to the first CPU of the pool */
 	uint32_t n_cpus;     /* how many exist: 1..EMU_CPUS_MAX */
 	uint32_t n_busy_max; /* how many may be in use before a thread waits for one; the rest is
 			      * for threads that waited in vain */

@@ -15,14 +15,13 @@ struct written {
 	uint8_t bytes[RECORD_OWN_MAX];
 };
 
-static struct trailer trailer_of(const struct attach *attach, struct poolrecord_who who,
-				 uint64_t time)
+static struct trailer trailer_of(struct poolrecord_who who, uint64_t time)
 {
 	return (struct trailer){
 		.pid = who.pid,
 		.tid = who.tid,
 		.time = time,
-		.cpu = who.cpu == POOLRECORD_NO_CPU ? who.cpu : attach->layout.first_cpu + who.cpu,
+		.cpu = who.cpu,
 		.id = RECORD_ID_SIDEBAND,
 	};
 }
@@ -57,7 +56,7 @@ static void put_switch_half(const struct attach *attach, struct poolrecord_who w
 			    struct poolrecord_who other, bool out, uint64_t time)
 {
 	const struct record_switch sw = { .out = out, .other = { other.pid, other.tid } };
-	const struct trailer trailer = trailer_of(attach, who, time);
+	const struct trailer trailer = trailer_of(who, time);
 	struct written record;
 
 	record.size =
@@ -78,7 +77,7 @@ static void put_switch(const struct attach *attach, struct poolrecord_who next, 
 
 static void put_itrace_start(const struct attach *attach, struct poolrecord_who who, uint64_t time)
 {
-	const struct trailer trailer = trailer_of(attach, who, time);
+	const struct trailer trailer = trailer_of(who, time);
 	struct written record;
 
 	record.size = record_write_itrace_start(&(struct record_ids){ who.pid, who.tid }, &trailer,
@@ -161,7 +160,7 @@ static void put_task_locked(const struct attach *attach, struct written *record,
 	struct emu_pool *pool = attach->pool;
 	uint8_t *ring = attach_at(attach, emu_task_offset(&attach->layout));
 	const uint64_t n_lost = atomic_load(&pool->task_lost);
-	const struct trailer trailer = trailer_of(attach, who, attach_now_ns());
+	const struct trailer trailer = trailer_of(who, attach_now_ns());
 	struct written lost;
 
 	trailer_write(&trailer, record->bytes + record->size - TRAILER_SIZE);

@@ -4,22 +4,12 @@
 
 #include <string.h>
 
-#include "daemon/proc/claimant.h"
-#include "record/codec.h"
+#include "daemon/proc/process.h"
 #include "util/map.h"
 
 /* User numbers have fewer bits. */
 #define UNKNOWN   (UINT64_C(1) << 63)
 #define BY_FOLDER (UINT64_C(1) << 62)
-
-uint32_t asker_pid(const struct claims *claims, const struct record_mmap2 *mmap)
-{
-	const uint32_t pid = mmap->pid;
-
-	return pid <= INT32_MAX && (!claims->is_writer || claims->is_writer(claims->userdata, pid))
-		   ? pid
-		   : 0;
-}
 
 static uint64_t unknown_asker(uint64_t dev, const char *path)
 {
@@ -32,12 +22,9 @@ static uint64_t unknown_asker(uint64_t dev, const char *path)
 
 uint64_t asker_find(uint32_t pid, uid_t user, uint64_t dev, const char *path)
 {
-	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
 	uid_t real;
 
-	if (pid > 0)
-		by = claimant_find(NULL, pid);
-	if (by.pid_fd >= 0 && claimant_real_user(&by, &real))
+	if (pid > 0 && pid <= INT32_MAX && process_real_user_of(pid, &real) == 0)
 		return real;
 	return user > 0 ? user : unknown_asker(dev, path);
 }

@@ -14,14 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct claims;
-struct record_mmap2;
-
 #define ASKER_ROOT UINT64_C(0)
-
-/* Return: the process that the record names, if it writes records; otherwise 0: a record could name
- *         a process of another user, whose files would then wait. */
-uint32_t asker_pid(const struct claims *claims, const struct record_mmap2 *mmap);
 
 /*
  * @pid: 0: not known

@@ -238,9 +238,6 @@ static int add_start(struct codestore *store, const struct coderecord *record)
 
 	if (find_program(store, record->pid, record->start))
 		return 0;
-	/* Code of another user is not inherited, whatever the record says. */
-	if (parent && parent->info.uid != record->uid)
-		parent = NULL;
 	store->busy = parent;
 	r = add_program(store, record, &program);
 	store->busy = NULL;
@@ -283,15 +280,12 @@ static int add_code_record(struct codestore *store, const struct coderecord *rec
 	return r;
 }
 
-/* From @time on, it is not known what the programs have changed: those of the user, or all of them
- * if @uid is NULL. */
-static void lose_programs(struct codestore *store, const uid_t *uid, uint64_t time)
+/* From @time on, it is not known what the programs have changed. */
+static void lose_programs(struct codestore *store, uint64_t time)
 {
 	for (size_t i = 0; i < store->programs.n; i++) {
 		struct codeprogram *p = store->programs.items[i];
 
-		if (uid && p->info.uid != *uid)
-			continue;
 		if (codeprogram_give_up(&store->room, p) < 0 ||
 		    codeprogram_lose(&store->room, p, 0, UINT64_MAX, time) < 0) {
 			clear_programs(store);
@@ -319,7 +313,7 @@ static int add_record(struct codestore *store, struct cursor *cursor)
 	case CODERECORD_CHANGED:
 		return add_code_record(store, &record, rest.pos);
 	case CODERECORD_LOST:
-		lose_programs(store, &record.uid, record.time);
+		lose_programs(store, record.time);
 		return 0;
 	default:
 		return -EBADMSG;
@@ -339,7 +333,7 @@ int codestore_add(struct codestore *store, const uint8_t *bytes, size_t size)
 		r = r == -ENOBUFS ? 0 : r;
 	}
 	if (r < 0)
-		lose_programs(store, NULL, store->last_time);
+		lose_programs(store, store->last_time);
 	(void)pthread_mutex_unlock(&store->lock);
 	return r < 0 ? r : refused ? -ENOBUFS : 0;
 }
@@ -357,7 +351,7 @@ uint64_t codestore_size(struct codestore *store)
 void codestore_lose(struct codestore *store)
 {
 	(void)pthread_mutex_lock(&store->lock);
-	lose_programs(store, NULL, store->last_time);
+	lose_programs(store, store->last_time);
 	(void)pthread_mutex_unlock(&store->lock);
 }
 

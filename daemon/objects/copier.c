@@ -16,7 +16,6 @@
 #include "daemon/objects/copylane.h"
 #include "daemon/objects/copyqueue.h"
 #include "daemon/objects/object.h"
-#include "daemon/proc/claimant.h"
 #include "daemon/share/share.h"
 #include "daemon/spool/spool.h"
 #include "daemon/spool/storedir.h"
@@ -47,8 +46,8 @@ struct worker {
 };
 
 struct copier {
-	int store_fd; /* borrowed */
-	struct claims claims;
+	int store_fd;    /* borrowed */
+	bool is_claimed; /* see copier_set_claimed() */
 	int event_fd;
 	struct worker workers[COPYQUEUE_LANES];
 
@@ -327,7 +326,7 @@ static int start_worker(struct worker *w, const char *runtime_dir)
 {
 	int r;
 
-	r = copylane_init(&w->lane, &w->copier->claims, &w->copier->stop, runtime_dir);
+	r = copylane_init(&w->lane, w->copier->is_claimed, &w->copier->stop, runtime_dir);
 	if (r < 0)
 		return r;
 	r = quietthread_start(&w->thread, NULL, run_worker, w);
@@ -431,16 +430,16 @@ bool copier_set_room(struct copier *copier, uint64_t bytes)
 	return more;
 }
 
-void copier_set_claims(struct copier *copier, const struct claims *claims)
+void copier_set_claimed(struct copier *copier)
 {
-	copier->claims = *claims;
+	copier->is_claimed = true;
 }
 
 void copier_add(struct copier *copier, struct object *object, int fd, int error)
 {
 	object->ahead = 0;
-	object->asker = asker_find(asker_pid(&copier->claims, &object->mapped), object->user,
-				   object->original.dev, object->path);
+	object->asker =
+	    asker_find(object->mapped.pid, object->user, object->original.dev, object->path);
 	object->fd = fd;
 
 	(void)pthread_mutex_lock(&copier->lock);
@@ -516,8 +515,7 @@ void copier_ask_too(struct copier *copier, struct object *object, const struct r
 	(void)pthread_mutex_unlock(&copier->lock);
 	if (!waits && !is_paid)
 		return;
-	asker =
-	    asker_find(asker_pid(&copier->claims, mmap), user, object->original.dev, object->path);
+	asker = asker_find(mmap->pid, user, object->original.dev, object->path);
 	(void)pthread_mutex_lock(&copier->lock);
 	if (is_paid && asker != object->asker && !asker_is_unknown(asker)) {
 		object->is_shared = true;

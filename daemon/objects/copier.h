@@ -35,7 +35,6 @@
 /* Bytes of one user's files for which a snapshot waits. */
 #define COPIER_NEAR_MAX (UINT64_C(768) << 20)
 
-struct claims;
 struct copier;
 struct map;
 struct object;
@@ -66,9 +65,8 @@ void copier_set_limits(struct copier *copier, const struct spool_limits *limits)
  * any thread. Return: whether that is more than before. */
 bool copier_set_room(struct copier *copier, uint64_t bytes);
 
-/* Say who writes the records, before the first copier_add(). @claims is copied. Without this call
- * the kernel writes them. */
-void copier_set_claims(struct copier *copier, const struct claims *claims);
+/* Say that programs write the records, not the kernel, before the first copier_add(). */
+void copier_set_claimed(struct copier *copier);
 
 /*
  * Have the original of @object copied. The object is new; or it could not be copied before, and

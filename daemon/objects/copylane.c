@@ -25,11 +25,11 @@
 #define COLLECTOR_NS      UINT64_C(3000000000)
 #define COLLECTOR_POLL_NS 50000000
 
-int copylane_init(struct copylane *l, const struct claims *claims, const atomic_bool *stop,
+int copylane_init(struct copylane *l, bool is_claimed, const atomic_bool *stop,
 		  const char *runtime_dir)
 {
 	*l = COPYLANE_NONE;
-	l->claims = claims;
+	l->is_claimed = is_claimed;
 	l->stop = stop;
 	l->hashed_fd = memfd_create("hashed", MFD_CLOEXEC);
 	return l->hashed_fd < 0 ? -errno : collectorlink_new(runtime_dir, false, &l->link);
@@ -105,7 +105,7 @@ int copylane_find(struct copylane *l, const struct object *object, int *ret_fd)
 
 	do {
 		set_waits(l, true, -1);
-		r = original_find(l->link, ORIGINAL_VERIFY, l->claims, &object->mapped,
+		r = original_find(l->link, ORIGINAL_VERIFY, l->is_claimed, &object->mapped,
 				  object->user, l->stop, ret_fd, &original);
 	} while (ask_again(l, r, until));
 	set_waits(l, false, -1);
@@ -128,7 +128,7 @@ int copylane_hash(struct copylane *l, const struct object *object, int fd,
 		.verb = COLLECTOR_HASH,
 		.timeout_ms = patience_ms(object->original.found ? object->original.size
 								 : PATIENCE_BYTES_MAX),
-		.pid = asker_pid(l->claims, &object->mapped),
+		.pid = object->mapped.pid,
 		.uid = object->user,
 		.size_max = STOREDIR_FILE_MAX,
 		.build_id = object->claimed,
@@ -144,7 +144,7 @@ int copylane_copy(struct copylane *l, const struct object *object, int fd, uint6
 	struct collector_request request = {
 		.verb = COLLECTOR_COPY,
 		.timeout_ms = patience_ms(size),
-		.pid = asker_pid(l->claims, &object->mapped),
+		.pid = object->mapped.pid,
 		.uid = object->user,
 		.size_max = size,
 		.path = "",

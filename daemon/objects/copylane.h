@@ -19,14 +19,13 @@
 #include "base/base.h"
 
 struct buildid;
-struct claims;
 struct collector_answer;
 struct collectorlink;
 struct object;
 
 struct copylane {
-	const struct claims *claims; /* borrowed */
-	const atomic_bool *stop;     /* borrowed: what it asks for ends once this is true */
+	bool is_claimed;         /* see struct source_facts */
+	const atomic_bool *stop; /* borrowed: what it asks for ends once this is true */
 
 	/* The thread's own. */
 	struct collectorlink *link;
@@ -45,8 +44,8 @@ struct copylane {
 	((struct copylane){ .lock = PTHREAD_MUTEX_INITIALIZER, .hashed_fd = -1, .copy_fd = -1 })
 
 /* Make a lane, which may be deinitialized even if this fails. Return: 0, or negative errno. */
-_must_check_ int copylane_init(struct copylane *lane, const struct claims *claims,
-			       const atomic_bool *stop, const char *runtime_dir);
+_must_check_ int copylane_init(struct copylane *lane, bool is_claimed, const atomic_bool *stop,
+			       const char *runtime_dir);
 void copylane_deinit(struct copylane *lane);
 
 /* Another file begins. */

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "daemon/collector/link.h"
 #include "daemon/objects/original.h"
-#include "daemon/proc/claimant.h"
+#include "daemon/proc/process.h"
 #include "daemon/share/share.h"
 #include "daemon/tasks/tasks.h"
 #include "record/record.h"
@@ -48,7 +48,7 @@ struct jitfiles {
 	VEC(struct process) processes; /* oldest first */
 	VEC(uint32_t) given_up; /* pids of processes whose jitdumps were forgotten, oldest first */
 	uint64_t moment;
-	struct claims claims;
+	bool is_claimed; /* see struct source_facts */
 	struct collectorlink *link;
 	struct map hung;    /* user → when the event loop waited in vain for a file of his */
 	struct share share; /* of descriptors; up to date when what is taken was counted */
@@ -98,14 +98,14 @@ int jitfile_open(struct collectorlink *link, const struct jitfile_claim *claim,
 	return 0;
 }
 
-int jitfiles_new(const struct claims *claims, const char *runtime_dir, struct jitfiles **ret_files)
+int jitfiles_new(bool is_claimed, const char *runtime_dir, struct jitfiles **ret_files)
 {
 	_cleanup_(jitfiles_freep) struct jitfiles *files = calloc(1, sizeof(*files));
 	int r;
 
 	if (!files)
 		return -ENOMEM;
-	files->claims = *claims;
+	files->is_claimed = is_claimed;
 	r = collectorlink_new(runtime_dir, true, &files->link);
 	if (r < 0)
 		return r;
@@ -248,12 +248,9 @@ static bool make_process_room(struct jitfiles *files, bool has_dump)
 /* Find the user of the process. It is read while the process is known to live, and may change by
  * setuid(), or because another process has the number now. @user: who it is if the process has
  * ended. Return: whether it has one user. */
-static bool find_user(const struct jitfiles *files, uint32_t pid, const struct jitfile_user *user,
-		      struct jitfile_user *ret_user)
+static bool find_user(uint32_t pid, const struct jitfile_user *user, struct jitfile_user *ret_user)
 {
-	_cleanup_(claimant_deinit) struct claimant by = claimant_find(&files->claims, pid);
-	/* Not the owner of /proc/PID, which is root if the process has disabled core dumps. */
-	const int r = by.pid_fd < 0 ? -ESRCH : claimant_user(&by, &ret_user->uid);
+	const int r = process_user_of(pid, &ret_user->uid);
 
 	ret_user->is_known = r == 0;
 	if (r == -ESRCH)
@@ -277,15 +274,12 @@ static void note_process(struct jitfiles *files, uint32_t pid, const struct jitf
 	struct process *p = find_process(files, pid);
 	struct jitfile_user found;
 
-	/* To check that a process writes records takes a while, so it is done once. */
-	if (!p || !files->claims.is_writer) {
-		if (!find_user(files, pid, user, &found))
-			return;
-		if (!p)
-			p = add_process(files, pid, found.uid, false);
-		else if (!p->has_dump)
-			p->uid = found.uid;
-	}
+	if (!find_user(pid, user, &found))
+		return;
+	if (!p)
+		p = add_process(files, pid, found.uid, false);
+	else if (!p->has_dump)
+		p->uid = found.uid;
 	if (p)
 		p->seen = ++files->moment;
 }
@@ -339,7 +333,7 @@ static const char *judge_dump(struct jitfiles *files, const struct record_mmap2 
 	if (original->uid != uid)
 		return "it does not belong to the process's user";
 	/* The kernel's record names the inode. */
-	if (by_inode && !files->claims.is_writer)
+	if (by_inode && !files->is_claimed)
 		return NULL;
 	r = check_mapped(files, mmap, uid, original);
 	/* A process that has ended maps nothing any more; and without the right to see what one
@@ -358,7 +352,7 @@ static int find_dump(struct jitfiles *files, const struct record_mmap2 *mmap,
 	if (is_hung(files, user->uid))
 		return -EBUSY;
 	return note_end(files, user->uid,
-			original_find(files->link, way, &files->claims, mmap, user->uid, NULL,
+			original_find(files->link, way, files->is_claimed, mmap, user->uid, NULL,
 				      &ret_found->fd, &ret_found->original));
 }
 
@@ -446,7 +440,7 @@ static bool add_dump(struct jitfiles *files, const struct record_mmap2 *mmap, ui
 	struct process *p;
 	struct jitfile_user by;
 
-	if (!find_user(files, mmap->pid, user, &by) || !open_dump(files, mmap, &by, &found))
+	if (!find_user(mmap->pid, user, &by) || !open_dump(files, mmap, &by, &found))
 		return mapname_is_jitdump(mmap->name);
 	p = note_dump(files, mmap, by.uid, &found, time);
 	/* One that was opened stays open, whatever has become of its name. */

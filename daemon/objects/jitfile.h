@@ -25,7 +25,6 @@
 
 #include "base/base.h"
 
-struct claims;
 struct collectorlink;
 struct jitfiles;
 struct record_mmap2;
@@ -78,9 +77,9 @@ struct jitfile_found {
 _must_check_ int jitfile_open(struct collectorlink *link, const struct jitfile_claim *claim,
 			      struct jitfile_found *ret_found, const char **reterr_reason);
 
-/* Make an empty list. @claims says who writes the records, and is copied; the collector's socket is
- * in @runtime_dir. Return: 0, or negative errno. */
-_must_check_ int jitfiles_new(const struct claims *claims, const char *runtime_dir,
+/* Make an empty list. @is_claimed: programs write the records, not the kernel. The collector's
+ * socket is in @runtime_dir. Return: 0, or negative errno. */
+_must_check_ int jitfiles_new(bool is_claimed, const char *runtime_dir,
 			      struct jitfiles **ret_files);
 struct jitfiles *jitfiles_free(struct jitfiles *files);
 

@@ -12,7 +12,6 @@
 #include "daemon/objects/asker.h"
 #include "daemon/objects/copier.h"
 #include "daemon/objects/eviction.h"
-#include "daemon/proc/claimant.h"
 #include "daemon/share/share.h"
 #include "util/map.h"
 #include "util/mapname.h"
@@ -25,7 +24,7 @@
 struct objectstore {
 	struct copier *copier;
 	struct collectorlink *link; /* the event loop's */
-	struct claims claims;
+	bool is_claimed;            /* see struct source_facts */
 	struct map hung;      /* asker → when the event loop waited in vain for a file of his */
 	struct map by_path;   /* hash of path → newest object; the others by ->alike */
 	uint64_t moment;      /* how many records were seen */
@@ -79,10 +78,10 @@ struct objectstore *objectstore_free(struct objectstore *store)
 	return NULL;
 }
 
-void objectstore_set_claims(struct objectstore *store, const struct claims *claims)
+void objectstore_set_claimed(struct objectstore *store)
 {
-	store->claims = *claims;
-	copier_set_claims(store->copier, claims);
+	store->is_claimed = true;
+	copier_set_claimed(store->copier);
 }
 
 void objectstore_set_limits(struct objectstore *store, const struct spool_limits *limits)
@@ -298,7 +297,8 @@ static int ask_for(struct objectstore *store, enum original_way way,
 		if (is_hung(store, asker))
 			return -EBUSY;
 	}
-	r = original_find(store->link, way, &store->claims, mmap, user, NULL, ret_fd, ret_original);
+	r = original_find(store->link, way, store->is_claimed, mmap, user, NULL, ret_fd,
+			  ret_original);
 	if (r == -ETIMEDOUT)
 		note_hung(store, asker_find(pid, user, 0, mmap->name));
 	return r;

@@ -25,7 +25,6 @@
 #include "base/base.h"
 #include "daemon/objects/object.h"
 
-struct claims;
 struct map;
 struct objectstore;
 struct share;
@@ -54,9 +53,9 @@ struct objectstore *objectstore_free(struct objectstore *store);
 
 DEFINE_CLEANUP(struct objectstore *, objectstore_free);
 
-/* Say who writes the records that objectstore_add() will be given; @claims is copied. Without this
- * call the kernel writes them. To be called before the first objectstore_add(). */
-void objectstore_set_claims(struct objectstore *store, const struct claims *claims);
+/* Say that programs write the records that objectstore_add() will be given, not the kernel. To be
+ * called before the first objectstore_add(). */
+void objectstore_set_claimed(struct objectstore *store);
 
 /* Use other limits from the next copy on. Existing copies stay. */
 void objectstore_set_limits(struct objectstore *store, const struct spool_limits *limits);

@@ -7,8 +7,6 @@
 #include <sys/sysmacros.h>
 
 #include "daemon/collector/link.h"
-#include "daemon/proc/birth.h"
-#include "daemon/proc/claimant.h"
 #include "daemon/proc/vdso.h"
 #include "record/record.h"
 #include "util/mapname.h"
@@ -36,23 +34,7 @@ struct original original_of(const struct collector_answer *answer)
 	};
 }
 
-/* A process that writes no records is treated as if it had ended. Its birth is read first: if
- * another process gets the number before it is checked, the collector finds that its birth
- * differs. */
-static void name_process(const struct claims *claims, struct collector_request *request)
-{
-	const uint32_t pid = request->pid;
-
-	if (!claims->is_writer) {
-		request->flags |= COLLECTOR_TRUE;
-		return;
-	}
-	request->birth = birth_of(pid);
-	if (request->birth == 0 || !claims->is_writer(claims->userdata, pid))
-		request->pid = 0;
-}
-
-static struct collector_request request_for(enum original_way way, const struct claims *claims,
+static struct collector_request request_for(enum original_way way, bool is_claimed,
 					    const struct record_mmap2 *mmap)
 {
 	static const uint32_t flags[] = {
@@ -77,12 +59,12 @@ static struct collector_request request_for(enum original_way way, const struct 
 		.path = mmap->name,
 	};
 
-	if (way != ORIGINAL_LOOK)
-		name_process(claims, &request);
+	if (!is_claimed)
+		request.flags |= COLLECTOR_TRUE;
 	return request;
 }
 
-int original_find(struct collectorlink *link, enum original_way way, const struct claims *claims,
+int original_find(struct collectorlink *link, enum original_way way, bool is_claimed,
 		  const struct record_mmap2 *mmap, uid_t user, const atomic_bool *cancel,
 		  int *ret_fd, struct original *ret_original)
 {
@@ -95,7 +77,7 @@ int original_find(struct collectorlink *link, enum original_way way, const struc
 		*ret_fd = -1;
 		return way == ORIGINAL_LOOK || way == ORIGINAL_IS_ELF ? 0 : vdso_open(ret_fd);
 	}
-	request = request_for(way, claims, mmap);
+	request = request_for(way, is_claimed, mmap);
 	request.uid = user;
 	r = collectorlink_ask(link, &request, NULL, cancel, &answer, ret_fd);
 	if (r == 0)

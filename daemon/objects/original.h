@@ -23,7 +23,6 @@
 
 #include "base/base.h"
 
-struct claims;
 struct collector_answer;
 struct collectorlink;
 struct record_mmap2;
@@ -64,7 +63,7 @@ enum original_way {
 /*
  * Find the mapped file.
  *
- * @claims: who wrote the record
+ * @is_claimed: a program wrote the record, not the kernel
  * @user: who started the process in the record, should it have ended; 0: root, or not known
  * @cancel: gives up once this is true; may be NULL
  * @ret_fd: with ORIGINAL_TAKE, ORIGINAL_VERIFY and ORIGINAL_JITDUMP a descriptor, which is the
@@ -75,7 +74,7 @@ enum original_way {
  *         error of collectorlink_ask(): collectorlink_may_retry() tells those that say
  *         nothing of the file; or another negative errno.
  */
-_must_check_ int original_find(struct collectorlink *link, enum original_way way,
-			       const struct claims *claims, const struct record_mmap2 *mmap,
-			       uid_t user, const atomic_bool *cancel, int *ret_fd,
+_must_check_ int original_find(struct collectorlink *link, enum original_way way, bool is_claimed,
+			       const struct record_mmap2 *mmap, uid_t user,
+			       const atomic_bool *cancel, int *ret_fd,
 			       struct original *ret_original);

@@ -9,9 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 
-#include "daemon/proc/claimant.h"
+#include "daemon/proc/process.h"
 #include "daemon/proc/textfile.h"
 #include "util/mapsline.h"
 
@@ -138,7 +137,7 @@ static int find_by_path(int at_fd, const char *root, const char *path)
 
 /* The kernel says that the process has this very file mapped; or a file with that build-id, which
  * is compared when the file is open. */
-static bool is_proven(const struct claimant *by, const struct mappedfile *file,
+static bool is_proven(const struct mappedfile_process *by, const struct mappedfile *file,
 		      const struct stat *st)
 {
 	return by->is_true &&
@@ -146,9 +145,23 @@ static bool is_proven(const struct claimant *by, const struct mappedfile *file,
 		(file->ino != 0 && file->ino == st->st_ino && file->dev == st->st_dev));
 }
 
+/* Return: whether the file may be read for the process: everyone may read it; or the user who is
+ * known to have started the process owns it and may read it; or, if the kernel wrote the record,
+ * the user of the process owns it and may read it. A forged record can name any process of the
+ * file's owner. */
+static bool may_read(const struct mappedfile_process *by, const struct stat *st)
+{
+	if (st->st_mode & S_IROTH)
+		return true;
+	if (!(st->st_mode & S_IRUSR))
+		return false;
+	return (by->has_user && by->user == st->st_uid) ||
+	       (by->is_true && process_user_is(by->pid_fd, st->st_uid));
+}
+
 /* Return: a descriptor that stands for the regular file there, or negative errno. */
-static int find_file(enum place place, const struct claimant *by, const struct mappedfile *file,
-		     struct stat *ret_st)
+static int find_file(enum place place, const struct mappedfile_process *by,
+		     const struct mappedfile *file, struct stat *ret_st)
 {
 	_cleanup_(fd_closep) int found = -1;
 	int fd;
@@ -166,16 +179,16 @@ static int find_file(enum place place, const struct claimant *by, const struct m
 		return -errno;
 	if (!S_ISREG(ret_st->st_mode))
 		return -ENOEXEC;
-	if (place != PLACE_MAP_FILES && !is_proven(by, file, ret_st) &&
-	    !claimant_may_read(by, ret_st))
+	if (place != PLACE_MAP_FILES && !is_proven(by, file, ret_st) && !may_read(by, ret_st))
 		return -EACCES;
 	fd = found;
 	found = -1;
 	return fd;
 }
 
-static int try_place(enum place place, const struct claimant *by, const struct mappedfile *file,
-		     bool verify, int *ret_path_fd, struct stat *ret_st)
+static int try_place(enum place place, const struct mappedfile_process *by,
+		     const struct mappedfile *file, bool verify, int *ret_path_fd,
+		     struct stat *ret_st)
 {
 	_cleanup_(fd_closep) int path_fd = -1;
 	int r;
@@ -200,7 +213,7 @@ static int weigh_error(int r)
 	return r == -ESTALE ? 3 : r == -ENOEXEC || r == -EACCES ? 2 : r == -ESRCH ? 0 : 1;
 }
 
-int mappedfile_find(const struct claimant *by, const struct mappedfile *file, bool verify,
+int mappedfile_find(const struct mappedfile_process *by, const struct mappedfile *file, bool verify,
 		    int *ret_path_fd, struct stat *ret_st)
 {
 	int worst = -ESRCH;
@@ -220,7 +233,7 @@ int mappedfile_find(const struct claimant *by, const struct mappedfile *file, bo
 	return worst;
 }
 
-int mappedfile_open(const struct claimant *by, const struct mappedfile *file, int *ret_fd)
+int mappedfile_open(const struct mappedfile_process *by, const struct mappedfile *file, int *ret_fd)
 {
 	_cleanup_(fd_closep) int path_fd = -1;
 	struct stat st;
@@ -229,7 +242,8 @@ int mappedfile_open(const struct claimant *by, const struct mappedfile *file, in
 	return r < 0 ? r : mappedfile_reopen(path_fd, ret_fd);
 }
 
-int mappedfile_stat(const struct claimant *by, const struct mappedfile *file, struct stat *ret_st)
+int mappedfile_stat(const struct mappedfile_process *by, const struct mappedfile *file,
+		    struct stat *ret_st)
 {
 	_cleanup_(fd_closep) int path_fd = -1;
 
@@ -243,20 +257,4 @@ int mappedfile_stat_mapping(int pid_fd, const struct mappedfile *file, struct st
 	if (fd < 0)
 		return fd;
 	return fstat(fd, ret_st) < 0 ? -errno : 0;
-}
-
-int mappedfile_is_mapped(int pid_fd, uint64_t dev, uint64_t ino)
-{
-	_cleanup_(textfile_closep) FILE *f = NULL;
-	_cleanup_(freep) char *line = NULL;
-	struct mapsline l;
-	size_t size = 0;
-	int r;
-
-	r = textfile_open(pid_fd, "maps", &f);
-	while (r == 0 && getline(&line, &size, f) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		r = mapsline_parse(line, &l) == 0 && l.ino == ino && makedev(l.maj, l.min) == dev;
-	}
-	return r;
 }

@@ -15,8 +15,9 @@
  * If there is no such mapping, the path leads to a candidate. Users who can write or mount there
  * decide what is at the path, so the candidate is opened without side effects, and is accepted only
  * if it is a regular file; if it is the mapped one by its build-id or, if that is not known, by its
- * inode; and if the process (daemon/proc/claimant.h) may read it, or the kernel says that the
- * process has it mapped.
+ * inode; and if the process may read it, or the kernel says that the process has it mapped. Records
+ * of the software source are written by the recorded programs, which could name any process and any
+ * file: then everybody has to be allowed to read the file at the path.
  */
 
 #include <stdbool.h>
@@ -26,7 +27,13 @@
 #include "base/base.h"
 #include "util/buildid.h"
 
-struct claimant;
+/* The process that, by a record, has the file mapped. */
+struct mappedfile_process {
+	int pid_fd;    /* /proc/PID; -1: the process has ended */
+	bool is_true;  /* the kernel says that the process has the file mapped */
+	bool has_user; /* it is known who started the process: */
+	uid_t user;
+};
 
 /* The mapping, as a record or a line of /proc/PID/maps describes it. */
 struct mappedfile {
@@ -49,7 +56,7 @@ struct mappedfile {
  *         regular file; -EACCES if the process may not read the file at the path; or another
  *         negative errno.
  */
-_must_check_ int mappedfile_find(const struct claimant *by, const struct mappedfile *file,
+_must_check_ int mappedfile_find(const struct mappedfile_process *by, const struct mappedfile *file,
 				 bool verify, int *ret_path_fd, struct stat *ret_st);
 
 /* Open the file that @path_fd stands for, for reading. Return: 0 and the descriptor, which is the
@@ -58,11 +65,11 @@ _must_check_ int mappedfile_reopen(int path_fd, int *ret_fd);
 
 /* Find the file without reading it, and open it. If the build-id is known, the caller has to
  * compare it. Return: 0 and the descriptor, which is the caller's; or as mappedfile_find(). */
-_must_check_ int mappedfile_open(const struct claimant *by, const struct mappedfile *file,
+_must_check_ int mappedfile_open(const struct mappedfile_process *by, const struct mappedfile *file,
 				 int *ret_fd);
 
 /* Find out which file it is without opening it. Return: 0; or as mappedfile_find(). */
-_must_check_ int mappedfile_stat(const struct claimant *by, const struct mappedfile *file,
+_must_check_ int mappedfile_stat(const struct mappedfile_process *by, const struct mappedfile *file,
 				 struct stat *ret_st);
 
 /*
@@ -72,7 +79,3 @@ _must_check_ int mappedfile_stat(const struct claimant *by, const struct mappedf
  */
 _must_check_ int mappedfile_stat_mapping(int pid_fd, const struct mappedfile *file,
 					 struct stat *ret_st);
-
-/* Return: 1 if the process @pid_fd has the file with this device and inode mapped anywhere; 0 if
- *         not; or negative errno, as above. */
-_must_check_ int mappedfile_is_mapped(int pid_fd, uint64_t dev, uint64_t ino);

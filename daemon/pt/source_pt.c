@@ -14,8 +14,8 @@
 #include "daemon/config/config.h"
 #include "daemon/keeper/link.h"
 #include "daemon/keeper/message.h"
-#include "daemon/proc/claimant.h"
 #include "daemon/proc/cpulist.h"
+#include "daemon/proc/process.h"
 #include "daemon/pt/cpus.h"
 #include "daemon/pt/foreignmaps.h"
 #include "daemon/pt/pmu.h"
@@ -304,12 +304,8 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 
 static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)
 {
-	struct claimant process = claimant_find(NULL, pid);
-	const int r = process.pid_fd >= 0 && claimant_real_user(&process, ret_uid) ? 0 : -ESRCH;
-
 	(void)source;
-	claimant_deinit(&process);
-	return r;
+	return process_real_user_of(pid, ret_uid);
 }
 
 /* --- life ------------------------------------------------------------------------------------ */

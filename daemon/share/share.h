@@ -42,7 +42,6 @@ enum share_reason {
 	SHARE_REASON_DISK,       /* no room was left on the disk, whoever took it */
 	SHARE_REASON_TIME,       /* it took too long to read what is his */
 	SHARE_REASON_UNREADABLE, /* what is his could not be read for another reason */
-	SHARE_REASON_FOREIGN,    /* it was about something of another user */
 	_SHARE_REASON_MAX,
 };
 

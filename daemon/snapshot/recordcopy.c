@@ -81,14 +81,9 @@ static uint32_t task_of(const struct record *record)
 	return record_read_pid(record->header.type, record->body, &pid) < 0 ? 0 : pid;
 }
 
-/* The file says nothing of who wrote the record. */
 static void write_task(struct recordcopy *copy, const struct record *record)
 {
-	uint8_t bytes[RECORD_SIZE_MAX];
-
-	memcpy(bytes, record->bytes, record->header.size);
-	record_set_writer(bytes, record->header.size, RECORD_TRUE);
-	perffile_write(copy->file, bytes, record->header.size);
+	perffile_write(copy->file, record->bytes, record->header.size);
 }
 
 /* Write the records of tasks that ran, and of their parents. No others are needed. */

@@ -9,9 +9,9 @@
  * a snapshot so large that older ones go for it.
  *
  * A snapshot may have everything as long as all snapshots take no more than half of what they may.
- * Beyond that it may have a quarter of each user's part (daemon/share/share.h) of what all snapshots may
- * take. A file that another snapshot has already takes no more room. There is no such limit for
- * root and the user that ptd runs as.
+ * Beyond that it may have a quarter of each user's part (daemon/share/share.h) of what all
+ * snapshots may take. A file that another snapshot has already takes no more room. There is no such
+ * limit for root and the user that ptd runs as.
  *
  * Only the thread of a snapshot uses this.
  */

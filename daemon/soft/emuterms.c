@@ -15,11 +15,6 @@
 #define AUX_PER_EVENTS 4u
 #define EVENTS_MIN     UINT64_C(4096) /* bytes */
 
-/* The rings of a small pool are this part of the usual ones, but not smaller than the minimum. Both
- * are powers of two, as the sizes of rings are. */
-#define SMALL_PART 16u
-#define SMALL_MIN  UINT64_C(4096) /* bytes */
-
 /* Positions in RTIT_CTL, which intel_pt's format/ directory repeats. */
 #define CONFIG_PT        (UINT64_C(1) << 0)
 #define CONFIG_CYC       (UINT64_C(1) << 1)
@@ -92,25 +87,6 @@ struct emu_pool_layout emuterms_layout(const struct config *config)
 	};
 }
 
-static uint64_t small_ring(uint64_t size)
-{
-	const uint64_t small = size / SMALL_PART > SMALL_MIN ? size / SMALL_PART : SMALL_MIN;
-
-	return small < size ? small : size;
-}
-
-struct emu_pool_layout emuterms_small_layout(const struct config *config)
-{
-	struct emu_pool_layout l = emuterms_layout(config);
-
-	l.aux_size = small_ring(l.aux_size);
-	l.switch_size = small_ring(l.switch_size);
-	l.event_size = small_ring(l.event_size);
-	l.task_size = small_ring(l.task_size);
-	l.code_size = small_ring(l.code_size);
-	return l;
-}
-
 static uint64_t timing_config(const struct wanted *pt)
 {
 	return (pt->mtc ? CONFIG_MTC | (uint64_t)pt->mtc_period << SHIFT_MTC_PERIOD : 0) |
@@ -148,5 +124,6 @@ struct source_facts emuterms_facts(const struct config *config)
 		.user = true,
 		.gives_code = true,
 		.gives_events = true,
+		.is_claimed = true,
 	};
 }

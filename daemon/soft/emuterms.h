@@ -20,10 +20,8 @@ struct config;
  * terms. */
 bool emuterms_knows(enum ptterm term);
 
-/* Return: the layout of a pool, as the settings ask for it; or with rings of a sixteenth, for a
- * user for whom there is no room for more. */
+/* Return: the layout of the pool, as the settings ask for it. */
 struct emu_pool_layout emuterms_layout(const struct config *config);
-struct emu_pool_layout emuterms_small_layout(const struct config *config);
 
 struct source_facts emuterms_facts(const struct config *config);
 

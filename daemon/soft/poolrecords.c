@@ -7,98 +7,65 @@
 #include "base/cursor.h"
 #include "daemon/emu/coderecord.h"
 #include "daemon/emu/poolrecord.h"
-#include "daemon/source/source.h"
 #include "record/codec.h"
 #include "record/record.h"
 
-static bool believe(struct poolrecords *r, uint32_t number)
+static bool is_number(uint32_t number)
 {
-	return poolclaims_believe(&r->walk, number);
+	return number > 0 && number <= INT32_MAX;
 }
 
-/* Return: whether both the process and its thread are believed to be the user's. */
-static bool believe_thread(struct poolrecords *r, uint32_t pid, uint32_t tid)
+static bool is_thread(uint32_t pid, uint32_t tid)
 {
-	return believe(r, pid) && (tid == pid || believe(r, tid));
-}
-
-/* Root may write what it likes, since nobody else can. */
-static bool is_root(const struct poolrecords *r)
-{
-	return r->walk.uid == 0;
-}
-
-static bool is_time_ok(const struct poolrecords *r, uint64_t time)
-{
-	const uint64_t late = POOLRECORDS_LATE_NS;
-
-	return is_root(r) ||
-	       (time <= r->now_ns && time >= (r->since_ns > late ? r->since_ns - late : 0));
+	return is_number(pid) && is_number(tid);
 }
 
 static bool is_cpu_ok(const struct poolrecords *r, uint32_t cpu)
 {
-	return is_root(r) || cpu == POOLRECORD_NO_CPU || cpu - r->first_cpu < r->n_cpus;
+	return cpu == POOLRECORD_NO_CPU || cpu < r->n_cpus;
 }
 
 /* --- tasks ------------------------------------------------------------------------------------ */
 
-/* pid, ppid, tid and ptid follow the header. */
-enum { PPID = 1, PTID = 3 };
-
-static void set_id(uint8_t *bytes, size_t i, uint32_t id)
-{
-	memcpy(bytes + sizeof(struct perf_event_header) + i * sizeof(id), &id, sizeof(id));
-}
-
-/* The parent of the first program is not recorded, and may be another user's: then nothing is said
- * about it. */
-static bool take_task(struct poolrecords *r, const struct record *record, uint8_t *bytes)
+static bool is_task_ok(const struct poolrecords *r, const struct record *record)
 {
 	struct record_task task;
 
-	if (record_read_task(record->body, &task) < 0 || !believe_thread(r, task.pid, task.tid) ||
-	    !is_time_ok(r, task.time))
-		return false;
-	if (!believe(r, task.ppid))
-		set_id(bytes, PPID, 0);
-	if (!believe(r, task.ptid))
-		set_id(bytes, PTID, task.ppid == task.pid ? task.pid : 0);
-	return true;
+	return record_read_task(record->body, &task) == 0 && is_thread(task.pid, task.tid) &&
+	       task.time <= r->now_ns;
 }
 
-static bool take_mapping(struct poolrecords *r, const struct record *record)
+static bool is_mapping_ok(const struct record *record)
 {
 	struct record_mmap2 mmap;
 
 	return record_get_mmap2(record, &mmap) == 0 &&
 	       (mmap.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER &&
-	       believe_thread(r, mmap.pid, mmap.tid);
+	       is_thread(mmap.pid, mmap.tid);
 }
 
-static bool take_comm(struct poolrecords *r, const struct record *record)
+static bool is_comm_ok(const struct record *record)
 {
 	struct record_comm comm;
 
 	return record_read_comm(record->header.misc, record->body, &comm) == 0 &&
-	       believe_thread(r, comm.pid, comm.tid);
+	       is_thread(comm.pid, comm.tid);
 }
 
-/* @bytes: of the record, which may be changed */
-static bool take_task_record(struct poolrecords *r, const struct record *record, uint8_t *bytes)
+static bool is_task_record_ok(const struct poolrecords *r, const struct record *record)
 {
 	const struct trailer *t = &record->trailer;
 
-	if (!is_time_ok(r, t->time) || !is_cpu_ok(r, t->cpu) || !believe_thread(r, t->pid, t->tid))
+	if (t->time > r->now_ns || !is_cpu_ok(r, t->cpu) || !is_thread(t->pid, t->tid))
 		return false;
 	switch (record->header.type) {
 	case PERF_RECORD_COMM:
-		return take_comm(r, record);
+		return is_comm_ok(record);
 	case PERF_RECORD_MMAP2:
-		return take_mapping(r, record);
+		return is_mapping_ok(record);
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
-		return take_task(r, record, bytes);
+		return is_task_ok(r, record);
 	default:
 		return false;
 	}
@@ -124,14 +91,12 @@ size_t poolrecords_tasks(struct poolrecords *records, uint8_t *bytes, size_t siz
 				lose_tasks(records, lost.lost, record.trailer.time);
 			continue;
 		}
-		if (!take_task_record(records, &record, bytes + at)) {
+		if (!is_task_record_ok(records, &record)) {
 			records->n_refused++;
 			continue;
 		}
-		if (records->note_writer)
-			records->note_writer(records->userdata, record.trailer.pid);
+		records->note_record(records->userdata, &record);
 		memmove(bytes + n, bytes + at, record.header.size);
-		record_set_writer(bytes + n, record.header.size, RECORD_OF_USER(records->walk.uid));
 		n += record.header.size;
 	}
 	if (r < 0)
@@ -153,16 +118,14 @@ static bool next_code(struct cursor *c, struct coderecord *ret_record)
 	       cursor_get_sub(c, ret_record->size - sizeof(*ret_record), &code) == 0;
 }
 
-static bool take_code(struct poolrecords *r, struct coderecord *record)
+static bool take_code(const struct poolrecords *r, struct coderecord *record)
 {
 	/* The code of its time is used, whenever it was handed over; but none that is to come. */
-	if (!is_root(r) && (record->time > r->now_ns || record->start > r->now_ns))
+	if (!is_number(record->pid) || record->time > r->now_ns || record->start > r->now_ns)
 		return false;
-	if (!believe(r, record->pid))
-		return false;
-	if (record->kind != CODERECORD_START || !believe(r, record->parent_pid))
+	if (record->kind != CODERECORD_START || !is_number(record->parent_pid))
 		record->parent_pid = 0;
-	record->uid = r->walk.uid;
+	record->uid = r->user_of(r->userdata, record->pid, record->parent_pid);
 	return true;
 }
 
@@ -192,12 +155,12 @@ size_t poolrecords_code(struct poolrecords *records, uint8_t *bytes, size_t size
 /* --- who ran ---------------------------------------------------------------------------------- */
 
 /* 0/0 is the idle CPU. */
-static bool believe_runner(struct poolrecords *r, uint32_t pid, uint32_t tid)
+static bool is_runner(uint32_t pid, uint32_t tid)
 {
-	return (pid == 0 && tid == 0) || believe_thread(r, pid, tid);
+	return (pid == 0 && tid == 0) || is_thread(pid, tid);
 }
 
-static bool take_switch(struct poolrecords *r, const struct record *record)
+static bool is_switch_ok(const struct record *record)
 {
 	const struct trailer *t = &record->trailer;
 	struct record_switch sw = {};
@@ -216,10 +179,8 @@ static bool take_switch(struct poolrecords *r, const struct record *record)
 	default:
 		return false;
 	}
-	/* Switch records go to a snapshot as they are, and only ptd notes whose program wrote a
-	 * record: one that says so itself is forged. */
-	return record->writer == RECORD_TRUE && believe_runner(r, t->pid, t->tid) &&
-	       believe_runner(r, who.pid, who.tid) && believe_runner(r, sw.other.pid, sw.other.tid);
+	return is_runner(t->pid, t->tid) && is_runner(who.pid, who.tid) &&
+	       is_runner(sw.other.pid, sw.other.tid);
 }
 
 size_t poolrecords_switches(struct poolrecords *records, uint8_t *bytes, size_t size)
@@ -229,7 +190,7 @@ size_t poolrecords_switches(struct poolrecords *records, uint8_t *bytes, size_t 
 	size_t n = 0, at = 0;
 
 	for (; record_next(&c, &record) == 0; at += record.header.size) {
-		if (!take_switch(records, &record)) {
+		if (!is_switch_ok(&record)) {
 			records->n_refused++;
 			continue;
 		}
@@ -237,17 +198,4 @@ size_t poolrecords_switches(struct poolrecords *records, uint8_t *bytes, size_t 
 		n += record.header.size;
 	}
 	return n;
-}
-
-size_t poolrecords_events(struct poolrecords *records, struct source_event *events, size_t n)
-{
-	size_t n_taken = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (believe_thread(records, events[i].pid, events[i].tid))
-			events[n_taken++] = events[i];
-		else
-			records->n_refused++;
-	}
-	return n_taken;
 }

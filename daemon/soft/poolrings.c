@@ -267,7 +267,7 @@ int poolrings_copy_switches(struct poolrings *r, uint32_t cpu, uint64_t since_ns
 	ring_copy(&v, 0, n, bytes);
 	gone =
 	    max(overwritten(r, cpu).switches, ring_before(&v, heads_at(r, cpu, since_ns).switches));
-	result = record_resync(bytes + gone, n - gone, r->layout->first_cpu + cpu, &start);
+	result = record_resync(bytes + gone, n - gone, cpu, &start);
 	if (result < 0)
 		return result;
 	start += gone;

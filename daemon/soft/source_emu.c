@@ -2,69 +2,71 @@
 
 #include "daemon/soft/source_emu.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cursor.h"
 #include "base/log.h"
 #include "daemon/config/config.h"
+#include "daemon/emu/coderecord.h"
 #include "daemon/emu/pool.h"
 #include "daemon/keeper/link.h"
 #include "daemon/keeper/message.h"
-#include "daemon/proc/claimant.h"
-#include "daemon/share/share.h"
+#include "daemon/proc/process.h"
 #include "daemon/soft/emuterms.h"
-#include "daemon/soft/poolasker.h"
-#include "daemon/soft/poolclaims.h"
+#include "daemon/soft/poolrecords.h"
 #include "daemon/soft/poolrings.h"
-#include "daemon/soft/poolwriters.h"
-#include "daemon/soft/userpool.h"
 #include "daemon/source/kept.h"
+#include "daemon/source/ring.h"
 #include "daemon/tasks/tasks.h"
+#include "record/codec.h"
+#include "record/record.h"
+#include "util/map.h"
 
 #define FLUSH_WAIT_US 10000u /* a CPU's owner may have lost the real CPU for a slice */
 #define FLUSH_POLL_US 50u
 
-/* CPUs of all pools. If a pool has many, there are fewer pools. */
-#define CPUS_MAX 1024u
+#define SIGNAL_MAX 64u
 
-#define ROOT 0
+/* Processes whose users are remembered. If there are more, all are asked for again. */
+#define USERS_MAX 65536u
 
-static_assert(EMU_CPUS_MAX * 4 <= CPUS_MAX, "there are some pools in any case");
-
-/* Where a pool can be. */
-struct place {
-	struct userpool *pool; /* NULL: there is none */
-	bool is_held;          /* at the last hold it was there */
-	bool said_a_lie;
-};
+/* The name under which the keeper has the pool. */
+#define POOL_NAME "pool"
 
 struct source_emu {
 	struct source source;
-	struct emu_pool_layout layout, small; /* of pools; the number of their first CPU is 0 */
-	struct keeperlink *link;              /* borrowed; may be NULL */
-	struct poolclaims *claims;
-	struct poolasker *asker;
-	struct share share; /* bytes of pools */
-	struct share lies;  /* refused: records about processes of others, in pools that have been
-			     * freed */
-	size_t n_places;
-	bool said_code_lost, said_exhausted;
+	struct emu_pool_layout layout; /* ours; the one in the pool is for the programs */
+	struct keeperlink *link;       /* borrowed; may be NULL */
+	int fd;                        /* of the pool */
+	uint8_t *map;
+	size_t map_size;
+	struct poolrings rings;
+	struct map users; /* process → user */
+	bool said_code_lost, said_exhausted, said_refused;
 
-	pthread_mutex_t lock; /* of the next two, which the event loop changes */
-	struct place places[KEPT_POOLS_MAX];
-	bool is_held;
+	/* The event loop writes these, and the thread of a snapshot reads them, or both. */
+	_Atomic uint64_t n_refused; /* records that made no sense */
+	_Atomic uint64_t lost_ns;   /* kept_pool.lost_ns */
+	_Atomic bool timing;        /* kept_pool.timing */
 };
 
 static struct source_emu *emu(struct source *source)
 {
 	return (struct source_emu *)source;
+}
+
+static struct emu_pool *pool_of(const struct source_emu *e)
+{
+	return (struct emu_pool *)e->map;
 }
 
 /* What is to be kept of the source. */
@@ -73,74 +75,41 @@ static struct kept_state *state_of(const struct source_emu *e)
 	return kept_draft(e->source.kept);
 }
 
-/* Walk over the pools, in the event loop. */
-#define each_pool(e, p)                               \
-	for (size_t i_ = 0; i_ < (e)->n_places; i_++) \
-		for (struct userpool *p = (e)->places[i_].pool; (p); (p) = NULL)
+/* The records' clock. */
+static uint64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static struct poolrecords records_of(const struct source_emu *e)
+{
+	return (struct poolrecords){ .n_cpus = e->layout.n_cpus, .now_ns = now_ns() };
+}
 
 /* --- rings ------------------------------------------------------------------------------------ */
-
-/* Begin a hold: no pool is freed before its end. Return: the number of pools, in @ret_pools. */
-static size_t begin_hold(struct source_emu *e, struct userpool *ret_pools[static KEPT_POOLS_MAX])
-{
-	size_t n = 0;
-
-	(void)pthread_mutex_lock(&e->lock);
-	e->is_held = true;
-	for (size_t i = 0; i < e->n_places; i++) {
-		e->places[i].is_held = e->places[i].pool;
-		if (e->places[i].pool)
-			ret_pools[n++] = e->places[i].pool;
-	}
-	(void)pthread_mutex_unlock(&e->lock);
-	return n;
-}
-
-static bool all_flushed(struct userpool *const *pools, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!poolrings_is_flushed(userpool_rings(pools[i])))
-			return false;
-	return true;
-}
 
 static int hold(struct source *source, struct source_moment *ret_moment)
 {
 	struct source_emu *e = emu(source);
-	struct userpool *pools[KEPT_POOLS_MAX];
-	const size_t n = begin_hold(e, pools);
-	uint64_t complete_ns;
 
-	for (size_t i = 0; i < n; i++)
-		poolrings_ask_flush(userpool_rings(pools[i]));
+	poolrings_ask_flush(&e->rings);
 	/* The owner of a CPU that does not answer is stopped, dead, or in one very long block: what
 	 * it published is taken. */
-	for (unsigned us = 0; us < FLUSH_WAIT_US && !all_flushed(pools, n); us += FLUSH_POLL_US)
+	for (unsigned us = 0; us < FLUSH_WAIT_US && !poolrings_is_flushed(&e->rings);
+	     us += FLUSH_POLL_US)
 		(void)nanosleep(&(struct timespec){ .tv_nsec = FLUSH_POLL_US * 1000 }, NULL);
-
-	/* The pools are not read at quite the same moment, which does no harm: no thread goes from
-	 * one pool to another. */
-	ret_moment->complete_until_ns = clock_ns(CLOCK_MONOTONIC);
-	for (size_t i = 0; i < n; i++) {
-		poolrings_hold(userpool_rings(pools[i]), &complete_ns);
-		if (i == 0)
-			ret_moment->complete_until_ns = complete_ns;
-	}
-	for (size_t i = 0; i < n; i++)
-		if (userpool_has_timing(pools[i]))
-			source->facts.attr_config |= emuterms_timing_config(&e->layout.timing);
-	ret_moment->ns = ret_moment->monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+	poolrings_hold(&e->rings, &ret_moment->complete_until_ns);
+	if (atomic_load(&e->timing))
+		source->facts.attr_config |= emuterms_timing_config(&e->layout.timing);
+	ret_moment->ns = ret_moment->monotonic_ns = now_ns();
 	ret_moment->realtime_ns = clock_ns(CLOCK_REALTIME);
 	return 0;
 }
 
+/* The pool lives as long as the source. */
 static void release(struct source *source)
 {
-	struct source_emu *e = emu(source);
-
-	(void)pthread_mutex_lock(&e->lock);
-	e->is_held = false;
-	(void)pthread_mutex_unlock(&e->lock);
+	(void)source;
 }
 
 /* Memory is allocated while the rings are copied: the programs may have filled only a small part of
@@ -152,108 +121,317 @@ static uint64_t aux_room(struct source *source, uint32_t cpu)
 	return 0;
 }
 
-/*
- * Find the pool of a CPU, and the number that the CPU has in the pool.
- *
- * @ret_pool: NULL if no pool had the CPU at the last hold
- *
- * Return: 0; or -EINVAL if there is no such CPU.
- */
-static int find_pool(struct source_emu *e, uint32_t cpu, struct userpool **ret_pool,
-		     uint32_t *ret_cpu)
-{
-	const struct place *place;
-
-	if (cpu >= e->source.n_cpus)
-		return -EINVAL;
-	place = &e->places[cpu / e->layout.n_cpus];
-	(void)pthread_mutex_lock(&e->lock);
-	*ret_pool = place->is_held ? place->pool : NULL;
-	(void)pthread_mutex_unlock(&e->lock);
-	*ret_cpu = cpu % e->layout.n_cpus;
-	return 0;
-}
-
 static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exact,
 		struct source_view *ret_view)
 {
-	struct userpool *pool;
-	int r;
-
 	(void)exact; /* they always are */
-	r = find_pool(emu(source), cpu, &pool, &cpu);
-	if (r < 0)
-		return r;
+	if (cpu >= source->n_cpus)
+		return -EINVAL;
 	*ret_view = (struct source_view){};
-	if (pool)
-		poolrings_view(userpool_rings(pool), cpu, since_ns, ret_view);
+	poolrings_view(&emu(source)->rings, cpu, since_ns, ret_view);
 	return 0;
+}
+
+/*
+ * When task records were lost, what ran before cannot be decoded. So switch records of that time
+ * are left out, as if they had been overwritten; the last of them says who ran at @lost_ns.
+ *
+ * Return: how many bytes were left out of those at @bytes, or changed.
+ */
+static size_t drop_before(uint8_t *bytes, size_t *size, uint64_t lost_ns)
+{
+	struct cursor c = cursor_from(bytes, *size);
+	size_t last_size = 0, end = 0;
+	struct record record;
+	struct trailer trailer;
+
+	while (record_next(&c, &record) == 0 && record.trailer.time < lost_ns) {
+		trailer = record.trailer;
+		last_size = record.header.size;
+		end += last_size;
+	}
+	if (end == 0)
+		return 0;
+	trailer.time = lost_ns;
+	trailer_write(&trailer, bytes + end - TRAILER_SIZE);
+	*size -= end - last_size;
+	memmove(bytes, bytes + end - last_size, *size);
+	return end;
 }
 
 static int copy_switches(struct source *source, uint32_t cpu, uint64_t since_ns,
 			 uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut)
 {
-	struct userpool *pool;
+	struct source_emu *e = emu(source);
+	const uint64_t lost_ns = atomic_load(&e->lost_ns);
+	struct poolrecords records = records_of(e);
+	size_t n;
 	int r;
 
-	r = find_pool(emu(source), cpu, &pool, &cpu);
+	if (cpu >= source->n_cpus)
+		return -EINVAL;
+	r = poolrings_copy_switches(&e->rings, cpu, since_ns, ret_bytes, &n, ret_cut);
 	if (r < 0)
 		return r;
-	if (pool)
-		return userpool_copy_switches(pool, cpu, since_ns, ret_bytes, ret_size, ret_cut);
-	*ret_bytes = NULL;
-	*ret_size = 0;
-	*ret_cut = false;
+	n = poolrecords_switches(&records, *ret_bytes, n);
+	atomic_fetch_add(&e->n_refused, records.n_refused);
+	if (drop_before(*ret_bytes, &n, lost_ns) > 0)
+		*ret_cut = true;
+	*ret_size = n;
 	return 0;
+}
+
+/* Return: whether the event, which any program may have written, can be one. */
+static bool take_event(const struct emu_event *event, struct source_event *ret_event)
+{
+	const bool is_call = event->kind == EMU_EVENT_SYSCALL;
+
+	if (!is_call &&
+	    (event->kind != EMU_EVENT_SIGNAL || event->number < 1 || event->number > SIGNAL_MAX))
+		return false;
+	*ret_event = (struct source_event){
+		.time = event->time_ns,
+		.pid = event->pid,
+		.tid = event->tid,
+		.kind = is_call ? SOURCE_EVENT_SYSCALL : SOURCE_EVENT_SIGNAL,
+		.number = event->number,
+		.handler = is_call ? 0 : event->handler,
+	};
+	return true;
 }
 
 static int copy_events(struct source *source, uint32_t cpu, uint64_t since_ns,
 		       struct source_event **ret_events, size_t *ret_n)
 {
-	struct userpool *pool;
+	struct source_emu *e = emu(source);
+	_cleanup_(freep) struct source_event *events = NULL;
+	_cleanup_(freep) struct emu_event *written = NULL;
+	size_t n, n_good = 0;
 	int r;
 
-	r = find_pool(emu(source), cpu, &pool, &cpu);
+	if (cpu >= source->n_cpus)
+		return -EINVAL;
+	r = poolrings_copy_events(&e->rings, cpu, since_ns, &written, &n);
 	if (r < 0)
 		return r;
-	if (pool)
-		return userpool_copy_events(pool, cpu, since_ns, ret_events, ret_n);
-	*ret_events = NULL;
-	*ret_n = 0;
+	events = calloc(n + 1, sizeof(*events));
+	if (!events)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		n_good += take_event(&written[i], &events[n_good]);
+	atomic_fetch_add(&e->n_refused, n - n_good);
+	*ret_n = n_good;
+	*ret_events = TAKE(events);
 	return 0;
+}
+
+/* --- whose processes they are ----------------------------------------------------------------- */
+
+static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)
+{
+	const uint64_t *user = map_get(&emu(source)->users, pid);
+
+	if (!user)
+		return process_real_user_of(pid, ret_uid);
+	*ret_uid = (uid_t)*user;
+	return 0;
+}
+
+static void forget_users(struct source_emu *e)
+{
+	map_deinit(&e->users);
+	e->users = (struct map){};
+}
+
+/* A record says that there is a new process, or names one. The kernel is asked whose it is, at the
+ * first record of it, and if it has ended, it is as its parent is. Without memory, it is the user's
+ * that ptd runs as. */
+static void note_process(void *userdata, uint32_t pid, uint32_t parent, bool is_new)
+{
+	struct source_emu *e = userdata;
+	uid_t user = geteuid();
+
+	if (!is_new && map_get(&e->users, pid))
+		return;
+	if (e->users.n_used >= USERS_MAX)
+		forget_users(e);
+	if (process_real_user_of(pid, &user) < 0)
+		(void)!owner(&e->source, parent, &user);
+	(void)!map_put(&e->users, pid, user);
+}
+
+static uid_t user_of(void *userdata, uint32_t pid, uint32_t parent)
+{
+	struct source_emu *e = userdata;
+	uid_t user = geteuid();
+
+	note_process(e, pid, parent, false);
+	(void)!owner(&e->source, pid, &user);
+	return user;
+}
+
+/* --- who writes ------------------------------------------------------------------------------- */
+
+static bool writes(const struct kept_pool *kept, uint32_t pid)
+{
+	for (size_t i = 0; i < kept->n_writers; i++)
+		if (kept->writers[i] == pid)
+			return true;
+	return false;
+}
+
+/* A process wrote a record. Some of the processes that write are remembered: as long as one of
+ * them lives, more records may come. */
+static void note_writer(struct source_emu *e, uint32_t pid)
+{
+	struct kept_pool *kept = &state_of(e)->pool;
+
+	if (writes(kept, pid))
+		return;
+	/* Trees of processes have many that are short-lived. */
+	for (size_t i = kept->n_writers == KEPT_WRITERS_MAX ? KEPT_WRITERS_MAX : 0; i > 0; i--)
+		if (!tasks_is_alive(kept->writers[i - 1]))
+			kept->writers[i - 1] = kept->writers[--kept->n_writers];
+	if (kept->n_writers < KEPT_WRITERS_MAX)
+		kept->writers[kept->n_writers++] = pid;
+}
+
+/* The count of programs alone does not suffice: one that was killed is still counted. */
+static bool is_active(const struct source_emu *e)
+{
+	struct kept_pool *kept = &state_of(e)->pool;
+
+	if (atomic_load_explicit(&pool_of(e)->n_attached, memory_order_relaxed) == 0)
+		return false;
+	while (kept->n_writers > 0 && !tasks_is_alive(kept->writers[kept->n_writers - 1]))
+		kept->n_writers--;
+	return kept->n_writers > 0;
 }
 
 /* --- streams ---------------------------------------------------------------------------------- */
 
-static int drain(struct source *source, enum source_stream stream, uint8_t **ret_bytes,
-		 size_t *ret_size)
+/*
+ * Copy what lies between @tail and @head in the ring of a stream. The caller judges the copy, which
+ * programs cannot change any more.
+ *
+ * @more: bytes of room that are needed behind it
+ * @ret_sane: false if @head makes no sense: then nothing is copied
+ *
+ * Return: 0, and @ret_bytes is the caller's; or -ENOMEM.
+ */
+static int copy_stream(const uint8_t *ring, uint64_t ring_size, uint64_t tail, uint64_t head,
+		       size_t more, uint8_t **ret_bytes, size_t *ret_n, bool *ret_sane)
 {
-	struct source_emu *e = emu(source);
-	struct userpool_bytes bytes = { .bytes = malloc(1) };
-	uint64_t n_lost = 0;
-	int r = bytes.bytes ? 0 : -ENOMEM;
+	const bool sane = head - tail <= ring_size;
+	const size_t n = sane ? (size_t)(head - tail) : 0;
+	const struct source_view v = ring_span(ring, ring_size, tail, n);
+	uint8_t *bytes = malloc(n + more + 1);
 
-	each_pool(e, p) {
-		if (r == 0)
-			r = userpool_drain(p, stream, &bytes, &n_lost);
-		if (r == 0)
-			state_of(e)->n_tasks_lost += n_lost;
-		n_lost = 0;
-	}
-	/* Task records of the other pools stay there. */
-	if (r < 0 && (stream == SOURCE_CODE || bytes.size == 0)) {
-		free(bytes.bytes);
-		return r;
-	}
-	*ret_bytes = bytes.bytes;
-	*ret_size = bytes.size;
+	if (!bytes)
+		return -ENOMEM;
+	ring_copy(&v, 0, n, bytes);
+	*ret_bytes = bytes;
+	*ret_n = n;
+	*ret_sane = sane;
 	return 0;
 }
 
+static void on_task_record(void *userdata, const struct record *record)
+{
+	struct record_task task;
+
+	note_writer(userdata, record->trailer.pid);
+	if (record->header.type == PERF_RECORD_FORK && record_get_task(record, &task) == 0 &&
+	    task.pid != task.ppid)
+		note_process(userdata, task.pid, task.ppid, true);
+	else
+		note_process(userdata, record->trailer.pid, 0, false);
+}
+
+static int drain_tasks(struct source_emu *e, uint8_t **ret_bytes, size_t *ret_size)
+{
+	const uint64_t head = atomic_load_explicit(&pool_of(e)->task_head, memory_order_acquire);
+	struct kept_pool *kept = &state_of(e)->pool;
+	struct poolrecords records;
+	bool sane;
+	size_t n;
+	int r;
+
+	r = copy_stream(e->map + emu_task_offset(&e->layout), e->layout.task_size, kept->task_tail,
+			head, 0, ret_bytes, &n, &sane);
+	if (r < 0)
+		return r;
+	kept->task_tail = head;
+
+	records = records_of(e);
+	records.note_record = on_task_record;
+	records.userdata = e;
+	*ret_size = poolrecords_tasks(&records, *ret_bytes, n);
+	if (!sane) {
+		records.n_lost++;
+		records.lost_ns = records.now_ns;
+	}
+	if (records.lost_ns > kept->lost_ns)
+		kept->lost_ns = records.lost_ns;
+	atomic_store(&e->lost_ns, kept->lost_ns);
+	atomic_fetch_add(&e->n_refused, records.n_refused);
+	state_of(e)->n_tasks_lost += records.n_lost;
+	return 0;
+}
+
+/* Say that code of the programs is missing. */
+static void put_lost_code(uint8_t *bytes, size_t *size, uint64_t since_ns)
+{
+	const struct coderecord record = { .size = coderecord_size(0),
+					   .kind = CODERECORD_LOST,
+					   .time = since_ns };
+
+	memcpy(bytes + *size, &record, sizeof(record));
+	*size += record.size;
+}
+
+static int drain_code(struct source_emu *e, uint8_t **ret_bytes, size_t *ret_size)
+{
+	const uint64_t head = atomic_load_explicit(&pool_of(e)->code_head, memory_order_acquire);
+	struct kept_pool *kept = &state_of(e)->pool;
+	const uint64_t tail = kept->code_tail;
+	struct poolrecords records;
+	bool sane, torn;
+	size_t n;
+	int r;
+
+	kept->code_tail = head;
+	r = copy_stream(e->map + emu_code_offset(&e->layout), e->layout.code_size, tail, head,
+			coderecord_size(0), ret_bytes, &n, &sane);
+	if (r < 0)
+		return r;
+	records = records_of(e);
+	records.user_of = user_of;
+	records.userdata = e;
+	*ret_size = poolrecords_code(&records, *ret_bytes, n, &torn);
+	if (torn || !sane)
+		put_lost_code(*ret_bytes, ret_size, kept->code_drained_ns);
+	kept->code_drained_ns = records.now_ns;
+	atomic_fetch_add(&e->n_refused, records.n_refused);
+	return 0;
+}
+
+static int drain(struct source *source, enum source_stream stream, uint8_t **ret_bytes,
+		 size_t *ret_size)
+{
+	return stream == SOURCE_CODE ? drain_code(emu(source), ret_bytes, ret_size)
+				     : drain_tasks(emu(source), ret_bytes, ret_size);
+}
+
+/* Let programs use the room again. If we are killed before this, the next process drains the same
+ * bytes again. */
 static void give_room(struct source *source)
 {
-	each_pool(emu(source), p)
-		userpool_give_room(p);
+	const struct source_emu *e = emu(source);
+	const struct kept_pool *kept = &state_of(e)->pool;
+
+	atomic_store_explicit(&pool_of(e)->task_tail, kept->task_tail, memory_order_release);
+	atomic_store_explicit(&pool_of(e)->code_tail, kept->code_tail, memory_order_release);
 }
 
 /* The programs name each task from its beginning; /proc would show QEMU in their place. */
@@ -267,107 +445,43 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 	return 0;
 }
 
-/* All records that are drained are about processes that a pool was believed about. */
-static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)
-{
-	const struct source_emu *e = emu(source);
-	uint32_t number;
-
-	if (!poolclaims_find(e->claims, pid, &number) || number >= e->n_places ||
-	    !e->places[number].pool)
-		return -ESRCH;
-	*ret_uid = userpool_uid(e->places[number].pool);
-	return 0;
-}
-
-/* Return: whether the user's process @pid has the pool of @uid mapped. */
-static bool has_pool_of(struct source_emu *e, uid_t uid, uint32_t pid)
-{
-	struct poolwriters writers = { .asker = e->asker, .pool_fd = -1 };
-	bool has_it;
-
-	(void)pthread_mutex_lock(&e->lock);
-	for (size_t i = 0; writers.pool_fd < 0 && i < e->n_places; i++) {
-		const struct userpool *p = e->places[i].pool;
-
-		if (p && userpool_uid(p) == uid)
-			writers.pool_fd = fcntl(userpool_fd(p), F_DUPFD_CLOEXEC, 0);
-	}
-	(void)pthread_mutex_unlock(&e->lock);
-	has_it = writers.pool_fd >= 0 && poolwriters_has_pool(&writers, pid);
-	(void)fd_close(writers.pool_fd);
-	return has_it;
-}
-
-/* A process that is recorded has the pool of its own user mapped, or root's if root started it.
- * Another pool proves nothing: its user may have given it to the process. */
-static bool is_writer(void *userdata, uint32_t pid)
-{
-	_cleanup_(claimant_deinit) struct claimant process = claimant_find(NULL, pid);
-	uid_t uid;
-
-	if (process.pid_fd < 0 || claimant_user(&process, &uid) < 0)
-		return false;
-	return has_pool_of(userdata, uid, pid) || (uid != ROOT && has_pool_of(userdata, ROOT, pid));
-}
-
 /* --- state ------------------------------------------------------------------------------------ */
 
 static struct source_status status(struct source *source)
 {
 	struct source_emu *e = emu(source);
-	struct source_status s = {
+
+	return (struct source_status){
+		.n_online = e->layout.n_cpus,
+		.n_recording = e->layout.n_cpus,
+		.is_active = is_active(e),
 		.aux_size = e->layout.aux_size,
 		.switch_size = e->layout.switch_size,
+		.bytes_held = poolrings_bytes_held(&e->rings),
 		.n_tasks_lost = state_of(e)->n_tasks_lost,
 	};
-	uint32_t n = 1;
-
-	for (uint32_t i = 0; i < e->n_places; i++)
-		n = e->places[i].pool ? i + 1 : n;
-	s.n_online = s.n_recording = n * e->layout.n_cpus;
-	each_pool(e, p) {
-		s.is_active = userpool_is_active(p) || s.is_active;
-		s.bytes_held += poolrings_bytes_held(userpool_rings(p));
-	}
-	return s;
 }
 
-static void say_lies(struct source_emu *e)
+static void say_once(bool *said, bool happened, const char *text)
 {
-	for (size_t i = 0; i < e->n_places; i++) {
-		struct place *place = &e->places[i];
-
-		if (!place->pool || place->said_a_lie || userpool_n_refused(place->pool) == 0)
-			continue;
-		log_warning("records in the pool of user %u name processes that are not his: they "
-			    "are left out",
-			    (unsigned)userpool_uid(place->pool));
-		place->said_a_lie = true;
-	}
+	if (happened && !*said)
+		log_warning("%s", text);
+	*said = *said || happened;
 }
 
 /* The programs count what they could not record. That is logged once, however often it happens. */
 static void look_after(struct source *source)
 {
 	struct source_emu *e = emu(source);
-	bool code_lost = false, exhausted = false;
 
-	each_pool(e, p) {
-		code_lost = code_lost || userpool_lost_code(p);
-		exhausted = exhausted || userpool_was_exhausted(p);
-	}
-	if (!e->said_code_lost && code_lost) {
-		log_warning("some code that is in no file ran unrecorded: more of it was made than "
-			    "the ring of code holds (TaskSize= may be too small)");
-		e->said_code_lost = true;
-	}
-	if (!e->said_exhausted && exhausted) {
-		log_warning("some threads ran unrecorded for a while: no virtual CPU became free "
-			    "for them (Cpus= may be too small)");
-		e->said_exhausted = true;
-	}
-	say_lies(e);
+	say_once(&e->said_code_lost, atomic_load(&pool_of(e)->code_lost) > 0,
+		 "some code that is in no file ran unrecorded: more of it was made than the ring "
+		 "of code holds (TaskSize= may be too small)");
+	say_once(&e->said_exhausted, atomic_load(&pool_of(e)->exhausted) > 0,
+		 "some threads ran unrecorded for a while: no virtual CPU became free for them "
+		 "(Cpus= may be too small)");
+	say_once(&e->said_refused, atomic_load(&e->n_refused) > 0,
+		 "a recorded program has written records that make no sense: they are left out");
 }
 
 static int refuse_pause(struct source *source, bool pause)
@@ -377,10 +491,10 @@ static int refuse_pause(struct source *source, bool pause)
 	return -EOPNOTSUPP;
 }
 
-/* --- pools ------------------------------------------------------------------------------------ */
+/* --- the pool --------------------------------------------------------------------------------- */
 
-/* Describe how a pool, or the kept state, is laid out, and the settings that what is in it depends
- * on: only what has the same form is taken over. */
+/* Describe how the pool and the kept state are laid out, and the settings on which their content
+ * depends: only what has the same form is taken over. */
 static void write_form(const struct emu_pool_layout *l, char ret_form[static KEEPER_FORM_SIZE])
 {
 	(void)snprintf(ret_form, KEEPER_FORM_SIZE,
@@ -393,210 +507,65 @@ static void write_form(const struct emu_pool_layout *l, char ret_form[static KEE
 		       l->long_tnt, l->timing.mtc, l->timing.mtc_period, l->timing.cyc);
 }
 
-/* The name under which the keeper has the pool. */
-static void write_name(size_t number, char ret_name[static KEEPER_NAME_SIZE])
+#define SEALS (F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
+
+/* Map the pool, which is the source's from then on. On failure it is still the caller's. */
+static int map_pool(struct source_emu *e, int fd)
 {
-	(void)snprintf(ret_name, KEEPER_NAME_SIZE, "pool.%zu", number);
+	void *map = mmap(NULL, e->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	e->fd = fd;
+	e->map = map;
+	pool_of(e)->header = (struct emu_pool_header){ .magic = EMU_POOL_MAGIC,
+						       .version = EMU_POOL_VERSION,
+						       .layout = e->layout,
+						       .home = emu_pool_here() };
+	poolrings_init(&e->rings, e->map, &e->layout);
+	return 0;
 }
 
-static struct emu_pool_layout layout_at(const struct source_emu *e, size_t number, bool is_small)
+static void unmap_pool(struct source_emu *e)
 {
-	struct emu_pool_layout layout = is_small ? e->small : e->layout;
-
-	layout.first_cpu = (uint32_t)number * layout.n_cpus;
-	return layout;
+	if (e->map) {
+		poolrings_deinit(&e->rings);
+		(void)munmap(e->map, e->map_size);
+	}
+	e->map = NULL;
+	e->fd = fd_close(e->fd);
 }
 
-static void place_pool(struct source_emu *e, size_t number, struct userpool *pool)
+static int make_pool(struct source_emu *e)
 {
-	(void)pthread_mutex_lock(&e->lock);
-	e->places[number] = (struct place){ .pool = pool };
-	(void)pthread_mutex_unlock(&e->lock);
-	share_take(&e->share, userpool_uid(pool), userpool_size(pool));
-}
-
-static int keep_pool(const struct source_emu *e, size_t number)
-{
-	const struct emu_pool_layout layout =
-	    layout_at(e, number, state_of(e)->pools[number].is_small);
-	char name[KEEPER_NAME_SIZE], form[KEEPER_FORM_SIZE];
-
-	write_name(number, name);
-	write_form(&layout, form);
-	return keeperlink_keep(e->link, name, form,
-			       &(struct keepable){ .fd = userpool_fd(e->places[number].pool) });
-}
-
-/* Make the pool of a user. */
-static int make_pool(struct source_emu *e, size_t number, uid_t uid, bool is_small)
-{
-	const struct emu_pool_layout layout = layout_at(e, number, is_small);
-	struct kept_pool *kept = &state_of(e)->pools[number];
-	struct userpool *pool;
+	_cleanup_(fd_closep) int fd = memfd_create("ptd-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r;
 
-	r = userpool_new(&(struct userpool_options){ .number = (uint32_t)number,
-						     .uid = uid,
-						     .layout = &layout,
-						     .claims = e->claims,
-						     .asker = e->asker,
-						     .kept = kept },
-			 &pool);
+	if (fd < 0 || ftruncate(fd, (off_t)e->map_size) < 0)
+		return -errno;
+	/* Without the seals a traced program could shrink it, and kill us by SIGBUS. */
+	if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		return -errno;
+	r = map_pool(e, fd);
 	if (r < 0)
 		return r;
-	kept->is_small = is_small;
-	place_pool(e, number, pool);
-	return keep_pool(e, number);
+	fd = -1;
+	state_of(e)->pool = (struct kept_pool){ .code_drained_ns = now_ns() };
+	return 0;
 }
 
-static void free_pool(struct source_emu *e, size_t number)
-{
-	struct userpool *pool = e->places[number].pool;
-	char name[KEEPER_NAME_SIZE];
-
-	log_notice(
-	    "freed the rings of user %u: no program writes to them, and others need the room",
-	    (unsigned)userpool_uid(pool));
-	/* First of all, so that a ptd that is started later does not look for a pool that the
-	 * keeper no longer has. */
-	state_of(e)->pools[number] = (struct kept_pool){};
-	kept_publish(e->source.kept);
-	write_name(number, name);
-	keeperlink_drop(e->link, name);
-	share_give(&e->share, userpool_uid(pool), userpool_size(pool));
-	share_count_refused(&e->lies, userpool_uid(pool), SHARE_REASON_FOREIGN,
-			    userpool_n_refused(pool));
-	poolclaims_forget(e->claims, (uint32_t)number);
-	(void)pthread_mutex_lock(&e->lock);
-	e->places[number] = (struct place){};
-	(void)pthread_mutex_unlock(&e->lock);
-	(void)userpool_free(pool);
-}
-
-/* Free the pool that has been at rest for the longest time. Return: whether there was one. */
-static bool free_one_at_rest(struct source_emu *e)
-{
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	const struct kept_pool *kept = state_of(e)->pools;
-	size_t oldest = e->n_places;
-
-	/* A snapshot reads them. */
-	if (e->is_held)
-		return false;
-	for (size_t i = 0; i < e->n_places; i++) {
-		struct userpool *p = e->places[i].pool;
-
-		if (p && userpool_is_at_rest(p, now) &&
-		    (oldest == e->n_places || kept[i].used_ns < kept[oldest].used_ns))
-			oldest = i;
-	}
-	if (oldest < e->n_places)
-		free_pool(e, oldest);
-	return oldest < e->n_places;
-}
-
-/* Return: the number of the user's pool, or of a free place if @uid is NULL; n_places if there is
- * none. */
-static size_t find_place(const struct source_emu *e, const uid_t *uid)
-{
-	size_t i = 0;
-
-	while (i < e->n_places &&
-	       (uid ? !e->places[i].pool || userpool_uid(e->places[i].pool) != *uid
-		    : e->places[i].pool != NULL))
-		i++;
-	return i;
-}
-
-/* Each user has a quarter of what all may have. */
-static bool has_room(const struct source_emu *e, uid_t uid)
-{
-	const uint64_t size = emu_pool_size(&e->layout);
-
-	return share_allows(&e->share, SHARE_PART * size, uid, size);
-}
-
-static void refuse(struct source_emu *e, uid_t uid)
-{
-	const uint64_t size = emu_pool_size(&e->layout);
-
-	share_refuse(&e->share, SHARE_PART * size, uid, size);
-}
-
-/* Return: 0; -EDQUOT; or another negative errno. */
-static int add_pool(struct source_emu *e, uid_t uid, size_t *ret_number)
-{
-	bool is_small;
-	int r;
-
-	while (find_place(e, NULL) == e->n_places || !has_room(e, uid))
-		if (!free_one_at_rest(e))
-			break;
-	*ret_number = find_place(e, NULL);
-	is_small = !has_room(e, uid);
-	if (is_small || *ret_number == e->n_places)
-		refuse(e, uid);
-	if (*ret_number == e->n_places) {
-		log_warning("user %u cannot be recorded: %zu other users are, and each needs rings "
-			    "of his own",
-			    (unsigned)uid, e->n_places);
-		return -EDQUOT;
-	}
-	r = make_pool(e, *ret_number, uid, is_small);
-	if (r == 0 && is_small)
-		log_warning("the rings of user %u are smaller than AuxSize=, SwitchSize= and "
-			    "TaskSize= say: those of %u others take the room",
-			    (unsigned)uid, SHARE_PART);
-	return r;
-}
-
-int source_emu_share(struct source *source, uid_t uid, bool timing)
+int source_emu_share(struct source *source, bool timing)
 {
 	struct source_emu *e = emu(source);
-	size_t number;
-	int r;
 
 	if (source->ops->hold != hold)
 		return -EOPNOTSUPP;
-	number = find_place(e, &uid);
-	if (number == e->n_places) {
-		r = add_pool(e, uid, &number);
-		if (r < 0)
-			return r;
-	}
-	userpool_share(e->places[number].pool, timing);
+	state_of(e)->pool.timing = state_of(e)->pool.timing || timing;
+	atomic_store(&e->timing, state_of(e)->pool.timing);
 	/* The program may write such packets before anything else is published. */
 	kept_publish(source->kept);
-	poolrings_mark(userpool_rings(e->places[number].pool));
-	return userpool_fd(e->places[number].pool);
-}
-
-void source_emu_mark_all(struct source *source)
-{
-	if (source->ops->hold == hold)
-		each_pool(emu(source), p)
-			poolrings_mark(userpool_rings(p));
-}
-
-void source_emu_get_share(const struct source *source, enum source_emu_account account,
-			  struct share *ret_share)
-{
-	const struct source_emu *e = (const struct source_emu *)source;
-
-	*ret_share = (struct share){};
-	if (source->ops->hold != hold)
-		return;
-	if (account == SOURCE_EMU_RINGS) {
-		*ret_share = e->share;
-		return;
-	}
-	*ret_share = e->lies;
-	each_pool(e, p) {
-		/* Opens the account. */
-		share_take(ret_share, userpool_uid(p), 0);
-		share_count_refused(ret_share, userpool_uid(p), SHARE_REASON_FOREIGN,
-				    userpool_n_refused(p));
-	}
+	poolrings_mark(&e->rings);
+	return e->fd;
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -607,12 +576,9 @@ static struct source *emu_free(struct source *source)
 
 	if (!e)
 		return NULL;
-	each_pool(e, p)
-		(void)userpool_free(p);
+	unmap_pool(e);
+	map_deinit(&e->users);
 	e->source.kept = kept_free(e->source.kept);
-	(void)poolclaims_free(e->claims);
-	(void)poolasker_free(e->asker);
-	(void)pthread_mutex_destroy(&e->lock);
 	free(e);
 	return NULL;
 }
@@ -634,36 +600,32 @@ static const struct source_ops emu_ops = {
 	.free = emu_free,
 };
 
-/* Go on with one pool of an earlier process. Return: 0, or negative errno. */
-static int resume_pool(struct source_emu *e, size_t number)
+static bool is_pool(const struct source_emu *e, int fd)
 {
-	struct kept_pool *kept = &state_of(e)->pools[number];
-	const struct emu_pool_layout layout = layout_at(e, number, kept->is_small);
-	char name[KEEPER_NAME_SIZE], form[KEEPER_FORM_SIZE];
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (uint64_t)st.st_size == e->map_size &&
+	       ((unsigned)fcntl(fd, F_GET_SEALS) & SEALS) == SEALS;
+}
+
+static int resume_pool(struct source_emu *e, const char *form)
+{
 	struct keepable keepable;
-	struct userpool *pool;
 	int r;
 
-	write_name(number, name);
-	write_form(&layout, form);
-	if (!keeperlink_take(e->link, name, form, &keepable))
+	if (!keeperlink_take(e->link, POOL_NAME, form, &keepable))
 		return -EBADMSG;
-	r = userpool_resume(&(struct userpool_options){ .number = (uint32_t)number,
-							.uid = kept->uid,
-							.layout = &layout,
-							.claims = e->claims,
-							.asker = e->asker,
-							.kept = kept },
-			    keepable.fd, &pool);
+	r = is_pool(e, keepable.fd) ? map_pool(e, keepable.fd) : -EBADMSG;
 	if (r < 0) {
 		(void)fd_close(keepable.fd);
 		return r;
 	}
-	place_pool(e, number, pool);
+	atomic_store(&e->lost_ns, state_of(e)->pool.lost_ns);
+	atomic_store(&e->timing, state_of(e)->pool.timing);
 	return 0;
 }
 
-/* Go on with the pools of an earlier process. Return: 0; -ENOENT if there are none; or negative
+/* Go on with the pool of an earlier process. Return: 0; -ENOENT if there is none; or negative
  * errno. */
 static int resume(struct source_emu *e, const char *form)
 {
@@ -677,24 +639,12 @@ static int resume(struct source_emu *e, const char *form)
 		(void)fd_close(kept.fd);
 		return r;
 	}
-	for (size_t i = 0; r == 0 && i < e->n_places; i++)
-		if (state_of(e)->pools[i].is_there)
-			r = resume_pool(e, i);
-	return r;
+	if (state_of(e)->pool.n_writers > KEPT_WRITERS_MAX)
+		return -EBADMSG;
+	return resume_pool(e, form);
 }
 
-/* Forget what could not be taken over. */
-static void drop_all(struct source_emu *e)
-{
-	for (size_t i = 0; i < e->n_places; i++) {
-		(void)userpool_free(e->places[i].pool);
-		e->places[i] = (struct place){};
-	}
-	e->share = (struct share){};
-	e->source.kept = kept_free(e->source.kept);
-}
-
-static int open_pools(struct source_emu *e)
+static int open_pool(struct source_emu *e)
 {
 	char form[KEEPER_FORM_SIZE];
 	int r;
@@ -708,21 +658,21 @@ static int open_pools(struct source_emu *e)
 			errno = -r;
 			log_warning("cannot take over the rings of the ptd that ran before: %m");
 		}
-		drop_all(e);
+		e->source.kept = kept_free(e->source.kept);
 		r = kept_new(&e->source.kept);
+		if (r == 0)
+			r = make_pool(e);
 	}
 	keeperlink_drop_rest(e->link);
-	for (size_t i = 0; r == 0 && i < e->n_places; i++)
-		if (e->places[i].pool)
-			r = keep_pool(e, i);
+	if (r == 0)
+		r = keeperlink_keep(e->link, POOL_NAME, form, &(struct keepable){ .fd = e->fd });
 	if (r < 0)
 		return r;
 	return keeperlink_keep(e->link, "state", form,
 			       &(struct keepable){ .fd = kept_fd(e->source.kept) });
 }
 
-int source_emu_new(const struct config *config, struct keeperlink *link, const char *runtime_dir,
-		   struct source **ret_source)
+int source_emu_new(const struct config *config, struct keeperlink *link, struct source **ret_source)
 {
 	struct source_emu *e;
 	int r;
@@ -734,24 +684,14 @@ int source_emu_new(const struct config *config, struct keeperlink *link, const c
 	if (!e)
 		return -ENOMEM;
 	*e = (struct source_emu){
-		.source = { .ops = &emu_ops,
-			    .facts = emuterms_facts(config),
-			    .claims = { .is_writer = is_writer, .userdata = e },
-			    .records_fd = -1 },
+		.source = { .ops = &emu_ops, .facts = emuterms_facts(config), .records_fd = -1 },
 		.layout = emuterms_layout(config),
-		.small = emuterms_small_layout(config),
 		.link = link,
-		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.fd = -1,
 	};
-	e->n_places = CPUS_MAX / e->layout.n_cpus;
-	e->n_places = e->n_places < KEPT_POOLS_MAX ? e->n_places : KEPT_POOLS_MAX;
-	e->source.n_cpus = (uint32_t)e->n_places * e->layout.n_cpus;
-
-	r = poolclaims_new(&e->claims);
-	if (r == 0)
-		r = poolasker_new(runtime_dir, &e->asker);
-	if (r == 0)
-		r = open_pools(e);
+	e->map_size = emu_pool_size(&e->layout);
+	e->source.n_cpus = e->layout.n_cpus;
+	r = open_pool(e);
 	if (r < 0) {
 		(void)emu_free(&e->source);
 		return r;

@@ -22,11 +22,10 @@
 
 #include "base/base.h"
 
-#define KEPT_VERSION     7u
+#define KEPT_VERSION     8u
 #define KEPT_SLOT_SIZE   ((size_t)128 << 10)
 #define KEPT_STREAMS_MAX 16u
 #define KEPT_WRITERS_MAX 64u
-#define KEPT_POOLS_MAX   16u
 #define KEPT_CPUS_MAX    1024u
 
 /* A row of slots: all but the last are full. */
@@ -64,19 +63,14 @@ struct kept_drained {
 	uint64_t tail;
 };
 
-/* The pool of one user. */
+/* The pool of the software source. */
 struct kept_pool {
-	bool is_there;
-	bool is_small; /* has smaller rings than the settings ask for */
-	bool timing;   /* a program was asked to write MTC and CYC packets */
-	uint32_t uid;
+	bool timing; /* a program was asked to write MTC and CYC packets */
 	uint64_t task_tail, code_tail;
-	uint64_t drained_ns; /* when it was drained last */
-	uint64_t used_ns;    /* when it was given to a program last, or something was drained */
-	uint64_t lost_ns;    /* when task records were lost last; 0: never */
-	uint64_t born; /* when the process began that made the pool, as poolwriters count it */
+	uint64_t code_drained_ns;
+	uint64_t lost_ns; /* when task records were lost last; 0: never */
 	uint32_t n_writers;
-	uint32_t writers[KEPT_WRITERS_MAX];
+	uint32_t writers[KEPT_WRITERS_MAX]; /* processes that wrote records, not known to be dead */
 };
 
 struct kept_state {
@@ -85,8 +79,8 @@ struct kept_state {
 	struct kept_sideband sideband;
 
 	/* Of the software source. */
-	struct kept_pool pools[KEPT_POOLS_MAX];
-	uint64_t n_tasks_lost; /* task records of all pools, also of those that are gone */
+	struct kept_pool pool;
+	uint64_t n_tasks_lost; /* task records */
 	/* Bytes of code that was in no file: what this process has, and what those before it had,
 	 * which did not outlive them. */
 	uint64_t code_bytes, code_lost_bytes;

@@ -22,7 +22,6 @@
 #include <sys/types.h>
 
 #include "base/base.h"
-#include "daemon/proc/claimant.h"
 #include "record/codec.h"
 #include "record/tsc.h"
 
@@ -58,6 +57,10 @@ struct source_facts {
 
 	/* There are rings of events. */
 	bool gives_events;
+
+	/* The recorded programs write the task records, not the kernel: any process and any file
+	 * may be named in them. */
+	bool is_claimed;
 };
 
 /* What a thread did on a CPU that PT does not show. */
@@ -182,11 +185,11 @@ struct source_ops {
 		     record_put_fn put, void *userdata);
 
 	/*
-	 * Find the user whose account the records of a process count in: who started it, or whose
-	 * pool it is recorded in. NULL: they count as root's.
+	 * Find the user whose account the records of a process count in: who started it. NULL: they
+	 * count as root's.
 	 *
-	 * A source whose programs do not write the records looks into /proc, which takes some 20
-	 * us. Programs can make it necessary at any rate, so callers limit how often they ask.
+	 * A source looks into /proc, which takes some 20 us. Programs can make it necessary at any
+	 * rate, so callers limit how often they ask.
 	 *
 	 * Return: 0; or negative errno: the source does not know.
 	 */
@@ -254,7 +257,6 @@ struct source {
 	const struct source_ops *ops;
 	struct source_facts facts;
 	uint32_t n_cpus;
-	struct claims claims; /* who writes the task records */
 
 	/* Is readable when there are task records to drain. -1: the source cannot say, so they are
 	 * drained now and then while it is active. */

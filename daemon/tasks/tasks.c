@@ -52,8 +52,7 @@ struct thread {
 
 struct process {
 	uint32_t pid;
-	uint32_t writer; /* of the records that say all this: see struct record */
-	uid_t uid;       /* whose it counts as */
+	uid_t uid; /* whose it counts as */
 	VEC(struct thread) threads;
 	VEC(struct mapped) maps; /* by start; none overlaps another */
 	VEC(struct origin *)
@@ -274,28 +273,11 @@ static struct process *find_process(const struct tasks *t, uint32_t pid)
 	return i && *i < t->processes.n ? t->processes.items[*i] : NULL;
 }
 
-/* Find a process that records of @writer describe. */
-static struct process *find_process_of(const struct tasks *t, uint32_t pid, uint32_t writer)
-{
-	struct process *p = find_process(t, pid);
-
-	return p && p->writer == writer ? p : NULL;
-}
-
-/* Get the process that a record of @writer is about. If records of another writer described it,
- * that was an earlier process with this pid. */
-static int get_process(struct tasks *t, uint32_t pid, uint32_t writer, struct process **ret_process)
+/* Get the process that a record is about. */
+static int get_process(struct tasks *t, uint32_t pid, struct process **ret_process)
 {
 	struct process *p = find_process(t, pid);
 	int r;
-
-	if (p && p->writer != writer) {
-		forget_maps(t, p);
-		forget_threads(t, p);
-		move_process(t, p, t->uid);
-		p->writer = writer;
-		p->time = 0;
-	}
 
 	if (!p) {
 		if (!has_room(t, t->uid, PROCESSES, 1, pid))
@@ -311,7 +293,6 @@ static int get_process(struct tasks *t, uint32_t pid, uint32_t writer, struct pr
 			return -ENOMEM;
 		}
 		p->pid = pid;
-		p->writer = writer;
 		p->uid = t->uid;
 		count(t, p, PROCESSES, 1);
 		t->processes.items[t->processes.n++] = p;
@@ -390,7 +371,7 @@ static int on_comm(struct tasks *t, const struct record *record)
 
 	if (record_read_comm(record->header.misc, record->body, &comm) < 0)
 		return 0;
-	r = get_process(t, comm.pid, record->writer, &p);
+	r = get_process(t, comm.pid, &p);
 	if (r < 0)
 		return r;
 	if (comm.exec) {
@@ -404,7 +385,7 @@ static int on_comm(struct tasks *t, const struct record *record)
 
 static int copy_maps(struct tasks *t, struct process *p, uint32_t ppid)
 {
-	const struct process *parent = find_process_of(t, ppid, p->writer);
+	const struct process *parent = find_process(t, ppid);
 	int r;
 
 	if (!parent)
@@ -412,7 +393,7 @@ static int copy_maps(struct tasks *t, struct process *p, uint32_t ppid)
 	if (!has_room(t, p->uid, MAPS, parent->maps.n, p->pid))
 		return -ENOSPC;
 	/* Room may have been made at its cost. */
-	parent = find_process_of(t, ppid, p->writer);
+	parent = find_process(t, ppid);
 	if (!parent)
 		return 0;
 	r = vec_reserve(&p->maps, parent->maps.n);
@@ -429,9 +410,9 @@ static int copy_maps(struct tasks *t, struct process *p, uint32_t ppid)
 	return 0;
 }
 
-static int on_fork(struct tasks *t, const struct record_task *fork, uint32_t writer)
+static int on_fork(struct tasks *t, const struct record_task *fork)
 {
-	const struct process *parent = find_process_of(t, fork->ppid, writer);
+	const struct process *parent = find_process(t, fork->ppid);
 	const struct thread *by = parent ? find_thread(parent, fork->ptid) : NULL;
 	struct process *p;
 	char comm[RECORD_COMM_SIZE] = "";
@@ -439,7 +420,7 @@ static int on_fork(struct tasks *t, const struct record_task *fork, uint32_t wri
 
 	if (by)
 		memcpy(comm, by->comm, RECORD_COMM_SIZE);
-	r = get_process(t, fork->pid, writer, &p);
+	r = get_process(t, fork->pid, &p);
 	if (r == 0 && fork->pid != fork->ppid) {
 		/* Whatever had the pid before is no more. */
 		forget_maps(t, p);
@@ -450,9 +431,9 @@ static int on_fork(struct tasks *t, const struct record_task *fork, uint32_t wri
 	return r < 0 ? r : name_thread(t, p, fork->tid, comm);
 }
 
-static void on_exit_(struct tasks *t, const struct record_task *gone, uint32_t writer)
+static void on_exit_(struct tasks *t, const struct record_task *gone)
 {
-	struct process *p = find_process_of(t, gone->pid, writer);
+	struct process *p = find_process(t, gone->pid);
 	struct thread *thread = p ? find_thread(p, gone->tid) : NULL;
 
 	if (!thread)
@@ -577,7 +558,7 @@ static int on_mmap2(struct tasks *t, const struct record *record, bool is_found)
 	if (record_get_mmap2(record, &mmap) < 0 || !(mmap.prot & PROT_EXEC) || mmap.len == 0 ||
 	    mmap.len > UINT64_MAX - mmap.addr)
 		return 0;
-	r = get_process(t, mmap.pid, record->writer, &p);
+	r = get_process(t, mmap.pid, &p);
 	if (r < 0)
 		return r;
 	origin = origin_new(&mmap);
@@ -612,11 +593,10 @@ static int apply_record(struct tasks *tasks, const struct record *record, bool i
 	case PERF_RECORD_MMAP2:
 		return on_mmap2(tasks, record, is_found);
 	case PERF_RECORD_FORK:
-		return record_get_task(record, &task) < 0 ? 0
-							  : on_fork(tasks, &task, record->writer);
+		return record_get_task(record, &task) < 0 ? 0 : on_fork(tasks, &task);
 	case PERF_RECORD_EXIT:
 		if (record_get_task(record, &task) == 0)
-			on_exit_(tasks, &task, record->writer);
+			on_exit_(tasks, &task);
 		return 0;
 	default:
 		return 0;
@@ -697,7 +677,7 @@ bool tasks_repeats(struct tasks *tasks, const struct record *record)
 	    !(mmap.prot & PROT_EXEC) || mmap.len == 0 || mmap.len > UINT64_MAX - mmap.addr ||
 	    !is_plain(&mmap))
 		return false;
-	p = find_process_of(tasks, mmap.pid, record->writer);
+	p = find_process(tasks, mmap.pid);
 	/* A record of a thread that is not known begins one. */
 	thread = p ? find_thread(p, mmap.tid) : NULL;
 	if (!thread || p->jitdumps.n > 0 || record->trailer.time < p->time)
@@ -726,15 +706,6 @@ bool tasks_next_storm(struct tasks *tasks, struct tasks_storm *ret_storm)
 
 /* --- what is known, as records ---------------------------------------------------------------- */
 
-/* It is worth as much as the records by which the process is known. */
-static int put_of(const struct process *p, uint8_t *record, size_t size, record_put_fn put,
-		  void *userdata)
-{
-	if (p->writer != RECORD_TRUE && size > 0)
-		record_set_writer(record, size, p->writer);
-	return put(userdata, record, size);
-}
-
 static int write_comm(const struct process *p, const struct thread *thread, uint64_t time,
 		      record_put_fn put, void *userdata)
 {
@@ -742,8 +713,7 @@ static int write_comm(const struct process *p, const struct thread *thread, uint
 	const struct trailer trailer = record_trailer(p->pid, thread->tid, time);
 	uint8_t record[RECORD_OWN_MAX];
 
-	return put_of(p, record, record_write_comm(&comm, &trailer, record, sizeof(record)), put,
-		      userdata);
+	return put(userdata, record, record_write_comm(&comm, &trailer, record, sizeof(record)));
 }
 
 /* As the record that it came by, but for where it is and whose. */
@@ -760,8 +730,7 @@ static int write_map(const struct process *p, const struct origin *origin,
 		mmap.len = mapped->end - mapped->start;
 		mmap.pgoff = mapped->pgoff;
 	}
-	return put_of(p, record, record_write_mmap2(&mmap, &trailer, record, sizeof(record)), put,
-		      userdata);
+	return put(userdata, record, record_write_mmap2(&mmap, &trailer, record, sizeof(record)));
 }
 
 size_t tasks_write_some(const struct tasks *tasks, uint64_t time,

@@ -109,8 +109,6 @@ static bool may_ask(struct userstreams *u)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (u->source->claims.is_writer)
-		return true;
 	if (now - u->asked_since > SECOND_NS) {
 		u->asked_since = now;
 		u->n_asked = 0;

@@ -40,16 +40,6 @@ static inline void records_add(struct records *r, const void *bytes, size_t size
 	r->size += size;
 }
 
-/* The records from offset @from on were written by @writer. */
-static inline void records_set_writer(struct records *r, size_t from, uint32_t writer)
-{
-	struct cursor c = cursor_from(r->bytes + from, r->size - from);
-	struct record record;
-
-	for (; record_next(&c, &record) == 0; from += record.header.size)
-		record_set_writer(r->bytes + from, record.header.size, writer);
-}
-
 static inline void records_deinit(struct records *r)
 {
 	free(r->bytes);

@@ -190,27 +190,6 @@ static void forks_have_what_their_parent_had(void **state)
 	assert_string_equal(text_of(s, 9, 180), "");
 }
 
-/* Nothing is inherited of a parent who is another user's. */
-static void no_code_of_another_user(void **state)
-{
-	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
-	struct codestore_program program = {};
-
-	(void)state;
-	has_users = true;
-	put(CODERECORD_START, DEAD, 100, 0, 0, "");
-	put(CODERECORD_NEW, DEAD, 100, 110, 0x1000, "ab");
-	put(CODERECORD_CHANGED, DEAD, 100, 120, 0x1000, "AB");
-	put_fork((uint32_t)getpid(), 150, 130, DEAD, 100);
-	put_fork(DEAD + 1, 150, 130, DEAD, 100);
-	assert_int_equal(add(s), 0);
-	assert_string_equal(text_of(s, (uint32_t)getpid(), 150), "");
-	assert_string_equal(text_of(s, DEAD + 1, 150), "0@1000:ab 120@1000:AB");
-	while (codestore_next(s, &program))
-		assert_int_equal(program.uid, user_of(program.pid));
-	has_users = false;
-}
-
 /* A beginning that was said late: what the parent handed over after the fork is not the child's. */
 static void forks_that_were_said_late(void **state)
 {
@@ -356,26 +335,6 @@ static void all_is_lost(void **state)
 	put(CODERECORD_NEW, 9, 130, 140, 0x1000, "cd");
 	assert_int_equal(add(s), 0);
 	assert_string_equal(text_of(s, 9, 130), "0@1000:cd");
-}
-
-/* What one user's programs lost says nothing of others'. */
-static void a_user_lost_all(void **state)
-{
-	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
-	const uint32_t self = (uint32_t)getpid();
-
-	(void)state;
-	has_users = true;
-	put(CODERECORD_START, self, 100, 0, 0, "");
-	put(CODERECORD_NEW, self, 100, 110, 0x1000, "ab");
-	put(CODERECORD_START, DEAD, 105, 0, 0, "");
-	put(CODERECORD_NEW, DEAD, 105, 111, 0x1000, "cd");
-	put(CODERECORD_LOST, DEAD, 0, 112, 0, "");
-	put(CODERECORD_CHANGED, self, 100, 120, 0x1001, "B");
-	assert_int_equal(add(s), 0);
-	assert_string_equal(text_of(s, self, 100), "0@1000:ab 120@1001:B");
-	assert_string_equal(text_of(s, DEAD, 105), "112@0:?ffffffffffffffff");
-	has_users = false;
 }
 
 /* What was taken is given back, in whatever way it goes. */
@@ -588,14 +547,12 @@ int main(void)
 		cmocka_unit_test(first_bytes_and_changes),
 		cmocka_unit_test(programs_of_one_process_are_apart),
 		cmocka_unit_test(forks_have_what_their_parent_had),
-		cmocka_unit_test(no_code_of_another_user),
 		cmocka_unit_test(forks_that_were_said_late),
 		cmocka_unit_test(the_limit_holds),
 		cmocka_unit_test(two_users),
 		cmocka_unit_test(changes_are_not_forgotten),
 		cmocka_unit_test(a_beginning_that_was_lost),
 		cmocka_unit_test(all_is_lost),
-		cmocka_unit_test(a_user_lost_all),
 		cmocka_unit_test(room_is_counted),
 		cmocka_unit_test(many_programs),
 		cmocka_unit_test(many_programs_of_a_user),

@@ -26,7 +26,6 @@
 #include "daemon/collector/collector.h"
 #include "daemon/collector/link.h"
 #include "daemon/collector/message.h"
-#include "daemon/proc/birth.h"
 #include "record/record.h"
 #include "tests/lib/tempdir.h"
 #include "util/cancel.h"
@@ -53,7 +52,6 @@ static const struct collector_request find_self = {
 	.flags = COLLECTOR_TRUE | COLLECTOR_OPEN,
 	.timeout_ms = 5000,
 	.pid = 1234,
-	.birth = 99,
 	.start = 0x1000,
 	.end = 0x3000,
 	.offset = 0x2000,
@@ -96,7 +94,6 @@ static void requests_are_read_as_written(void **state)
 	assert_int_equal(collector_read_request(bytes, size, &read), 0);
 	assert_string_equal(read.path, "/bin/ls");
 	assert_true(buildid_equal(&read.build_id, &find_self.build_id));
-	assert_int_equal(read.birth, 99);
 	assert_int_equal(read.uid, 1001);
 	assert_true(read.clock.valid && read.clock.mult == 5 && read.clock.shift == 31);
 	assert_true(read.clock.zero == UINT64_MAX - 3);
@@ -132,15 +129,15 @@ static void requests_that_nobody_means(void **state)
 		{ "an unknown flag", 8, _COLLECTOR_FLAGS },
 		{ "no time", 12, 0 },
 		{ "too much time", 12, COLLECTOR_TIMEOUT_MAX + 1 },
-		{ "no process", 80, 0x80000000 },
-		{ "no path", 84, 0 },
-		{ "a shorter path", 84, 7 },
-		{ "a longer path", 84, 9 },
-		{ "a path without an end", 84, UINT32_MAX },
-		{ "a long build-id", 88, BUILDID_MAX + 1 },
-		{ "a clock that is none", 124, TSC_SHIFT_MAX + 1 },
-		{ "more than a user", 132, 1 },
-		{ "a NUL in the path", 136, 0 },
+		{ "no process", 72, 0x80000000 },
+		{ "no path", 76, 0 },
+		{ "a shorter path", 76, 7 },
+		{ "a longer path", 76, 9 },
+		{ "a path without an end", 76, UINT32_MAX },
+		{ "a long build-id", 80, BUILDID_MAX + 1 },
+		{ "a clock that is none", 116, TSC_SHIFT_MAX + 1 },
+		{ "more than a user", 124, 1 },
+		{ "a NUL in the path", 128, 0 },
 	};
 	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
 	struct collector_request read = { .id = 42 };
@@ -375,29 +372,6 @@ static void a_file_is_found_and_copied(void **state)
 	(void)close(fds[1]);
 }
 
-/* Another process has the number by now: what the first one had may not be read for it. */
-static void another_birth(void **state)
-{
-	struct fixture *f = *state;
-	struct collector_request request = find_program(f, getpid());
-	struct collector_answer answer;
-	int fd;
-
-	if (geteuid() != 0)
-		assert_int_equal(chmod(f->program, 0600), 0);
-	assert_int_equal(chmod(f->program, 0700), 0);
-	request.birth = birth_of((uint32_t)getpid());
-	assert_int_not_equal(request.birth, 0);
-	assert_int_equal(ask(f, &request, NULL, &answer, &fd), 0);
-	(void)close(fd);
-	request.birth++;
-	assert_int_equal(ask(f, &request, NULL, &answer, &fd), -EACCES);
-	/* Neither for one who only says that it has the file mapped. */
-	request.birth--;
-	request.flags = COLLECTOR_OPEN;
-	assert_int_equal(ask(f, &request, NULL, &answer, &fd), -EACCES);
-}
-
 /* What a process can execute is copied, and nothing else of it. */
 static void executable_memory(void **state)
 {
@@ -424,7 +398,6 @@ static void executable_memory(void **state)
 	assert_int_equal(mprotect(memory + page, page, PROT_READ | PROT_EXEC), 0);
 	pid = make_process(geteuid() == 0 ? NOBODY : geteuid());
 	request.pid = (uint32_t)pid;
-	request.birth = birth_of(request.pid);
 	assert_int_equal(ask(f, &request, fds, &answer, &none), 0);
 	assert_int_equal(none, -1);
 	assert_int_equal(answer.size, page);
@@ -437,9 +410,6 @@ static void executable_memory(void **state)
 	request.size_max = 0;
 	assert_int_equal(ask(f, &request, fds, &answer, &none), 0);
 	assert_int_equal(answer.size, 0);
-	request.birth++;
-	assert_int_equal(ask(f, &request, fds, &answer, &none), -ESRCH);
-	request.birth--;
 	assert_int_equal(ask(f, &request, NULL, &answer, &none), -EINVAL);
 	request.end = request.start - 1;
 	assert_int_equal(ask(f, &request, fds, &answer, &none), -EINVAL);
@@ -749,7 +719,6 @@ int main(void)
 		cmocka_unit_test(requests_that_nobody_means),
 		cmocka_unit_test(answers),
 		cmocka_unit_test_setup_teardown(a_file_is_found_and_copied, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(another_birth, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(executable_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(mappings_of_a_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_the_kernel, set_up, tear_down),

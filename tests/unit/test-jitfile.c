@@ -20,7 +20,6 @@
 
 #include "daemon/collector/link.h"
 #include "daemon/objects/jitfile.h"
-#include "daemon/proc/claimant.h"
 #include "daemon/proc/memcopy.h"
 #include "daemon/share/share.h"
 #include "daemon/tasks/tasks.h"
@@ -30,9 +29,6 @@
 
 /* Who started processes that may have ended. */
 static struct jitfile_user we, nobody;
-
-/* The kernel writes the records. */
-static const struct claims kernels;
 
 /* Make a process, and remove the perf map that an earlier one with the same number left in /tmp.
  * Return: as fork(). */
@@ -176,7 +172,7 @@ static void an_unlinked_one_is_kept(void **state)
 	struct stat st;
 	size_t n;
 
-	assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
+	assert_int_equal(jitfiles_new(false, f->dir, &files), 0);
 	(void)jitfiles_add(files, &mmap2, 1, &we);
 	assert_int_equal(unlink(f->dump), 0);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
@@ -204,16 +200,9 @@ static void an_unlinked_one_is_kept(void **state)
 	jitfiles_list_free(list, n);
 }
 
-static bool is_we(void *userdata, uint32_t pid)
-{
-	(void)userdata;
-	return pid == (uint32_t)getpid();
-}
-
 /* Programs write the records: one may name another process, and a file that it never mapped. */
 static void claimed(void **state)
 {
-	static const struct claims claims = { is_we, NULL };
 	const struct fixture *f = *state;
 	struct record_mmap2 mmap2 = { .prot = PROT_READ | PROT_EXEC,
 				      .len = 4096,
@@ -236,15 +225,14 @@ static void claimed(void **state)
 		print_message("/proc/PID/map_files: %s\n", strerror(errno));
 		skip();
 	}
-	assert_int_equal(jitfiles_new(&claims, f->dir, &files), 0);
-	/* Whose process it is, is not known: it counts as root's. */
+	assert_int_equal(jitfiles_new(true, f->dir, &files), 0);
 	mmap2.pid = (uint32_t)getppid();
 	(void)jitfiles_add(files, &mmap2, 1, &nobody);
 	mmap2.name = "//anon";
 	(void)jitfiles_add(files, &mmap2, 1, &nobody);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
 	assert_int_equal(n, 1);
-	assert_string_equal(list[0].reason, "it does not belong to the process's user");
+	assert_string_equal(list[0].reason, "it is not the file that the process mapped");
 	jitfiles_list_free(list, n);
 
 	mmap2.pid = (uint32_t)getpid();
@@ -299,7 +287,7 @@ static void by_its_magic(void **state)
 		(void)snprintf(path, sizeof(path), "%s/%s", f->dir, rows[i].name);
 		tempdir_put_text(f->dir, rows[i].name, rows[i].text);
 		assert_int_equal(stat(path, &st), 0);
-		assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
+		assert_int_equal(jitfiles_new(false, f->dir, &files), 0);
 		assert_int_equal(jitfiles_add(files,
 					      &(struct record_mmap2){ .pid = (uint32_t)getpid(),
 								      .prot = PROT_READ | PROT_EXEC,
@@ -323,18 +311,10 @@ static void by_its_magic(void **state)
 	}
 }
 
-static bool is_nobody(void *userdata, uint32_t pid)
-{
-	(void)userdata;
-	(void)pid;
-	return false;
-}
-
 /* A process that has ended maps nothing any more: the file is the one whose inode it named, if it
  * is its user's. */
 static void of_one_that_ended(void **state)
 {
-	static const struct claims claims = { is_nobody, NULL };
 	static const struct {
 		const char *name;
 		uint64_t ino_off;
@@ -365,7 +345,7 @@ static void of_one_that_ended(void **state)
 		size_t n;
 
 		print_message("%s\n", rows[i].name);
-		assert_int_equal(jitfiles_new(&claims, f->dir, &files), 0);
+		assert_int_equal(jitfiles_new(true, f->dir, &files), 0);
 		assert_true(jitfiles_add(
 		    files, &mmap2, 1, &(struct jitfile_user){ geteuid() + rows[i].uid_off, true }));
 		assert_int_equal(jitfiles_list(files, &list, &n), 0);
@@ -415,7 +395,7 @@ static void another_user(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	pid = fork_that_changes(65534, pair[1]);
 	mmap2.pid = (uint32_t)pid;
-	assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
+	assert_int_equal(jitfiles_new(false, f->dir, &files), 0);
 	(void)jitfiles_add(files, &mmap2, 1, &we);
 	assert_int_equal(write(pair[0], "!", 1), 1);
 	assert_int_equal(read(pair[0], &byte, 1), 1);
@@ -499,7 +479,7 @@ static void too_many(void **state)
 	size_t n, n_kept = 0;
 
 	start_many(pids, N);
-	assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
+	assert_int_equal(jitfiles_new(false, f->dir, &files), 0);
 	/* The first has one, and then sleeps; the others only make code. */
 	for (size_t i = 0; i < N; i++) {
 		mmap2.pid = (uint32_t)pids[i];
@@ -584,7 +564,7 @@ static void two_users(void **state)
 	start_many_of(B, others, N_OF_B);
 	while (!are_of(A, pids, N) || !are_of(B, others, N_OF_B))
 		(void)usleep(1000);
-	assert_int_equal(jitfiles_new(&kernels, f->dir, &files), 0);
+	assert_int_equal(jitfiles_new(false, f->dir, &files), 0);
 	mmap2.maj = major(f->st.st_dev);
 	mmap2.min = minor(f->st.st_dev);
 	mmap2.ino = f->st.st_ino;

@@ -30,7 +30,7 @@ static struct kept *find(const struct kept *kept)
 static uint64_t found_tail(const struct kept *kept)
 {
 	struct kept *found = find(kept);
-	const uint64_t tail = kept_draft(found)->pools[0].task_tail;
+	const uint64_t tail = kept_draft(found)->pool.task_tail;
 
 	(void)kept_free(found);
 	return tail;
@@ -44,12 +44,12 @@ static void only_what_is_published_is_found(void **state)
 	(void)state;
 	assert_int_equal(kept_new(&kept), 0);
 	assert_false(kept_is_resumed(kept));
-	kept_draft(kept)->pools[0].task_tail = 1;
+	kept_draft(kept)->pool.task_tail = 1;
 	assert_int_equal(kept_resume(kept_fd(kept), &none), -EBADMSG);
 	kept_publish(kept);
 	assert_int_equal(found_tail(kept), 1);
 	for (uint64_t i = 2; i < 10; i++) {
-		kept_draft(kept)->pools[0].task_tail = i;
+		kept_draft(kept)->pool.task_tail = i;
 		assert_int_equal(found_tail(kept), i - 1);
 		kept_publish(kept);
 		assert_int_equal(found_tail(kept), i);

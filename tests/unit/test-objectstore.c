@@ -19,7 +19,6 @@
 #include "daemon/collector/link.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/objects/original.h"
-#include "daemon/proc/claimant.h"
 #include "daemon/share/share.h"
 #include "daemon/spool/spool.h"
 #include "daemon/spool/storedir.h"
@@ -566,16 +565,6 @@ static void end_process(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static bool is_among(void *userdata, uint32_t pid)
-{
-	const pid_t *pids = userdata;
-
-	for (size_t i = 0; pids[i]; i++)
-		if ((uint32_t)pids[i] == pid)
-			return true;
-	return false;
-}
-
 /*
  * A program writes a record of what it likes: of a process that it is not, of a file that it never
  * mapped and may not read. What it gains is what it can have anyway.
@@ -583,10 +572,9 @@ static bool is_among(void *userdata, uint32_t pid)
 static void forged(void **state)
 {
 	enum who {
-		MEMBER,     /* writes records; of user NOBODY */
+		MEMBER,     /* of user NOBODY */
 		UNDUMPABLE, /* the same, and root owns its /proc/PID */
-		ROOT,       /* writes records; of root */
-		OTHER,      /* writes none; of root */
+		ROOT,
 		GONE,
 	};
 	static const struct {
@@ -598,7 +586,6 @@ static void forged(void **state)
 	} rows[] = {
 		{ "a core dump of root", MEMBER, 0, 0600, -EACCES },
 		{ "a core dump of root, of an undumpable process", UNDUMPABLE, 0, 0600, -EACCES },
-		{ "a core dump of root, of another process", OTHER, 0, 0600, -EACCES },
 		{ "a core dump of root, of one that is gone", GONE, 0, 0600, -EACCES },
 		{ "a program of root's group", MEMBER, 0, 0750, -EACCES },
 		{ "a program that it may execute only", MEMBER, 0, 0711, -EACCES },
@@ -608,25 +595,22 @@ static void forged(void **state)
 		{ "its own, when it is gone", GONE, NOBODY, 0700, -EACCES },
 		{ "root's own that it has not mapped", ROOT, 0, 0700, -EACCES },
 		{ "everybody's", MEMBER, 0, 0755, 0 },
-		{ "everybody's, of another process", OTHER, 0, 0755, 0 },
 		{ "everybody's, of a command that ended at once", GONE, 0, 0755, 0 },
 	};
 	struct fixture *f = *state;
-	pid_t processes[5], writers[4] = {};
-	const struct claims claims = { is_among, writers };
+	pid_t processes[4];
 
 	if (geteuid() != 0) {
 		print_message("only root has files of several users\n");
 		skip();
 	}
 	assert_int_equal(chmod(f->dir, 0755), 0);
-	writers[0] = processes[MEMBER] = make_process(NOBODY, true);
-	writers[1] = processes[UNDUMPABLE] = make_process(NOBODY, false);
-	writers[2] = processes[ROOT] = make_process(0, true);
-	processes[OTHER] = make_process(0, true);
+	processes[MEMBER] = make_process(NOBODY, true);
+	processes[UNDUMPABLE] = make_process(NOBODY, false);
+	processes[ROOT] = make_process(0, true);
 	processes[GONE] = make_process(NOBODY, true);
 	end_process(processes[GONE]);
-	objectstore_set_claims(f->store, &claims);
+	objectstore_set_claimed(f->store);
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		char path[128];
@@ -649,11 +633,9 @@ static void forged(void **state)
 }
 
 /* What a process has mapped it could read, whoever owns it by now and whatever its path is. */
-static void mapped_by_a_writer(void **state)
+static void mapped_by_the_process(void **state)
 {
 	struct fixture *f = *state;
-	pid_t writers[2] = {};
-	const struct claims claims = { is_among, writers };
 	struct record_mmap2 mmap;
 
 	if (!may_see_map_files())
@@ -661,10 +643,7 @@ static void mapped_by_a_writer(void **state)
 	map_file(f->program, &mmap);
 	assert_int_equal(chmod(f->program, 0000), 0);
 	mmap.name = "/gone";
-	objectstore_set_claims(f->store, &claims);
-	assert_int_equal(wait_for(f, &mmap)->error, -ENOENT);
-	/* It is one of those that write records, after all. */
-	writers[0] = getpid();
+	objectstore_set_claimed(f->store);
 	assert_int_equal(wait_for(f, &mmap)->error, 0);
 	unmap_file(&mmap);
 }
@@ -1423,10 +1402,9 @@ struct opening {
 
 static int find_original(void *userdata)
 {
-	const struct claims kernel = {};
 	struct opening *o = userdata;
 
-	return original_find(o->link, o->way, &kernel, &o->mmap, 0, NULL, &o->fd, &o->original);
+	return original_find(o->link, o->way, false, &o->mmap, 0, NULL, &o->fd, &o->original);
 }
 
 /* Without its identity a file is not taken. */
@@ -1516,7 +1494,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(memfd_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(inside_a_mapping, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(forged, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(mapped_by_a_writer, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(mapped_by_the_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_kernel_is_believed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_root, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_inode, set_up, tear_down),

@@ -19,7 +19,6 @@
 #include "daemon/config/config.h"
 #include "daemon/emu/coderecord.h"
 #include "daemon/emu/pool.h"
-#include "daemon/share/share.h"
 #include "daemon/soft/source_emu.h"
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
@@ -27,6 +26,7 @@
 #include "tests/unit/records.h"
 
 #define RING UINT64_C(16384)
+#define GONE UINT32_C(0x7ffffff0) /* no process has such a number */
 
 /* The pool, mapped as a program maps it. */
 struct fixture {
@@ -49,8 +49,8 @@ static int set_up(void **state)
 	config_init(&config);
 	config.n_cpus = 2;
 	config.aux_size = config.switch_size = config.task_size = RING;
-	assert_int_equal(source_emu_new(&config, NULL, f->dir, &f->source), 0);
-	fd = source_emu_share(f->source, 0, false);
+	assert_int_equal(source_emu_new(&config, NULL, &f->source), 0);
+	fd = source_emu_share(f->source, false);
 	assert_int_equal(fstat(fd, &st), 0);
 	f->size = (size_t)st.st_size;
 	f->pool = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -97,19 +97,6 @@ static void write_tasks(struct fixture *f, const struct records *r)
 	f->pool->task_head = head + r->size;
 }
 
-/* The source notes who wrote the records. */
-static void assert_records(uint8_t *bytes, const struct records *r, uid_t writer)
-{
-	struct records drained = { .bytes = bytes, .size = r->size };
-	struct cursor c = cursor_from(bytes, r->size);
-	struct record record;
-
-	while (record_next(&c, &record) == 0)
-		assert_int_equal(record.writer, RECORD_OF_USER(writer));
-	records_set_writer(&drained, 0, RECORD_TRUE);
-	assert_memory_equal(bytes, r->bytes, r->size);
-}
-
 /* What is written is what is drained. */
 static void assert_drained(struct fixture *f, const struct records *r)
 {
@@ -120,19 +107,19 @@ static void assert_drained(struct fixture *f, const struct records *r)
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 	f->source->ops->give_room(f->source);
 	assert_int_equal(size, r->size);
-	assert_records(bytes, r, geteuid());
+	assert_memory_equal(bytes, r->bytes, r->size);
 	free(bytes);
 }
 
 static void the_pool(void **state)
 {
 	struct fixture *f = *state;
-	const int fd = source_emu_share(f->source, 0, false);
+	const int fd = source_emu_share(f->source, false);
 
 	assert_int_equal(f->pool->header.magic, EMU_POOL_MAGIC);
 	assert_int_equal(f->pool->header.version, EMU_POOL_VERSION);
 	assert_int_equal(f->layout.n_cpus, 4);
-	assert_int_equal(f->source->n_cpus, 16 * 4);
+	assert_int_equal(f->source->n_cpus, 4);
 	assert_int_equal(f->source->ops->status(f->source).n_online, 4);
 	assert_int_equal(f->layout.n_busy_max, 2);
 	assert_int_equal(f->size, emu_pool_size(&f->layout));
@@ -253,7 +240,7 @@ static void bookmark_at(struct fixture *f, uint64_t time)
 	cpu_at(f, 1)->aux_head = 1000 + time;
 	cpu_at(f, 1)->switch_head = 448 + 56 * time;
 	clock_ns = time;
-	assert_true(source_emu_share(f->source, 0, false) >= 0);
+	assert_true(source_emu_share(f->source, false) >= 0);
 	clock_ns = 0;
 }
 
@@ -347,7 +334,7 @@ static void switches(void **state)
 	assert_false(is_cut);
 
 	clock_ns = 500;
-	assert_true(source_emu_share(f->source, 0, false) >= 0);
+	assert_true(source_emu_share(f->source, false) >= 0);
 	clock_ns = 0;
 	for (; time <= 3 * n_fit; time++) {
 		r.size = 0;
@@ -431,7 +418,7 @@ static void events(void **state)
 	assert_int_equal(n, 10);
 
 	clock_ns = 500;
-	assert_true(source_emu_share(f->source, 0, false) >= 0);
+	assert_true(source_emu_share(f->source, false) >= 0);
 	clock_ns = 0;
 	write_syscalls(f, 10, 20);
 	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
@@ -507,7 +494,7 @@ static void draining(void **state)
 		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 		f->source->ops->give_room(f->source);
 		assert_int_equal(size, r.size);
-		assert_records(bytes, &r, geteuid());
+		assert_memory_equal(bytes, r.bytes, r.size);
 		assert_int_equal(f->pool->task_tail, f->pool->task_head);
 	}
 	free(bytes);
@@ -680,7 +667,7 @@ static void scribbled_header(void **state)
 	assert_int_equal(f->source->ops->status(f->source).n_tasks_lost, 1);
 }
 
-/* Task records that were lost concern this pool only: what its CPUs ran before cannot be decoded.
+/* Task records that were lost: what CPUs ran before cannot be decoded.
  * The last switch says who ran then. */
 static void lost_tasks(void **state)
 {
@@ -720,121 +707,64 @@ static void lost_tasks(void **state)
 	records_deinit(&r);
 }
 
-/* Each user has a pool of his own, with CPUs of its own; four of them have large rings, the others
- * small ones, and for too many there is none. */
-static void users(void **state)
+/* The kernel says whose processes are; of one that has ended, and of which nothing was known, its
+ * parent counts, or the user that ptd runs as. */
+static void whose_code(void **state)
 {
 	struct fixture *f = *state;
-	struct emu_pool_header header;
-	struct share share;
-	int fds[16];
-
-	logged_begin();
-	for (uint32_t i = 0; i < 16; i++) {
-		fds[i] = source_emu_share(f->source, i ? 1000 + i : 0, false);
-		assert_int_equal(pread(fds[i], &header, sizeof(header), 0), sizeof(header));
-		assert_int_equal(header.layout.first_cpu, 4 * i);
-		assert_int_equal(header.layout.n_cpus, 4);
-		assert_int_equal(header.layout.aux_size, i < 4 ? RING : 4096);
-		assert_int_equal(f->source->ops->status(f->source).n_online, 4 * (i + 1));
-		for (uint32_t k = 0; k < i; k++)
-			assert_int_not_equal(fds[k], fds[i]);
-	}
-	assert_int_equal(source_emu_share(f->source, 1003, false), fds[3]);
-	assert_int_equal(source_emu_share(f->source, 2000, false), -EDQUOT);
-	assert_non_null(strstr(logged_end(), "user 2000 cannot be recorded"));
-	source_emu_get_share(f->source, SOURCE_EMU_RINGS, &share);
-	assert_int_equal(share.n_users, 17);
-	assert_int_equal(share_n_refused(&share.users[3]), 0);
-	assert_int_equal(share_n_refused(&share.users[4]), 1);
-	assert_int_equal(share_n_refused(&share.users[16]), 1);
-
-	/* Later some are at rest. */
-	clock_ns = UINT64_C(900000000000000000);
-	logged_begin();
-	assert_true(source_emu_share(f->source, 0, false) >= 0);
-	assert_true(source_emu_share(f->source, 2000, false) >= 0);
-	assert_non_null(strstr(logged_end(), "freed the rings of user 1001"));
-	clock_ns = 0;
-}
-
-/* Records of a user's pool are believed about his processes, not about those of others. */
-/* Other users cannot push them out. */
-static void whose_bookmarks(void **state)
-{
-	struct fixture *f = *state;
-
-	bookmark_at(f, 10);
-	for (unsigned i = 0; i < 100; i++)
-		assert_true(source_emu_share(f->source, 1000 + i % 2, false) >= 0);
-	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
-	assert_since(f, 10, 1010);
-	f->source->ops->release(f->source);
-	for (unsigned i = 0; i < 100; i++)
-		source_emu_mark_all(f->source);
-	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
-	assert_since(f, 10, 0);
-}
-
-static void lies(void **state)
-{
-	struct fixture *f = *state;
-	struct records good = {}, all = {};
-	uint32_t his, others;
-	struct share share;
+	struct records r = {};
+	uint32_t theirs;
 	uint8_t *bytes;
+	uid_t user;
 	size_t size;
-	int fd;
 
 	if (geteuid() != 0)
 		skip();
-	his = otheruser_start(1000);
-	others = otheruser_start(1001);
-	fd = source_emu_share(f->source, 1000, false);
-	(void)munmap(f->pool, f->size);
-	f->pool = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_true(f->pool != MAP_FAILED);
+	theirs = otheruser_start(1000);
+	records_fork(&r, GONE, theirs, monotonic_ns());
+	records_comm(&r, theirs, "theirs", monotonic_ns());
+	assert_drained(f, &r);
+	records_deinit(&r);
+	write_code(f, theirs, 0x1000, 1);
+	write_code(f, GONE, 0x1000, 1);
+	write_code(f, GONE + 1, 0x1000, 1);
+	size = drain_code(f, &bytes);
+	assert_int_equal(size, 3 * coderecord_size(8));
+	for (size_t i = 0; i < 3; i++) {
+		const struct coderecord *record =
+		    (struct coderecord *)(void *)(bytes + i * coderecord_size(8));
 
-	records_at_cpu = f->pool->header.layout.first_cpu;
-	records_comm(&good, his, "his", monotonic_ns());
-	records_add(&all, good.bytes, good.size);
-	records_comm(&all, others, "others", monotonic_ns());
-	records_comm(&all, 1, "init", monotonic_ns());
-	write_tasks(f, &all);
+		assert_int_equal(record->uid, i < 2 ? 1000 : 0);
+	}
+	free(bytes);
+	otheruser_stop(theirs);
+	/* What was said stays. */
+	assert_int_equal(f->source->ops->owner(f->source, theirs, &user), 0);
+	assert_int_equal(user, 1000);
+	assert_int_equal(f->source->ops->owner(f->source, GONE + 2, &user), -ESRCH);
+}
+
+/* What the plugin cannot have written is left out, and the log says so, once. */
+static void nonsense(void **state)
+{
+	struct fixture *f = *state;
+	struct records r = {};
+	uint8_t *bytes;
+	size_t size;
+
+	records_comm(&r, 0, "nobody", monotonic_ns());
+	write_tasks(f, &r);
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
-	assert_int_equal(size, good.size);
-	assert_records(bytes, &good, 1000);
+	f->source->ops->give_room(f->source);
+	assert_int_equal(size, 0);
 	free(bytes);
-	write_code(f, his, 0x1000, 1);
-	write_code(f, others, 0x1000, 1);
-	assert_int_equal(drain_code(f, &bytes), coderecord_size(8));
-	assert_int_equal(((struct coderecord *)(void *)bytes)->uid, 1000);
-	free(bytes);
-
-	source_emu_get_share(f->source, SOURCE_EMU_RECORDS, &share);
-	assert_int_equal(share.n_users, 2);
-	assert_int_equal(share.users[1].uid, 1000);
-	assert_int_equal(share_n_refused(&share.users[1]), 3);
-	logged_begin();
-	f->source->ops->look_after(f->source);
-	assert_non_null(
-	    strstr(logged_end(), "in the pool of user 1000 name processes that are not"));
-	records_at_cpu = 0;
-	records_deinit(&good);
-	records_deinit(&all);
-	otheruser_stop(his);
-	otheruser_stop(others);
-
-	/* That is still counted when others need the place of the pool. */
-	clock_ns = UINT64_C(900000000000000000);
-	logged_begin();
-	for (uint32_t i = 0; i < 15; i++)
-		assert_true(source_emu_share(f->source, 3000 + i, false) >= 0);
-	assert_non_null(strstr(logged_end(), "freed the rings of user 1000"));
-	clock_ns = 0;
-	source_emu_get_share(f->source, SOURCE_EMU_RECORDS, &share);
-	assert_int_equal(share.users[0].uid, 1000);
-	assert_int_equal(share_n_refused(&share.users[0]), 3);
+	records_deinit(&r);
+	for (unsigned i = 0; i < 2; i++) {
+		logged_begin();
+		f->source->ops->look_after(f->source);
+		assert_int_equal(strstr(logged_end(), "records that make no sense") != NULL,
+				 i == 0);
+	}
 }
 
 /* Active is what says so and lives: the killed do not count themselves out. */
@@ -852,16 +782,6 @@ static void activity(void **state)
 	}
 	assert_false(f->source->ops->status(f->source).is_active);
 	f->pool->n_attached = 1;
-	/* A program may name whom it likes: that one has not got the pool. */
-	records_comm(&r, 1, "init", 1);
-	write_tasks(f, &r);
-	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
-	f->source->ops->give_room(f->source);
-	free(bytes);
-	assert_false(f->source->ops->status(f->source).is_active);
-	records_deinit(&r);
-	r = (struct records){};
-
 	records_comm(&r, (uint32_t)child, "child", 1);
 	write_tasks(f, &r);
 	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
@@ -909,8 +829,8 @@ static void timing(void **state)
 
 	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
 	assert_int_equal(f->source->facts.attr_config, before);
-	assert_true(source_emu_share(f->source, 0, true) >= 0);
-	assert_true(source_emu_share(f->source, 0, false) >= 0);
+	assert_true(source_emu_share(f->source, true) >= 0);
+	assert_true(source_emu_share(f->source, false) >= 0);
 	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
 	assert_int_equal(f->source->facts.attr_config, before | 0xc202);
 	assert_false(f->pool->header.layout.timing.mtc);
@@ -926,13 +846,13 @@ static void what_it_does_not_do(void **state)
 	config_init(&config);
 	tempdir_make("source_emu", dir);
 	config.pt.values[PTTERM_TSC] = 0;
-	assert_int_equal(source_emu_new(&config, NULL, dir, &source), -EOPNOTSUPP);
+	assert_int_equal(source_emu_new(&config, NULL, &source), -EOPNOTSUPP);
 	assert_ptr_equal(source, (struct source *)0x1);
 
 	config_init(&config);
 	config.pt.values[PTTERM_NORETCOMP] = 1;
 	config.pt.values[PTTERM_PSB_PERIOD] = 0;
-	assert_int_equal(source_emu_new(&config, NULL, dir, &source), 0);
+	assert_int_equal(source_emu_new(&config, NULL, &source), 0);
 	assert_int_equal(source->facts.attr_config, 1 << 0 | 1 << 10 | 1 << 11 | 1 << 13);
 	(void)source->ops->free(source);
 	tempdir_remove(dir);
@@ -947,7 +867,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(holding, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(switches, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(bookmarks, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(whose_bookmarks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(draining, set_up, tear_down),
@@ -956,8 +875,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(heads_that_wrap, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_header, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lost_tasks, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(users, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(lies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(whose_code, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nonsense, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(activity, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_ran_unrecorded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(timing, set_up, tear_down),

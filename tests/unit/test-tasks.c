@@ -1007,70 +1007,6 @@ static void shares_decode_nothing_otherwise(void **state)
 		    c.n_unknown < c.n_pages / 2);
 }
 
-/* What is known of a process by records of one user is nothing that records of another one go on
- * with. */
-static void writers(void **state)
-{
-	struct records r = {}, written = {};
-	unsigned n_mappings = 0;
-	struct record record;
-	struct mmap m = first;
-	struct tasks *tasks;
-	struct cursor c;
-	size_t from;
-
-	(void)state;
-	assert_int_equal(tasks_new(NULL, &tasks), 0);
-	records_comm(&r, first.pid, "theirs", 1);
-	add_mmap(&r, &first, 2);
-	records_set_writer(&r, 0, RECORD_OF_USER(1));
-	/* Neither a thread of it, nor a child, nor its end is what another user says. */
-	from = r.size;
-	records_fork(&r, 70, first.pid, 3);
-	add_exit(&r, first.pid, first.pid, 4);
-	records_set_writer(&r, from, RECORD_OF_USER(2));
-	assert_int_equal(add_all(tasks, &r), 0);
-	assert_int_equal(tasks_write(tasks, 9, keep, &written), 0);
-	c = cursor_from(written.bytes, written.size);
-	while (record_next(&c, &record) == 0) {
-		assert_int_equal(record.writer,
-				 record.trailer.pid == 70 ? RECORD_OF_USER(2) : RECORD_OF_USER(1));
-		assert_true(record.trailer.pid == 70 || record.trailer.pid == first.pid);
-		n_mappings += record.header.type == PERF_RECORD_MMAP2;
-	}
-	assert_int_equal(n_mappings, 1);
-	/* The number is another user's now. */
-	records_deinit(&r);
-	records_deinit(&written);
-	m.addr += 0x100000;
-	m.name = "/bin/ours";
-	add_mmap(&r, &first, 10);
-	records_set_writer(&r, 0, RECORD_OF_USER(2));
-	c = cursor_from(r.bytes, r.size);
-	assert_int_equal(record_next(&c, &record), 0);
-	assert_false(tasks_repeats(tasks, &record));
-	records_deinit(&r);
-	add_mmap(&r, &m, 10);
-	records_set_writer(&r, 0, RECORD_OF_USER(2));
-	assert_int_equal(add_all(tasks, &r), 0);
-	assert_int_equal(tasks_write(tasks, 11, keep, &written), 0);
-	c = cursor_from(written.bytes, written.size);
-	n_mappings = 0;
-	while (record_next(&c, &record) == 0) {
-		struct record_mmap2 mmap;
-
-		assert_int_equal(record.writer, RECORD_OF_USER(2));
-		if (record_get_mmap2(&record, &mmap) == 0) {
-			assert_string_equal(mmap.name, "/bin/ours");
-			n_mappings++;
-		}
-	}
-	assert_int_equal(n_mappings, 1);
-	(void)tasks_free(tasks);
-	records_deinit(&r);
-	records_deinit(&written);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -1083,7 +1019,6 @@ int main(void)
 		cmocka_unit_test(many_processes),
 		cmocka_unit_test(many_threads),
 		cmocka_unit_test(the_dead),
-		cmocka_unit_test(writers),
 		cmocka_unit_test(calls_that_fail),
 		cmocka_unit_test(nothing_is_decoded_otherwise),
 		cmocka_unit_test(shares_decode_nothing_otherwise),
