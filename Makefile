@@ -48,7 +48,7 @@ LIBCMD    := $(call files,decoder/cmd)
 LIBPTD    := $(call files,daemon daemon/%,daemon/emu)
 LIBEMU    := $(filter-out %/plugin.c %/system_plugin.c,$(call files,daemon/emu))
 LIBCTL    := $(call files,ctl)
-TESTLIB   := $(wildcard tests/lib/*.c)
+TESTLIB   := $(wildcard tests/lib/*.c tests/judge/*.c)
 UNITS     := $(patsubst tests/unit/test-%.c,%,$(wildcard tests/unit/test-*.c))
 FUZZERS   := $(patsubst tests/fuzz/fuzz-%.c,%,$(wildcard tests/fuzz/fuzz-*.c))
 TOOLS     := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
@@ -205,6 +205,7 @@ check-clang: packages-check ## everything compiled by clang, and the units and c
 
 FUZZ_SOURCES_calls = tests/lib/callcheck.c
 FUZZ_SOURCES_fdrlog = tests/lib/callcheck.c tests/lib/statedcheck.c
+FUZZ_SOURCES_tracesource = $(wildcard tests/judge/*.c)
 FUZZ_SOURCES_ovnilog = tests/lib/callcheck.c tests/lib/statedcheck.c tests/lib/tempdir.c
 # Whatever a file claims, the search for its build-id takes no memory.
 FUZZ_buildid = -malloc_limit_mb=8 -rss_limit_mb=256 -max_len=262144

@@ -43,7 +43,7 @@ _ptdecode() {
 			_ptdecode_input
 			return
 		fi
-		words='-f --format -o --output -e --engine --verify --check --debug-dir --lines --inlines --buildid-dir --symfs
+		words='-f --format -o --output -e --engine --verify --debug-dir --lines --inlines --buildid-dir --symfs
 			--debuginfod --core --instr-map --ovni --state-dir --force --max-output --max-spill --threads --cpu-model --mtc-freq --nom-freq --cpuid-15
 			--time --cpu --pid --tid --comm --symbol --object --last
 			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code --filter'

@@ -30,7 +30,6 @@ static void usage(FILE *f)
 		"Usage: ptdecode [OPTION]... INPUT\n"
 		"       ptdecode [OPTION]... -f diff INPUT [INPUT]\n"
 		"       ptdecode [OPTION]... --raw-pt FILE CODE...\n"
-		"       ptdecode --check DIR\n"
 		"Decode a snapshot of ptd (a directory, an id, or latest), or any perf.data with\n"
 		"intel_pt (-: from standard input), into every instruction executed; or read a\n"
 		"drmemtrace directory, which has them; or a log of XRay or ovni, which has\n"
@@ -47,8 +46,6 @@ static void usage(FILE *f)
 	    "output)\n"
 	    "  -e, --engine NAME     flow (default) or insn (slower, the reference)\n"
 	    "      --verify          write nothing but where the engines first differ\n"
-	    "      --check           check a drmemtrace directory against the rules of its "
-	    "format\n"
 	    "      --debug-dir DIR   look there for separate debug files, then in /usr/lib/debug\n"
 	    "      --lines           show the source line of each instruction (format text) or "
 	    "function\n"
@@ -292,7 +289,6 @@ enum {
 	OPT_OBJECT,
 	OPT_LAST,
 	OPT_VERIFY,
-	OPT_CHECK,
 	OPT_VERSION,
 };
 
@@ -301,7 +297,6 @@ static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "engine", required_argument, NULL, 'e' },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
-	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
 	{ "lines", no_argument, NULL, OPT_LINES },
 	{ "inlines", no_argument, NULL, OPT_INLINES },
@@ -403,9 +398,6 @@ static int parse_option(struct command *c, int option)
 		return ptd_engine_exists(optarg) ? 0 : wrong("no such engine", optarg);
 	case OPT_VERIFY:
 		c->verify = true;
-		return 0;
-	case OPT_CHECK:
-		c->check = true;
 		return 0;
 	case OPT_DEBUG_DIR:
 		c->options.debug_dir = optarg;
@@ -565,8 +557,6 @@ static int check_rules(const struct command *c)
 		{ c->verify && c->positions, "--lines and --inlines go with a format", NULL },
 		{ c->verify && o->input && strcmp(o->input, "-") == 0,
 		  "--verify reads its input twice", o->input },
-		{ c->check && (c->outputs.n > 0 || c->verify || !o->input),
-		  "--check reads a drmemtrace directory, and writes no format", NULL },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
@@ -601,7 +591,7 @@ int command_parse(struct command *c, int argc, char **argv)
 	if (status != PTDECODE_OK)
 		return status;
 	asked_fill_in(&c->asked, &c->options.part);
-	if (c->outputs.n == 0 && !c->verify && !c->check)
+	if (c->outputs.n == 0 && !c->verify)
 		(void)add_output(c, "text");
 	if (requested_check(&c->outputs) < 0)
 		return PTDECODE_USAGE;

@@ -50,7 +50,6 @@ struct command {
 	bool diff;
 	char *snapshots[2]; /* paths of the inputs that were found by their ids */
 	bool debuginfod;    /* servers may be asked for files */
-	bool check;         /* the input is a drmemtrace directory, and is only checked */
 	bool verify;        /* both engines decode, and are compared; there are no outputs */
 };
 

@@ -20,7 +20,6 @@
 #include "decoder/cmd/fetcher.h"
 #include "decoder/cmd/inherit.h"
 #include "decoder/cmd/sandbox.h"
-#include "decoder/cmd/tracecheck.h"
 #include "decoder/cmd/verify.h"
 #include "decoder/sink/answer/diff.h"
 #include "decoder/sink/option.h"
@@ -730,12 +729,6 @@ static int verify(struct command *c)
 	return r == VERIFY_EQUAL ? PTDECODE_OK : PTDECODE_FAILED;
 }
 
-/* Check a drmemtrace directory. Return: an exit status. */
-static int check(const struct command *c)
-{
-	return tracecheck_run(c->options.input) == 0 ? PTDECODE_OK : PTDECODE_FAILED;
-}
-
 /* Have @diff see the stream of one input. Return: 0, or negative errno after it was logged. */
 static int show_stream(struct command *c, struct diff *diff, unsigned int pass, enum diff_side side,
 		       bool *damaged)
@@ -846,10 +839,9 @@ int main(int argc, char **argv)
 		if (r == 0)
 			r = command_read_code(&c);
 		if (r == 0)
-			status = c.check    ? check(&c)
-				 : c.verify ? verify(&c)
-				 : c.diff   ? write_diff(&c)
-					    : write_outputs(&c);
+			status = c.verify ? verify(&c)
+				 : c.diff ? write_diff(&c)
+					  : write_outputs(&c);
 		else
 			close_outputs(&c);
 	}

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/check/memtrace.h"
 #include "ptd/decode.h"
+#include "tests/judge/memtrace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

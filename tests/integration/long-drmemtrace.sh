@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# drmemtrace directories of many kinds of recordings, as zip files: ptdecode --check finds no fault, and what is read
+# drmemtrace directories of many kinds of recordings, as zip files: memtrace-check finds no fault, and what is read
 # back is what ran. DynamoRIO's own tools take them without an error: their mix of opcodes is that of the decoded
 # instructions, their counts are those of the summary, and their tree of calls is the program's own log. The symbols
 # of 1,000 instructions are what addr2line and the jitdumps say.
@@ -201,7 +201,7 @@ if wanted node && installed node; then
 	symbols_of_jit node
 	# The tools would take long for all of it.
 	"$O/ptdecode" --force --last 15000000 -f drmemtrace -o "$T/nodeend.mem" "$T/node" || fail "node: the end"
-	"$O/ptdecode" --check "$T/nodeend.mem" || fail "node: its end is not valid"
+	"$O/tools/memtrace-check" "$T/nodeend.mem" || fail "node: its end is not valid"
 	all_tools nodeend --last 15000000 "$T/node"
 	drop nodeend
 	drop node
@@ -214,7 +214,7 @@ if wanted wrapped; then
 	stop_ptd
 	"$O/ptdecode" -f drmemtrace -o "$T/wrapped.mem" -f summary -o "$T/summary" "$T/wrapped"
 	grep -q '^Overwritten: ' "$T/summary" || fail "wrapped: no ring went round"
-	"$O/ptdecode" --check "$T/wrapped.mem" || fail "wrapped: the drmemtrace is not valid"
+	"$O/tools/memtrace-check" "$T/wrapped.mem" || fail "wrapped: the drmemtrace is not valid"
 	columns "$T/wrapped" >"$T/recorded"
 	columns "$T/wrapped.mem" >"$T/back"
 	diff "$T/recorded" "$T/back" >"$T/difference"
@@ -245,7 +245,7 @@ if wanted guest && command -v qemu-system-x86_64 busybox cpio >/dev/null && test
 	echo "guest: $(tail -1 "$T/exact")"
 	all_tools guest "$T/guest.mem"
 	"$O/ptdecode" -f drmemtrace:whole-system -o "$T/kernel.mem" "$T/guest" || fail "whole-system"
-	"$O/ptdecode" --check "$T/kernel.mem" >"$T/checked" || { head "$T/checked"; fail "whole-system: not valid"; }
+	"$O/tools/memtrace-check" "$T/kernel.mem" >"$T/checked" || { head "$T/checked"; fail "whole-system: not valid"; }
 	whole_system kernel
 	drop guest
 fi

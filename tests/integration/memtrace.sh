@@ -8,7 +8,7 @@ seed=${PTD_SEED:-14}
 # ran. What was added to a recording of JIT code is not in its SHA256SUMS.
 write_memtrace() {
 	"$O/ptdecode" --force -f drmemtrace -o "$T/$1.mem" "$T/$1" || fail "$1: drmemtrace"
-	"$O/ptdecode" --check "$T/$1.mem" >"$T/checked" || { head -5 "$T/checked"; fail "$1: the drmemtrace is not valid"; }
+	"$O/tools/memtrace-check" "$T/$1.mem" >"$T/checked" || { head -5 "$T/checked"; fail "$1: the drmemtrace is not valid"; }
 	[[ $# -gt 1 ]] || "$O/tools/exact" -b "$T/$1.mem" "$T/$1.log" >"$T/exact" ||
 		{ tail -5 "$T/exact"; fail "$1: the drmemtrace is not what ran"; }
 	[[ $# -gt 1 ]] || echo "$1: $(tail -1 "$T/exact")"

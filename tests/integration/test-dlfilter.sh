@@ -94,7 +94,7 @@ cmp "$T/--inlines--lines" "$T/--inlines" && cmp "$T/--lines--inlines" "$T/--inli
 cmp -s "$T/--lines" "$T/--inlines" && fail "lines.c has no function that was inlined"
 
 # Every output can be asked for; what is refused, is refused before anything is written.
-filter "$T/plain" -f drmemtrace -o "$T/memtrace" && "$O/ptdecode" --check "$T/memtrace" || fail "drmemtrace"
+filter "$T/plain" -f drmemtrace -o "$T/memtrace" && "$O/tools/memtrace-check" "$T/memtrace" || fail "drmemtrace"
 refused() { # TEXT OPTION...
 	local text=$1
 	shift

@@ -41,7 +41,7 @@ for noretcomp in 0 1; do
 				"$T/exact.flow" || fail "$name: no CPU was shared, or no thread migrated"
 		if [[ $noretcomp == 0 ]]; then
 			"$O/ptdecode" -f drmemtrace -o "$T/$name.mem" "$T/$name" || fail "$name: drmemtrace"
-			"$O/ptdecode" --check "$T/$name.mem" >"$T/checked" || fail "$name: the drmemtrace is not valid"
+			"$O/tools/memtrace-check" "$T/$name.mem" >"$T/checked" || fail "$name: the drmemtrace is not valid"
 			"$O/tools/exact" -m "$T/$name.mem" "$T/$name.log" >"$T/exact" ||
 				{ tail -5 "$T/exact"; fail "$name: the drmemtrace is not what ran"; }
 			"$O/tools/exact" -b "$T/$name.mem" "$T/$name.log" >"$T/exact" ||

@@ -9,7 +9,7 @@ lint=$PWD/tests/check-layers.sh
 # plant FILE LINE...: a tree of two rooms, in which FILE has these lines.
 plant() {
 	rm -rf "$T/tree"
-	mkdir -p "$T"/tree/{include/base,util,record,decoder/upper,decoder/lower,daemon,ctl,tests}
+	mkdir -p "$T"/tree/{include/base,util,record,decoder/upper,decoder/lower,daemon,ctl,tests/judge}
 	printf '%s\n' '# folder may include' 'include/base' 'decoder/lower base' \
 		'decoder/upper base decoder/lower' >"$T/tree/tests/layers"
 	echo '#include "base/base.h"' >"$T/tree/decoder/lower/l.h"
@@ -57,4 +57,4 @@ echo '<intel-pt.h> decoder/lower' >>"$T/tree/tests/layers"
 # The README's map has a line for each folder.
 while read -r folder _; do
 	grep -q "^| \`$folder\` |" README.md || fail "README.md: no line for $folder in \"Where things are\""
-done < <(grep -v '^[#<]' tests/layers)
+done < <(grep -v -e '^[#<]' -e ^tests/ tests/layers)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# drmemtrace directories as an input: what was written passes ptdecode --check, and, read back, has the instructions
+# drmemtrace directories as an input: what was written passes memtrace-check, and, read back, has the instructions
 # of the plugin's log, with the symbols that the recording has. The C program of ptd-drmemtrace(5) sees them, too.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64 cc
@@ -23,7 +23,7 @@ for name in true signals; do
 	start_ptd
 	record $name "$command"
 	"$O/ptdecode" -f drmemtrace -o "$T/$name.mem" "$T/$name" || fail "$name: drmemtrace"
-	"$O/ptdecode" --check "$T/$name.mem" || fail "$name: the drmemtrace is not valid"
+	"$O/tools/memtrace-check" "$T/$name.mem" || fail "$name: the drmemtrace is not valid"
 	"$O/tools/exact" -b "$T/$name.mem" "$T/$name.log" >"$T/exact" || { tail -5 "$T/exact"; fail "$name: read back"; }
 	tail -1 "$T/exact"
 done
@@ -52,6 +52,6 @@ cmp "$T/listed" "$T/expected" || { diff "$T/listed" "$T/expected" | head -5; fai
 file=$(echo "$T"/true.mem/trace/drmemtrace.*)
 [[ $file == *.zip ]] || {
 	dd if=/dev/zero of="$file" bs=12 seek=1000 count=1 conv=notrunc status=none
-	"$O/ptdecode" --check "$T/true.mem" >"$T/said" && fail "a damaged trace passes"
+	"$O/tools/memtrace-check" "$T/true.mem" >"$T/said" && fail "a damaged trace passes"
 	grep -q "^$file: record 1000 (byte 12000): " "$T/said" || { cat "$T/said"; fail "the fault is not named"; }
 }

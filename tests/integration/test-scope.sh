@@ -28,7 +28,7 @@ grep -qx "scope_pids=$pids" "$T/scoped/manifest" ||
 grep -qx "Gaps: 0" "$T/summary" || fail "the summary has gaps"
 grep -q "^Out of scope: [1-9][0-9]* bytes of PT" "$T/summary" || fail "nothing is out of scope"
 ! grep -q "^#.* gap: " "$T/text" || { grep -m5 "^#.* gap: " "$T/text"; fail "the text has gaps"; }
-"$O/ptdecode" --check "$T/mem" >"$T/checked" || fail "the drmemtrace is not valid"
+"$O/tools/memtrace-check" "$T/mem" >"$T/checked" || fail "the drmemtrace is not valid"
 [[ $(ls "$T/mem/trace" | grep -c "^drmemtrace\.") -eq ${#threads[@]} ]] || fail "the drmemtrace has other threads than the family"
 # The time is that of the family, not of the rings.
 awk '/^Time:/ { t = $2 } END { exit !(t > 0 && t < '"$SECONDS"') }' "$T/summary" || fail "no time"

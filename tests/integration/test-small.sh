@@ -20,7 +20,7 @@ small() {
 	"$O/ptdecode" -f addresses -o "$T/addresses" -f summary -o "$T/summary" \
 		-f drmemtrace:compress=none -o "$T/$name.mem" -f text -o "$T/text" -f sideband -o "$T/sideband" "$T/$name" ||
 		fail "$name: ptdecode"
-	"$O/ptdecode" --check "$T/$name.mem" >"$T/checked" || fail "$name: the drmemtrace is not valid"
+	"$O/tools/memtrace-check" "$T/$name.mem" >"$T/checked" || fail "$name: the drmemtrace is not valid"
 	"$O/tools/exact" -b "$T/$name.mem" "$T/$name.log" >"$T/exact" || { cat "$T/exact"; fail "$name: read back"; }
 	n=$(awk '/^Instructions:/ { print $2 }' "$T/summary")
 	[[ $(stat -c %s "$T/addresses") == $((8 * n)) ]] || fail "$name: addresses and summary differ"

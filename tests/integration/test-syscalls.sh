@@ -37,7 +37,7 @@ fi
 
 for threads in 1 3; do
 	"$O/ptdecode" --threads $threads -f drmemtrace:compress=none -o "$T/mem.$threads" "$T/kernel" || fail "drmemtrace"
-	"$O/ptdecode" --check "$T/mem.$threads" || fail "drmemtrace --check"
+	"$O/tools/memtrace-check" "$T/mem.$threads" || fail "memtrace-check"
 	tests/tools/drmemtrace.py kernel "$T/mem.$threads" >"$T/kernel.markers" || fail "the files"
 	same "drmemtrace, $threads threads" <"$T/kernel.markers"
 done
@@ -49,7 +49,7 @@ fi
 start_ptd AuxSize=64K
 record some "$O/targets/kernel.c"
 "$O/ptdecode" -f drmemtrace:compress=none -o "$T/some.mem" "$T/some"
-"$O/ptdecode" --check "$T/some.mem" || fail "drmemtrace --check of the latest"
+"$O/tools/memtrace-check" "$T/some.mem" || fail "memtrace-check of the latest"
 tests/tools/drmemtrace.py kernel "$T/some.mem" | awk '$3 != 18446744073709551615' | sorted >"$T/found"
 sorted <"$T/some.out" >"$T/expected"
 [[ -s $T/found ]] || fail "nothing of the latest"
@@ -64,7 +64,7 @@ echo "$(wc -l <"$T/found") of $(wc -l <"$T/expected") in small rings"
 start_ptd Cpus=1
 record shared sh -c '"$1" >/dev/null & "$1" >/dev/null; wait' - "$O/targets/kernel.c"
 "$O/ptdecode" -f drmemtrace:core-sharded -o "$T/cores" "$T/shared" || fail "core-sharded"
-"$O/ptdecode" --check "$T/cores" || fail "core-sharded: --check"
+"$O/tools/memtrace-check" "$T/cores" || fail "core-sharded: memtrace-check"
 "$O/tools/exact" -b "$T/cores" "$T/shared.log" >"$T/exact" || { tail -5 "$T/exact"; fail "core-sharded: read back"; }
 tail -1 "$T/exact"
 n_threads=$(tail -1 "$T/exact" | cut -d' ' -f1) n_files=$(ls "$T/cores/trace" | wc -l)

@@ -27,8 +27,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/check/memtrace.h"
 #include "ptd/decode.h"
+#include "tests/judge/memtrace.h"
 #include "tests/lib/decoding.h"
 #include "tests/lib/emulog.h"
 #include "tests/lib/stays.h"

@@ -2,8 +2,8 @@
 
 /*
  * memtrace-check: is this directory a drmemtrace trace that obeys every rule?
- * (decoder/check/memtrace.h says which kind of trace, and which rules.) Breaches go to stderr, one
- * a line.
+ * (tests/judge/memtrace.h says which kind of trace, and which rules.) Breaches are printed one a
+ * line, and behind them how much was checked; with --addresses, on stderr.
  *
  * Exit status: 0 if there is none, 1 if there is one, 2 if the trace could not be read.
  */
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "decoder/check/memtrace.h"
+#include "tests/judge/memtrace.h"
 
 static int usage(void)
 {
@@ -24,6 +24,17 @@ static int usage(void)
 		"their\n"
 		"                       order, each as a u64, little endian\n");
 	return 2;
+}
+
+static void print_sum(const struct memtrace *trace, const char *dir)
+{
+	uint64_t n_insns = 0;
+
+	for (size_t i = 0; i < trace->files.n; i++)
+		n_insns += trace->files.items[i].n_insns;
+	fprintf(trace->faults, "%s: %zu file%s, %" PRIu64 " instructions, %" PRIu64 " fault%s\n",
+		dir, trace->files.n, plural(trace->files.n), n_insns, trace->n_faults,
+		plural(trace->n_faults));
 }
 
 static void list(const struct memtrace *trace)
@@ -68,7 +79,7 @@ static int run(struct memtrace *trace, const char *dir, const char *thread)
 
 int main(int argc, char **argv)
 {
-	struct memtrace trace = { .faults = stderr };
+	struct memtrace trace = { .faults = stdout };
 	const char *thread = NULL;
 	bool is_list = false;
 	int r;
@@ -78,6 +89,7 @@ int main(int argc, char **argv)
 	} else if (argc == 4 && strcmp(argv[1], "--addresses") == 0) {
 		thread = argv[2];
 		trace.addresses = stdout;
+		trace.faults = stderr;
 	} else if (argc != 2 || argv[1][0] == '-') {
 		return usage();
 	}
@@ -85,10 +97,10 @@ int main(int argc, char **argv)
 	r = run(&trace, argv[argc - 1], thread);
 	if (r == 0 && is_list)
 		list(&trace);
+	else if (r == 0)
+		print_sum(&trace, argv[argc - 1]);
 	if (r == 0 && fflush(stdout) != 0)
 		r = log_error_errno(-errno, "stdout: %m");
-	if (trace.n_faults)
-		log_error("%s: %" PRIu64 " faults", argv[argc - 1], trace.n_faults);
 	memtrace_deinit(&trace);
 	return r < 0 ? 2 : trace.n_faults ? 1 : 0;
 }

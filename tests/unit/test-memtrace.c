@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "decoder/check/judge_code.h"
-#include "decoder/check/memtrace.h"
 #include "decoder/memtrace/tracerecord.h"
+#include "tests/judge/judge_code.h"
+#include "tests/judge/memtrace.h"
 #include "tests/lib/tempdir.h"
 
 #define TIME      (11644473600000000u + 1700000000000000u)

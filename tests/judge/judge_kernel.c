@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/check/judge.h"
+#include "tests/judge/judge.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/check/memtrace.h"
+#include "tests/judge/memtrace.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -20,8 +20,8 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "decoder/check/judge_names.h"
-#include "decoder/check/judge_schedule.h"
+#include "tests/judge/judge_names.h"
+#include "tests/judge/judge_schedule.h"
 #include "util/vec.h"
 
 #define MEMTRACE_VERSION_MIN 5

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/check/judge_names.h"
+#include "tests/judge/judge_names.h"
 
 #include <errno.h>
 #include <stdlib.h>

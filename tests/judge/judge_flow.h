@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/check/judge_code.h"
+#include "tests/judge/judge_code.h"
 
 /* Interrupted pcs kept; of signals nested deeper, or never returned from, the oldest is dropped. */
 #define FLOW_DEPTH 64

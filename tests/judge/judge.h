@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/check/judge_code.h"
-#include "decoder/check/judge_flow.h"
-#include "decoder/check/memtrace.h"
 #include "decoder/memtrace/tracerecord.h"
+#include "tests/judge/judge_code.h"
+#include "tests/judge/judge_flow.h"
+#include "tests/judge/memtrace.h"
 
 #define INSN_SIZE_MAX 15
 

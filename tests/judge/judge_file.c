@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/check/judge.h"
+#include "tests/judge/judge.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/check/judge_record.h"
 #include "decoder/memtrace/container.h"
+#include "tests/judge/judge_record.h"
 #include "util/suffix.h"
 
 /* Times past the year 2500 are ns or another mistake. */
