@@ -26,7 +26,7 @@ _ptdecode() {
 
 	COMPREPLY=()
 	case ${COMP_WORDS[COMP_CWORD - 1]} in
-	-f | --format) words='text summary calls functions latency stacks crash branches autofdo bolt collapsed speedscope pprof chrome callgrind fxt html drmemtrace addresses sideband xray ovni diff' ;;
+	-f | --format) words='text summary calls functions latency stacks crash branches autofdo bolt collapsed pprof chrome callgrind fxt html drmemtrace addresses sideband xray ovni diff' ;;
 	-e | --engine) words='flow insn' ;;
 	-o | --output | --core | --instr-map | --raw-pt | --raw-pages | --raw-elf | --raw-code)
 		_ptdecode_files -f -- "$cur"

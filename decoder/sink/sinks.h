@@ -24,7 +24,6 @@ extern const struct ptd_sink_ops sink_latency;
 extern const struct ptd_sink_ops sink_ovni;
 extern const struct ptd_sink_ops sink_pprof;
 extern const struct ptd_sink_ops sink_sideband;
-extern const struct ptd_sink_ops sink_speedscope;
 extern const struct ptd_sink_ops sink_stacks;
 extern const struct ptd_sink_ops sink_summary;
 extern const struct ptd_sink_ops sink_text;

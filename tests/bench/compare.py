@@ -24,7 +24,7 @@ import zlib
 # Printing by perf takes minutes on inputs that we take seconds for.
 PRINTED = "short"
 # Exports, on inputs with many calls: how many million calls a second are asked for.
-EXPORTS = {"fxt": 5, "collapsed": 5, "callgrind": 5, "pprof": 5, "xray": 5, "ovni": 5, "html": 5, "chrome": 2, "speedscope": 2}
+EXPORTS = {"fxt": 5, "collapsed": 5, "callgrind": 5, "pprof": 5, "xray": 5, "ovni": 5, "html": 5, "chrome": 2}
 EXPORTED = ("python3", "gcc", "node", "rounds")
 # An input of which nothing else is measured.
 EXPORTED_ONLY = "rounds"

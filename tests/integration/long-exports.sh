@@ -69,13 +69,11 @@ print(json.load(open(sys.argv[1]))["calls"])' "$T/$name.functions")
 	chmod +x "$T/decode"
 	# One run writes eight formats at most.
 	written "$name" -f calls:json -o "$T/$name.rows" -f fxt -o "$T/$name.fxt" -f chrome -o "$T/$name.json" \
-		-f speedscope -o "$T/$name.speedscope.json" -f pprof -o "$T/$name.pprof" \
-		-f collapsed -o "$T/$name.collapsedstack.txt" -f callgrind -o "$T/$name.callgrind"
+		-f pprof -o "$T/$name.pprof" -f collapsed -o "$T/$name.collapsedstack.txt" -f callgrind -o "$T/$name.callgrind"
 	written "$name" -f html -o "$T/$name.html" -f xray -o "$T/$name.xray" -f ovni -o "$T/$name.v3" \
 		-f ovni:version=1 -o "$T/$name.v1"
 	checked "$name" fxt "$T/$name.fxt" "${perfetto[@]}"
 	checked "$name" chrome "$T/$name.json" "${perfetto[@]}"
-	checked "$name" speedscope "$T/$name.speedscope.json" "${speedscope[@]}"
 	checked "$name" speedscope_collapsed "$T/$name.collapsedstack.txt" "${speedscope[@]}"
 	checked "$name" speedscope_pprof "$T/$name.pprof" "${speedscope[@]}"
 	checked "$name" pprof_go "$T/$name.pprof"
@@ -102,7 +100,7 @@ memory() {
 	for n in $((ROUNDS / 4)) "$ROUNDS"; do
 		record --timing rounds$n "$O/targets/rounds.c" $n
 	done
-	for format in calls functions fxt chrome speedscope collapsed callgrind pprof xray ovni html; do
+	for format in calls functions fxt chrome collapsed callgrind pprof xray ovni html; do
 		read -r small _ < <(measured $format $((ROUNDS / 4)))
 		read -r big seconds < <(measured $format "$ROUNDS")
 		[[ -n $big ]] || exit 1

@@ -54,7 +54,7 @@ same "formats" "$(ptdecode --help | sed -nE 's/^ {26}([a-z]+) .*/\1/p' | sort)" 
 is "a verb's beginning" "record reload resume" ptctl --json re
 is "sources" "auto emu pt" ptd --source ''
 is "engines" "flow insn" ptdecode -e ''
-is "one format of another output" "sideband speedscope stacks summary" ptdecode -f text -o x -f s
+is "one format of another output" "sideband stacks summary" ptdecode -f text -o x -f s
 is "a number" "" ptctl snapshot --cpu ''
 
 echo "--- files, processes"

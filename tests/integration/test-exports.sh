@@ -19,7 +19,7 @@ sum_of() {
 [ "$(sum_of "$T/us")" = $(($(sum_of "$T/ls.collapsedstack.txt") / 1000)) ] || fail "collapsed stacks in us"
 for name in ls threads; do
 	"$O/ptdecode" -f calls:json -o "$T/$name.calls" -f fxt -o "$T/$name.fxt" -f chrome -o "$T/$name.json" \
-		-f speedscope -o "$T/$name.speedscope.json" -f pprof -o "$T/$name.pprof" "$T/$name" || fail "ptdecode: status $?"
+		-f pprof -o "$T/$name.pprof" "$T/$name" || fail "ptdecode: status $?"
 	python3 tests/tools/exported.py "$T/$name.calls" pprof "$T/$name.pprof" || fail "pprof"
 done
 
@@ -33,10 +33,6 @@ need node npm
 
 echo "--- by speedscope's importer"
 fetch_speedscope
-for name in ls threads; do
-	python3 tests/tools/exported.py "$T/$name.calls" speedscope "$T/$name.speedscope.json" "${speedscope[@]}" ||
-		fail "speedscope"
-done
 for kind in collapsed:collapsedstack.txt pprof:pprof; do
 	python3 tests/tools/exported.py "$T/ls.calls" "speedscope_${kind%:*}" "$T/ls.${kind#*:}" "${speedscope[@]}" ||
 		fail "${kind%:*}"

@@ -318,55 +318,6 @@ static void chrome(void **state)
 	    "}\n");
 }
 
-/* All frames that gaps can be come first. */
-static void speedscope(void **state)
-{
-	static const char head[] =
-	    "{\n"
-	    " \"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
-	    " \"exporter\": \"ptdecode V\",\n"
-	    " \"shared\": {\n"
-	    "  \"frames\": [{\"name\": \"gap: overflow\"}, ";
-	static const char tail[] =
-	    "{\"name\": \"say \\\"hi\\\\;\\\"\\u000a\", \"file\": \"/bin/demo\"},"
-	    " {\"name\": \"f\", \"file\": \"/bin/demo\"}]\n"
-	    " },\n"
-	    " \"profiles\": [\n"
-	    "  {\"type\": \"evented\", \"name\": \"demo 5/7\", \"unit\":"
-	    " \"nanoseconds\", \"startValue\": 1009, \"endValue\": 2090,"
-	    " \"events\": [\n"
-	    "{\"type\":\"O\",\"frame\":42,\"at\":1009},\n"
-	    "{\"type\":\"O\",\"frame\":41,\"at\":1010},\n"
-	    "{\"type\":\"C\",\"frame\":41,\"at\":1020},\n"
-	    "{\"type\":\"C\",\"frame\":42,\"at\":1030},\n"
-	    "{\"type\":\"O\",\"frame\":42,\"at\":1040},\n"
-	    "{\"type\":\"C\",\"frame\":42,\"at\":1060},\n"
-	    "{\"type\":\"O\",\"frame\":0,\"at\":1060},\n"
-	    "{\"type\":\"C\",\"frame\":0,\"at\":1749},\n"
-	    "{\"type\":\"O\",\"frame\":42,\"at\":2069},\n"
-	    "{\"type\":\"O\",\"frame\":41,\"at\":2070},\n"
-	    "{\"type\":\"C\",\"frame\":41,\"at\":2080},\n"
-	    "{\"type\":\"C\",\"frame\":42,\"at\":2090}]},\n"
-	    "  {\"type\": \"evented\", \"name\": \"? 0/0\", \"unit\":"
-	    " \"nanoseconds\", \"startValue\": 1040, \"endValue\": 1040,"
-	    " \"events\": [\n"
-	    "{\"type\":\"O\",\"frame\":42,\"at\":1040},\n"
-	    "{\"type\":\"C\",\"frame\":42,\"at\":1040}]}\n"
-	    " ],\n"
-	    " \"activeProfileIndex\": 0\n"
-	    "}\n";
-	struct fixture f;
-
-	(void)state;
-	begin(&f, "speedscope");
-	put_stream(&f);
-	end(&f);
-	hide_version(&f);
-	assert_memory_equal(f.bytes, head, strlen(head));
-	assert_string_equal(strstr(f.bytes, "{\"name\": \"say") ?: "", tail);
-	deinit(&f);
-}
-
 /* The words of each record behind the strings that every file has, which end with the reasons of
  * gaps. */
 static void fxt(void **state)
@@ -479,8 +430,8 @@ static void pprof(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(collapsed),  cmocka_unit_test(callgrind), cmocka_unit_test(chrome),
-		cmocka_unit_test(speedscope), cmocka_unit_test(fxt),       cmocka_unit_test(pprof),
+		cmocka_unit_test(collapsed), cmocka_unit_test(callgrind), cmocka_unit_test(chrome),
+		cmocka_unit_test(fxt),       cmocka_unit_test(pprof),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
