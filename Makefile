@@ -46,9 +46,9 @@ LIBDECODE := $(LIBCOMMON) $(call files,decoder decoder/%,decoder/cmd decoder/dlf
 LIBFILTER := $(filter-out %/dlfilter.c,$(call files,decoder/dlfilter))
 LIBCMD    := $(call files,decoder/cmd)
 LIBPTD    := $(call files,daemon daemon/%,daemon/emu)
-LIBEMU    := $(filter-out %/plugin.c %/system_plugin.c,$(call files,daemon/emu))
+LIBEMU    := $(filter-out %/plugin.c,$(call files,daemon/emu))
 LIBCTL    := $(call files,ctl)
-TESTLIB   := $(wildcard tests/lib/*.c tests/judge/*.c)
+TESTLIB   := $(filter-out %/plugin.c,$(wildcard tests/lib/*.c tests/judge/*.c tests/system/*.c))
 UNITS     := $(patsubst tests/unit/test-%.c,%,$(wildcard tests/unit/test-*.c))
 FUZZERS   := $(patsubst tests/fuzz/fuzz-%.c,%,$(wildcard tests/fuzz/fuzz-*.c))
 TOOLS     := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
@@ -125,7 +125,7 @@ $(O)/libptd-dlfilter.so: $(O)/decoder/dlfilter/dlfilter.o decoder/dlfilter/dlfil
 $(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o | $(O)/libemu.a $(O)/libdecode.a
 	$(call link,$(LINK_SHARED),,-lZydis -lelf)
 # The same for a whole guest, for tests.
-$(O)/ptd-emu-system.so: $(O)/daemon/emu/system_plugin.o | $(O)/libemu.a $(O)/libdecode.a
+$(O)/ptd-emu-system.so: $(O)/tests/system/plugin.o | $(O)/libtest.a $(O)/libemu.a $(O)/libdecode.a
 	$(call link,$(LINK_SHARED),,-lZydis)
 
 # --- tests -------------------------------------------------------------------------------------

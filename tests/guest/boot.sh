@@ -10,7 +10,7 @@
 # it prints is our output, what it leaves in /out comes to the directory OUT, and its exit status is
 # ours. 125: the guest did not get to its end.
 #
-# With -l the packets are true of what the CPUs run (daemon/emu/unit.h), and the ground truth goes to the
+# With -l the packets are true of what the CPUs run (tests/system/unit.h), and the ground truth goes to the
 # directory LOG/0, one log for each of the guest's threads, as tools/exact and tools/pieces read it; to
 # LOG/N once the guest has written N to /sys/kernel/debug/softpt/log. With -p they are as true, and there
 # is no log: it would be too large.

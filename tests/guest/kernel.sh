@@ -55,7 +55,7 @@ fi
 
 # The build leaves its files beside the sources.
 mkdir -p "$G/module"
-cp -up tests/guest/module/* daemon/emu/vmring.h "$G/module"
+cp -up tests/guest/module/* tests/system/vmring.h "$G/module"
 make -s -C "$G"/kernel/usr/src/linux-headers-*-cloud-amd64 M="$G/module" modules >"$G/module.log" 2>&1 ||
 	{ cat "$G/module.log" >&2; exit 1; }
 cp -u "$G/module/softpt.ko" "$G/softpt.ko"

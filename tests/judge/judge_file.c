@@ -48,7 +48,7 @@ static void drop_pending(struct judge *judge)
 
 static void check_timestamp(struct judge *judge, uint64_t time)
 {
-	if (flow_in_branch(&judge->flow))
+	if (judge_flow_in_branch(&judge->flow))
 		judge_fault(judge,
 			    "a timestamp stands between the branch at %#" PRIx64
 			    " and its successor",
@@ -130,11 +130,11 @@ static void check_marker(struct judge *judge, const struct record *rec)
 		if (judge_has(judge, FILE_TYPE_WHOLE))
 			judge_fault(judge,
 				    "marker 0 (signal) has no place in a whole-system trace");
-		if (!flow_signal(&judge->flow, rec->addr))
+		if (!judge_flow_signal(&judge->flow, rec->addr))
 			judge_fault(judge, "%s", judge->flow.why);
 		break;
 	case MARKER_TRANSFER:
-		if (!flow_transfer(&judge->flow, rec->addr))
+		if (!judge_flow_transfer(&judge->flow, rec->addr))
 			judge_fault(judge, "%s", judge->flow.why);
 		break;
 	case MARKER_TIME:
@@ -154,7 +154,7 @@ static void check_marker(struct judge *judge, const struct record *rec)
 			judge_kernel_marker(judge, rec);
 		break;
 	case MARKER_WINDOW:
-		if (!flow_window(&judge->flow, rec->addr))
+		if (!judge_flow_window(&judge->flow, rec->addr))
 			judge_fault(judge, "%s", judge->flow.why);
 		break;
 	case MARKER_TARGET:
@@ -240,7 +240,7 @@ static void check_switch(struct judge *judge, const struct record *rec)
 	judge->expect = EXPECT_PID;
 	judge->call_step = CALL_NONE;
 	judge->n_events = 0;
-	flow_switch(&judge->flow);
+	judge_flow_switch(&judge->flow);
 }
 
 /* In the file of a core, a thread that comes to it for the first time has a header of its own. */
@@ -253,7 +253,7 @@ static void check_next_header(struct judge *judge)
 	judge->n_events = 0;
 	judge->after_insn = false;
 	judge->last_marker = -1;
-	flow_switch(&judge->flow);
+	judge_flow_switch(&judge->flow);
 }
 
 static void check_data(struct judge *judge, const struct record *rec)

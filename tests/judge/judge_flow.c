@@ -160,7 +160,7 @@ static int64_t syscall_number(const struct flow *flow, const struct code *code)
 	return flow->last.link;
 }
 
-bool flow_insn(struct flow *flow, const struct code *code, uint16_t type, uint64_t target)
+bool judge_flow_insn(struct flow *flow, const struct code *code, uint16_t type, uint64_t target)
 {
 	const bool good = arrive(flow, code->pc, false);
 
@@ -181,7 +181,7 @@ bool flow_insn(struct flow *flow, const struct code *code, uint16_t type, uint64
 	return good;
 }
 
-bool flow_signal(struct flow *flow, uint64_t pc)
+bool judge_flow_signal(struct flow *flow, uint64_t pc)
 {
 	const bool good = arrive(flow, pc, true);
 
@@ -194,7 +194,7 @@ bool flow_signal(struct flow *flow, uint64_t pc)
 	return good;
 }
 
-bool flow_transfer(struct flow *flow, uint64_t pc)
+bool judge_flow_transfer(struct flow *flow, uint64_t pc)
 {
 	const enum flow_state before = flow->state;
 	const struct code *last = &flow->last;
@@ -230,13 +230,13 @@ bool flow_transfer(struct flow *flow, uint64_t pc)
 	return true;
 }
 
-void flow_switch(struct flow *flow)
+void judge_flow_switch(struct flow *flow)
 {
 	flow->state = FLOW_ANYWHERE;
 	flow->depth = 0;
 }
 
-bool flow_event(struct flow *flow, uint64_t pc)
+bool judge_flow_event(struct flow *flow, uint64_t pc)
 {
 	const bool good = arrive(flow, pc, true);
 
@@ -244,7 +244,7 @@ bool flow_event(struct flow *flow, uint64_t pc)
 	return good;
 }
 
-void flow_return(struct flow *flow, uint64_t pc)
+void judge_flow_return(struct flow *flow, uint64_t pc)
 {
 	const bool is_known = flow->state == FLOW_INSN && flow->last.class != CODE_UNKNOWN;
 
@@ -274,7 +274,7 @@ static bool judge_first_window(struct flow *flow, uint64_t id)
 		      flow->first_window);
 }
 
-bool flow_window(struct flow *flow, uint64_t id)
+bool judge_flow_window(struct flow *flow, uint64_t id)
 {
 	const bool may_follow = judge_first_window(flow, id);
 	const uint64_t before = flow->window;

@@ -62,36 +62,36 @@ struct flow {
  *
  * Return: whether it may come here.
  */
-_must_check_ bool flow_insn(struct flow *flow, const struct code *code, uint16_t type,
-			    uint64_t target);
+_must_check_ bool judge_flow_insn(struct flow *flow, const struct code *code, uint16_t type,
+				  uint64_t target);
 
 /* Check a marker 0 with the interrupted @pc. Return: whether @pc would have come next. */
-_must_check_ bool flow_signal(struct flow *flow, uint64_t pc);
+_must_check_ bool judge_flow_signal(struct flow *flow, uint64_t pc);
 
 /*
  * Check a marker 1 with the @pc after the system call; behind a marker 44, with the pc that the
  * hardware event interrupted. Return: whether it may come here.
  */
-_must_check_ bool flow_transfer(struct flow *flow, uint64_t pc);
+_must_check_ bool judge_flow_transfer(struct flow *flow, uint64_t pc);
 
 /* Another thread runs: nothing is known of what it did last. */
-void flow_switch(struct flow *flow);
+void judge_flow_switch(struct flow *flow);
 
 /* Check a marker 43 with the interrupted @pc. Return: whether @pc would have come next. */
-_must_check_ bool flow_event(struct flow *flow, uint64_t pc);
+_must_check_ bool judge_flow_event(struct flow *flow, uint64_t pc);
 
 /*
  * Take a marker 44, which closes the marker 43 with @pc: that must come next, unless a marker 1
  * follows, and the last instruction must be a branch that can have left the kernel. If nothing
  * follows, the thread ended in the kernel.
  */
-void flow_return(struct flow *flow, uint64_t pc);
+void judge_flow_return(struct flow *flow, uint64_t pc);
 
 /* Check a marker 14. Return: whether window @id may follow. */
-_must_check_ bool flow_window(struct flow *flow, uint64_t id);
+_must_check_ bool judge_flow_window(struct flow *flow, uint64_t id);
 
 /* Return: whether a branch is waiting for its successor. */
-static inline bool flow_in_branch(const struct flow *flow)
+static inline bool judge_flow_in_branch(const struct flow *flow)
 {
 	return flow->state == FLOW_INSN && code_is_branch(&flow->last);
 }

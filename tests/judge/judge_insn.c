@@ -158,7 +158,7 @@ int judge_insn(struct judge *judge, const struct record *rec)
 	    !judge->is_timed || judge_in_kernel(judge))
 		check_insn(judge, rec, code);
 
-	if (!flow_insn(&judge->flow, code, rec->type, judge->has_target ? judge->target : 0))
+	if (!judge_flow_insn(&judge->flow, code, rec->type, judge->has_target ? judge->target : 0))
 		judge_fault(judge, "%s", judge->flow.why);
 	judge_kernel_insn(judge, code);
 	judge->has_target = false;

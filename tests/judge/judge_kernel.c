@@ -125,7 +125,7 @@ static void judge_event(struct judge *judge, uint64_t pc)
 {
 	if (pc == 0)
 		judge_fault(judge, "marker 43 (hardware event) does not carry the interrupted pc");
-	else if (!flow_event(&judge->flow, pc))
+	else if (!judge_flow_event(&judge->flow, pc))
 		judge_fault(judge, "%s", judge->flow.why);
 	if (judge->n_events == MEMTRACE_EVENTS_MAX) {
 		judge_fault(judge, "hardware events (marker 43) nest deeper than %d",
@@ -146,7 +146,7 @@ static void judge_return(struct judge *judge, uint64_t value)
 		return;
 	}
 	pc = judge->interrupted[--judge->n_events];
-	flow_return(&judge->flow, pc);
+	judge_flow_return(&judge->flow, pc);
 }
 
 void judge_kernel_marker(struct judge *judge, const struct record *rec)

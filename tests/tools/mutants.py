@@ -27,7 +27,6 @@ import tempfile
 import time
 
 FOLDERS = ("daemon/", "decoder/", "ctl/", "record/", "util/")
-EXCEPT = ("daemon/emu/system_plugin.c",)  # itself a test's: it makes the PT of guests
 SCRIPTS = ("test-raw.sh", "test-control.sh", "test-small.sh", "test-badinput.sh")
 SCRIPTS_SOURCE = ("common.sh", "tree.sh")
 PROGRAMS = ("ptd", "ptctl", "ptdecode", "ptd-emu.so")

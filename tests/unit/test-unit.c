@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "daemon/emu/machine.h"
-#include "daemon/emu/unit.h"
+#include "tests/system/unit.h"
 
 #define USER    UINT64_C(0x401000)
 #define KERNEL  UINT64_C(0xffffffff81000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/unit.h"
+#include "tests/system/unit.h"
 
 #include "daemon/emu/machine.h"
 

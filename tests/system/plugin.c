@@ -24,7 +24,7 @@
 
 #include "daemon/emu/machine.h"
 #include "daemon/emu/qemu.h"
-#include "daemon/emu/unit.h"
+#include "tests/system/unit.h"
 
 #define EXPORT    __attribute__((__visibility__("default")))
 #define UNITS_MAX 64

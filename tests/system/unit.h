@@ -19,8 +19,8 @@
 #include "daemon/emu/block.h"
 #include "daemon/emu/encode.h"
 #include "daemon/emu/flow.h"
-#include "daemon/emu/truth.h"
-#include "daemon/emu/vmring.h"
+#include "tests/system/truth.h"
+#include "tests/system/vmring.h"
 
 /* Size of the buffer for packets that are discarded. */
 #define UNIT_SINK_SIZE 4096
