@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/proc/birth.h"
+#include "daemon/proc/process.h"
 
 #define STATUS_SIZE 4096 /* the line stands before those that may be long */
 
@@ -45,7 +45,7 @@ static int read_own_number(int pid_fd, uint32_t *ret_pid)
 static bool is_of_another(int fd, int pid_fd)
 {
 	const int64_t booted = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME));
-	const uint64_t ticks = birth_at(pid_fd), per_second = (uint64_t)sysconf(_SC_CLK_TCK);
+	const uint64_t ticks = process_birth(pid_fd), per_second = (uint64_t)sysconf(_SC_CLK_TCK);
 	struct stat st;
 
 	if (ticks == 0 || fstat(fd, &st) < 0)

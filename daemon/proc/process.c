@@ -74,3 +74,26 @@ int process_real_user_of(uint32_t pid, uid_t *ret_uid)
 	*ret_uid = users[REAL];
 	return 0;
 }
+
+uint64_t process_birth(int pid_fd)
+{
+	_cleanup_(fd_closep) int fd = openat(pid_fd, "stat", O_RDONLY | O_CLOEXEC);
+	char text[1024];
+	const char *end;
+	uint64_t t = 0;
+	ssize_t n;
+
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	/* Its name, in parentheses, may hold anything. */
+	end = strrchr(text, ')');
+	if (!end ||
+	    sscanf(end + 1,
+		   " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+		   " %*s %" SCNu64,
+		   &t) != 1)
+		return 0;
+	return t;
+}

@@ -4,8 +4,8 @@
 /*
  * Process
  *
- * Whose a process is, as the kernel says. The owner of /proc/PID would not do: root owns it if the
- * process has disabled core dumps.
+ * Whose a process is, and when it was started, as the kernel says. The owner of /proc/PID would not
+ * do: root owns it if the process has disabled core dumps.
  */
 
 #include <stdbool.h>
@@ -28,3 +28,7 @@ bool process_user_is(int pid_fd, uid_t uid);
 /* Get the user who started the process: its real one, which is not root if a user executed a
  * set-user-id program. Return: 0; or -ESRCH if it has ended. */
 _must_check_ int process_real_user_of(uint32_t pid, uid_t *ret_uid);
+
+/* Return: when the process @pid_fd was started, in clock ticks since the machine was; 0: not known.
+ */
+uint64_t process_birth(int pid_fd);
