@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/jit/patch.h"
+#include "decoder/jit/jitchange.h"
 
 #define ADDRESS 0x1000
 

@@ -16,7 +16,6 @@
 
 #include "base/base.h"
 #include "decoder/x86/insn.h"
-#include "decoder/x86/plain.h"
 
 static const uint8_t prefixes[] = { 0, 0x66, 0xf2, 0xf3 };
 static const uint8_t rexes[] = { 0, 0x40, 0x41, 0x48, 0x4f };

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/base.h"
-#include "decoder/calls/starts.h"
+#include "decoder/calls/functions.h"
 #include "tests/lib/failing.h"
 
 #define OBJECTS   3
