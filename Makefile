@@ -83,7 +83,7 @@ $(O)/%.o: %.c Makefile
 	$(call quiet,CC,$<)$(CC) $(ALL_CFLAGS) -DPTD_VERSION='"$(VERSION)"' -c -o $@ $<
 
 # The page of the HTML report is part of the program.
-$(O)/decoder/sink/html/page.o: $(wildcard decoder/sink/html/*.html decoder/sink/html/*.css decoder/sink/html/*.js)
+$(O)/decoder/sink/html/html.o: $(wildcard decoder/sink/html/*.html decoder/sink/html/*.css decoder/sink/html/*.js)
 
 $(O)/libcommon.a: $(LIBCOMMON:%.c=$(O)/%.o)
 $(O)/libdecode.a: $(LIBDECODE:%.c=$(O)/%.o)

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decoder/sink/html/flametree.h"
 #include "decoder/sink/html/packed.h"
+#include "decoder/sink/html/report.h"
 #include "decoder/sink/output.h"
 #include "tests/lib/failing.h"
 
