@@ -24,9 +24,9 @@
 
 #include "decoder/sink/memtrace/calls.h"
 #include "decoder/sink/memtrace/file.h"
-#include "decoder/sink/memtrace/frames.h"
 #include "decoder/sink/memtrace/record.h"
 #include "decoder/sink/memtrace/schedule.h"
+#include "decoder/sink/memtrace/thread.h"
 #include "decoder/sink/sinks.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"

@@ -7,6 +7,7 @@
 
 #include "decoder/sink/memtrace/record.h"
 #include "decoder/sink/memtrace/schedule.h"
+#include "util/map.h"
 
 #define EPOCH_1601_US    UINT64_C(11644473600000000)
 #define CACHE_LINE_BYTES 64
@@ -524,4 +525,24 @@ void memtrace_file_deinit(struct memtrace_file *file)
 {
 	memtrace_out_deinit(&file->out);
 	memtrace_file_forget_all(file);
+}
+
+/* --- memtrace operands ------------------------------------------------------------------------ */
+
+bool memtrace_operands_find(struct memtrace_operands *operands, const uint8_t *bytes, size_t size,
+			    struct operand *ret_operand)
+{
+	__typeof__(operands->lately[0]) *lately;
+
+	if (size > MEMTRACE_INSN_BYTES)
+		return false;
+	lately = &operands->lately[map_hash(bytes, size) % ARRAY_LEN(operands->lately)];
+	if (lately->size != size || memcmp(lately->bytes, bytes, size) != 0) {
+		lately->size = (uint8_t)size;
+		memcpy(lately->bytes, bytes, size);
+		lately->has_operand = operand_rip(bytes, size, &lately->operand);
+	}
+	if (lately->has_operand)
+		*ret_operand = lately->operand;
+	return lately->has_operand;
 }
