@@ -2,10 +2,13 @@
 
 #include "daemon/collector/link.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -263,4 +266,59 @@ int collectorlink_ask(struct collectorlink *link, struct collector_request *requ
 		return r;
 	r = await_answer(link, link->until, cancel, &answer, &fd);
 	return settle(link, r, &answer, fd, ret_answer, ret_fd);
+}
+
+/* --- small file ------------------------------------------------------------------------------- */
+
+#define TIMEOUT_MS 200u
+
+static int open_file(struct collectorlink *link, const char *path, int *ret_fd)
+{
+	struct collector_request request = { .verb = COLLECTOR_OPEN_PATH,
+					     .timeout_ms = TIMEOUT_MS,
+					     .path = path };
+	struct collector_answer answer;
+
+	return collectorlink_ask(link, &request, NULL, NULL, &answer, ret_fd);
+}
+
+static int copy_file(struct collectorlink *link, int from, int to)
+{
+	const int fds[COLLECTOR_FDS_MAX] = { from, to };
+	struct collector_request request = {
+		.verb = COLLECTOR_COPY,
+		.flags = COLLECTOR_FIRST,
+		.timeout_ms = TIMEOUT_MS,
+		.size_max = SMALLFILE_MAX - 1,
+		.path = "",
+	};
+	struct collector_answer answer;
+	int none = -1, r;
+
+	r = collectorlink_ask(link, &request, fds, NULL, &answer, &none);
+	(void)fd_close(none);
+	return r;
+}
+
+int smallfile_read(struct collectorlink *link, const char *path,
+		   char ret_text[static SMALLFILE_MAX])
+{
+	_cleanup_(fd_closep) int from = -1, to = memfd_create("smallfile", MFD_CLOEXEC);
+	ssize_t n;
+	int r;
+
+	if (to < 0)
+		return -errno;
+	r = open_file(link, path, &from);
+	if (r == 0)
+		r = copy_file(link, from, to);
+	if (r < 0)
+		return r;
+	n = pread(to, ret_text, SMALLFILE_MAX - 1, 0);
+	if (n < 0)
+		return -errno;
+	while (n > 0 && isspace((unsigned char)ret_text[n - 1]))
+		n--;
+	ret_text[n] = '\0';
+	return 0;
 }

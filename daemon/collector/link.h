@@ -13,12 +13,22 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
 #include "daemon/collector/message.h"
 
+/* Has the collector read a small file that ptd may not read, such as those of tracefs. */
+
+#define SMALLFILE_MAX 64u /* bytes, with the NUL */
+
 struct collectorlink;
+
+/* Read the text of the file at @path, without white space at its end, or its beginning if it is
+ * longer. Return: 0; or as collectorlink_ask(). */
+_must_check_ int smallfile_read(struct collectorlink *link, const char *path,
+				char ret_text[static SMALLFILE_MAX]);
 
 /*
  * Make the link to the collector that serves at DIR/collector/socket, and connect to it.

@@ -7,7 +7,7 @@
  * Writes records for the executable mappings of a process as /proc shows them: those MMAP2 that the
  * kernel would have written if somebody had listened when they were made, with the build-ids of
  * their files. Build-ids are remembered, because many processes map the same files. They are read
- * in another thread (daemon/collector/idreader.h), since a file may never answer; it has no
+ * in another thread, since a file may never answer; it has no
  * build-id then.
  */
 
@@ -15,6 +15,35 @@
 
 #include "base/base.h"
 #include "record/codec.h"
+
+/*
+ * Reads the build-ids of files for the event loop, in a thread of its own. A read may wait for a
+ * disk, or for a file system that never answers, and the event loop must not. If the thread does
+ * not answer in time, the build-id of the file counts as unknown, and so do those of the next files
+ * until it does.
+ */
+
+struct buildid;
+struct idreader;
+
+/* Start the thread. Return: 0; -EBUSY if too many threads still wait for a disk; or another
+ * negative errno. */
+_must_check_ int idreader_new(struct idreader **ret_reader);
+
+/* Free the reader without waiting for its thread, which frees what it has when its read ends.
+ * Return: NULL. */
+struct idreader *idreader_free(struct idreader *reader);
+
+DEFINE_CLEANUP(struct idreader *, idreader_free);
+
+/*
+ * @fd: of the file; the call takes it over
+ *
+ * Return: 0 and @ret_id, as buildid_read() does; -ETIMEDOUT if it takes longer than @timeout_ns;
+ *         -EBUSY if the thread still reads another file; or another negative errno.
+ */
+_must_check_ int idreader_read(struct idreader *reader, int fd, uint64_t timeout_ns,
+			       struct buildid *ret_id);
 
 struct mappings;
 

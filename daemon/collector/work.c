@@ -2,22 +2,29 @@
 
 #include "daemon/collector/work.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "base/clock.h"
 #include "daemon/collector/kernelcode.h"
 #include "daemon/collector/mappings.h"
 #include "daemon/collector/message.h"
-#include "daemon/collector/perfusers.h"
 #include "daemon/proc/kernelmap.h"
 #include "daemon/proc/mappedfile.h"
 #include "daemon/proc/memcopy.h"
-#include "daemon/proc/perfmapfile.h"
 #include "daemon/proc/process.h"
 #include "util/copyfile.h"
 #include "util/dirs.h"
@@ -461,4 +468,149 @@ void work_do(struct work *work, const struct collector_request *request, const i
 	answer.id = request->id;
 	answer.error = r;
 	*ret_answer = answer;
+}
+
+/* --- perf users ------------------------------------------------------------------------------- */
+
+#define LISTED_MAX 8u
+
+static bool is_perf_event(int dir, const char *name)
+{
+	static const char link[] = "anon_inode:[perf_event]";
+	char target[sizeof(link) + 1];
+	const ssize_t n = readlinkat(dir, name, target, sizeof(target));
+
+	return n == (ssize_t)sizeof(link) - 1 && memcmp(target, link, (size_t)n) == 0;
+}
+
+/* Return: whether the process has perf events; -EACCES if we may not know. */
+static int has_perf_events(const char *pid)
+{
+	struct dirent *entry;
+	char path[300];
+	int found = 0;
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "/proc/%s/fd", pid);
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while (!found && (entry = readdir(dir)))
+		found = is_perf_event(dirfd(dir), entry->d_name);
+	(void)closedir(dir);
+	return found;
+}
+
+static void name_of(const char *pid, char ret_name[64])
+{
+	char path[300];
+	FILE *f;
+
+	(void)snprintf(ret_name, 64, "?");
+	(void)snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	if (fgets(ret_name, 64, f))
+		ret_name[strcspn(ret_name, "\n")] = 0;
+	(void)fclose(f);
+}
+
+void perfusers_list(pid_t except, char *ret_text, size_t size)
+{
+	bool blind = false;
+	struct dirent *entry;
+	unsigned listed = 0;
+	size_t n = 0;
+	DIR *dir;
+
+	dir = opendir("/proc");
+	while (dir && (entry = readdir(dir))) {
+		char name[64];
+		int r;
+
+		if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == except)
+			continue;
+		r = has_perf_events(entry->d_name);
+		blind |= r == -EACCES;
+		if (r <= 0 || listed == LISTED_MAX || n >= size)
+			continue;
+		name_of(entry->d_name, name);
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%s[%s]", listed++ ? ", " : "",
+				      name, entry->d_name);
+	}
+	if (dir)
+		(void)closedir(dir);
+	if (listed == 0)
+		(void)snprintf(ret_text, size,
+			       blind ? "a process that may not be looked into"
+				     : "no visible process (a hypervisor, or LBR or BTS events)");
+}
+
+/* --- perf map file ---------------------------------------------------------------------------- */
+
+#define STATUS_SIZE 4096 /* the line stands before those that may be long */
+
+/* File systems and the kernel's account of processes round times, by less than this. */
+#define ROUNDING_NS INT64_C(1000000000)
+
+/* Find the number that the process has for itself, the line's last. Return: 0 or -ESRCH. */
+static int read_own_number(int pid_fd, uint32_t *ret_pid)
+{
+	_cleanup_(fd_closep) int fd = openat(pid_fd, "status", O_RDONLY | O_CLOEXEC);
+	const char *line, *end, *last;
+	char text[STATUS_SIZE];
+	ssize_t n;
+
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return -ESRCH;
+	text[n] = '\0';
+	line = strstr(text, "\nNSpid:");
+	end = line ? strchr(line + 1, '\n') : NULL;
+	last = end ? memrchr(line, '\t', (size_t)(end - line)) : NULL;
+	return last && sscanf(last, "%" SCNu32, ret_pid) == 1 ? 0 : -ESRCH;
+}
+
+/* Return: whether the file was last written before the process was started: it is a map of an
+ * earlier process with the same number. */
+static bool is_of_another(int fd, int pid_fd)
+{
+	const int64_t booted = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME));
+	const uint64_t ticks = process_birth(pid_fd), per_second = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct stat st;
+
+	if (ticks == 0 || fstat(fd, &st) < 0)
+		return false;
+	return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec + ROUNDING_NS <
+	       booted + (int64_t)(ticks * (1000000000 / per_second));
+}
+
+int perfmapfile_open(int pid_fd)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_(fd_closep) int root_fd = -1;
+	char path[64];
+	uint32_t pid;
+	int fd, r;
+
+	r = read_own_number(pid_fd, &pid);
+	if (r < 0)
+		return r;
+	/* Of a process that has ended, there is no root any more. */
+	root_fd = openat(pid_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	(void)snprintf(path, sizeof(path), "tmp/perf-%" PRIu32 ".map", pid);
+	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	if (fd < 0)
+		return -errno;
+	if (is_of_another(fd, pid_fd)) {
+		(void)fd_close(fd);
+		return -ENOENT;
+	}
+	return fd;
 }

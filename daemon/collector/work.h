@@ -8,8 +8,39 @@
  * wait for a file system that does not answer.
  */
 
+#include <stddef.h>
+#include <sys/types.h>
+
 #include "base/base.h"
 #include "daemon/proc/kernelmap.h"
+
+/*
+ * The list of names that a JIT compiler writes: /tmp/perf-PID.map, where its process sees /tmp, and
+ * with the number that the process has for itself. In a container, or in a service with
+ * PrivateTmp=, these are not those of the recorder.
+ */
+
+/*
+ * Find the perf map of the process @pid_fd (/proc/PID). A symbolic link is not followed. A file
+ * that was last written before the process was started is not its map: nothing removes the map of a
+ * process that has ended, and numbers come again, in a container at each start.
+ *
+ * Return: a descriptor that only stands for what is there (O_PATH), which is the caller's; -ESRCH
+ *         if the process has ended; -ENOENT; or another negative errno.
+ */
+_must_check_ int perfmapfile_open(int pid_fd);
+
+/*
+ * Guesses which program has Intel PT if perf_event_open(2) fails with EBUSY. One program at a time
+ * can have it on a CPU, and the kernel does not say which.
+ */
+
+#define PERFUSERS_SIZE 512u
+
+/* Write the names and pids of processes other than @except that have perf events open, as
+ * "perf[123], gdb[7]", to @ret_text, which has @size bytes. If there are none, or they may not be
+ * looked at, the text says so. */
+void perfusers_list(pid_t except, char *ret_text, size_t size);
 
 struct collector_answer;
 struct collector_request;

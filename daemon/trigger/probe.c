@@ -17,7 +17,6 @@
 
 #include "base/clock.h"
 #include "daemon/collector/link.h"
-#include "daemon/collector/smallfile.h"
 #include "daemon/proc/mappedfile.h"
 #include "daemon/proc/sysfile.h"
 #include "daemon/source/ring.h"

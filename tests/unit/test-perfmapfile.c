@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "daemon/proc/perfmapfile.h"
+#include "daemon/collector/work.h"
 
 static int open_pid(pid_t pid)
 {
