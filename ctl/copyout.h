@@ -8,9 +8,31 @@
  * of the snapshot's directory. The functions report errors on standard error.
  */
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <systemd/sd-bus.h>
 
 #include "base/base.h"
+
+/*
+ * While ptctl works, a line on the terminal says what it does and for how many seconds by now. It
+ * appears after the first second. Without a terminal there is none.
+ */
+
+struct waiting {
+	const char *what; /* borrowed */
+	bool is_shown;    /* a thread writes the line; the other members are for it */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	bool is_over;
+};
+
+/* Begin to show @what. The caller then works, and writes nothing to the terminal until the end. */
+void waiting_begin(struct waiting *waiting, const char *what);
+
+/* Remove the line. */
+void waiting_end(struct waiting *waiting);
 
 /* Check that a snapshot can be copied to @directory: that it is empty, or absent and can be made,
  * and that there is room for a small snapshot. Return: an exit status. */

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <stdint.h>
 
-#include "daemon/objects/lostcode.h"
+#include "daemon/objects/codeprogram.h"
 
 static void add(struct lostcode *lost, uint64_t address, uint64_t size, uint64_t time)
 {

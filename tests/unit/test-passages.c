@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/trigger/passages.h"
+#include "daemon/trigger/probe.h"
 
 #define B MOMENT_BEGIN
 #define E MOMENT_END

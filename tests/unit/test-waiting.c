@@ -2,7 +2,7 @@
 
 /* What a terminal shows while ptctl works. */
 
-#include "ctl/waiting.h"
+#include "ctl/copyout.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
