@@ -5,7 +5,7 @@
 # guest: ptd's, of small and of large rings, against perf record --snapshot's of the same large ones. All
 # rings are full. The median of three of each. The guest's one CPU takes 1 ns for each instruction, so that
 # it does not matter what else this machine does.
-. "$(dirname "$0")/../integration/common.sh"
+. "$(dirname "$0")/../integration/lib/common.sh"
 need perf qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit
 

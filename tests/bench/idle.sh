@@ -5,7 +5,7 @@
 # the guest with its intel_pt PMU, whose one CPU takes 1 ns for each instruction, so that it does not matter
 # what else this machine does; and once on this machine as it is, if need be without PT (tools/ptd-nopt),
 # in seconds in which nobody starts a program: that is what ptd has to hear of. If there are none, it says so.
-. "$(dirname "$0")/../integration/common.sh"
+. "$(dirname "$0")/../integration/lib/common.sh"
 need qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit
 

@@ -6,7 +6,7 @@
 # real traces of ../shared/data are used, too, if they are there, and what the guest (tests/guest) ran, if one can
 # be made. compare.py measures, prints, and leaves build/bench.tsv. RUNS is how often each is measured (3), ONLY a
 # pattern of inputs (*), README a file whose table is to be replaced.
-. "$(dirname "$0")/../integration/common.sh"
+. "$(dirname "$0")/../integration/lib/common.sh"
 need qemu-x86_64 perf python3
 
 cc1=$(gcc -print-prog-name=cc1)

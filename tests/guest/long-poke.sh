@@ -4,7 +4,7 @@
 # Kernel code that changes while it is recorded: branches are switched, functions are traced and probed, and
 # all of it is undone again. What the guest's CPUs ran is what they did, instruction by instruction: with perf as
 # the recorder, which copies the kernel before, and with ptd, which copies it after.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need perf qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit

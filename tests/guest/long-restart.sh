@@ -4,7 +4,7 @@
 # ptd is killed KILLS times, its keeper and its collector as often, at random moments while the guest is recorded with true PT: some
 # of them while ptd takes the rings over. Each snapshot that is taken after fourteen kills reaches back beyond all of
 # them, and has what two processes did, instruction by instruction. SEED repeats the moments of a run.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit

@@ -4,7 +4,7 @@
 # Triggers on a machine with PT: in a guest whose CPUs' packets are true, each condition that holds gives one
 # snapshot, in which the thread executes what was waited for. How many instructions of the thread came after it is
 # printed: the program goes on while ptd stops the CPUs.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit

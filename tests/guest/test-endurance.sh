@@ -6,7 +6,7 @@
 # or take a twentieth; every snapshot decodes, and what is missing in it is said in its manifest; records
 # that are lost, since ptd is stopped in each half while more of them come than its rings take, are
 # counted. Of N snapshots what was decoded is looked for in the log of what ran.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit

@@ -3,7 +3,7 @@
 #
 # perf reads ptd's snapshot of hardware as it reads its own recordings: every instruction of a program
 # that ran in the guest, and no other, as ptdecode does.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need perf qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit

@@ -3,7 +3,7 @@
 #
 # Kernel code of a real kernel: what a snapshot has of it is what perf's own copy has, page for page,
 # and ptd starts only if it can be had.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need qemu-system-x86_64 busybox cpio python3 perf
 tests/guest/kernel.sh "$O" || exit

@@ -7,8 +7,8 @@
 # retpolines and the return thunk of a CPU that needs them, which it patches in when it starts; and so do
 # programs that also recurse deeply, jump out of it and switch stacks. With ALL=1 it is 50 million
 # instructions of the kernel, also without user code, and with ptd as the recorder.
-source "$(dirname "$0")/../integration/common.sh"
-source tests/integration/perf.sh
+source "$(dirname "$0")/../integration/lib/common.sh"
+source tests/integration/lib/perf.sh
 set -o pipefail
 need perf qemu-system-x86_64 busybox cpio python3 "${CC:-cc}"
 tests/guest/kernel.sh "$O" || exit

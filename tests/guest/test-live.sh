@@ -4,7 +4,7 @@
 # ptd records a guest with true PT: snapshots at seeded random moments of programs that go on, from
 # rings that have wrapped, each of which decodes on the host to pieces of what the guest's CPUs ran, with
 # nothing missing between them; and one of rings that have not wrapped.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit

@@ -3,7 +3,7 @@
 #
 # The control of all tests in the guest: stock perf takes the module's PMU for intel_pt, and what it
 # records is what the module played, in all its ways of recording.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need perf qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit

@@ -3,7 +3,7 @@
 #
 # Snapshots of some of what a machine does: of a command and what it starts, of a process, of a CPU; a
 # program that lived for a moment, one that is deleted, one in another root and one without a file.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need qemu-system-x86_64 busybox cpio perf
 tests/guest/kernel.sh "$O" || exit

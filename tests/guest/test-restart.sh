@@ -3,7 +3,7 @@
 #
 # ptd is killed and restarted while it records a guest with true PT, and so is its keeper: a snapshot that is taken
 # afterwards has all that two processes did meanwhile, instruction by instruction.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit

@@ -4,7 +4,7 @@
 # Who may record hardware, what ptd says when it may not, and what it does when it cannot have all of
 # it: kernel.perf_event_paranoid, capabilities, locked memory; PT that somebody else has; rings that the
 # kernel does not have. Besides, test-cpu on a kernel that has the device.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need perf setpriv qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit

@@ -3,7 +3,7 @@
 #
 # ptd on the real kernel's rings: what is in its snapshots is, byte for byte, the last of what the
 # "hardware" wrote, minus nothing but what was overwritten; and the manifests' figures say so.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need qemu-system-x86_64 busybox cpio python3
 tests/guest/kernel.sh "$O" || exit

@@ -3,7 +3,7 @@
 #
 # The guest is suspended to memory and woken by its clock: ptd says so and records anew on every CPU;
 # what is snapshotted then is what was written since, and nothing older.
-source "$(dirname "$0")/../integration/common.sh"
+source "$(dirname "$0")/../integration/lib/common.sh"
 set -o pipefail
 need qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit

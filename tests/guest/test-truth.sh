@@ -3,8 +3,8 @@
 #
 # True PT through the real AUX path, with stock perf as the recorder: what ptdecode reads in perf's files
 # is what the guest's CPUs ran, instruction by instruction; and it is what perf reads there.
-source "$(dirname "$0")/../integration/common.sh"
-source tests/integration/perf.sh
+source "$(dirname "$0")/../integration/lib/common.sh"
+source tests/integration/lib/perf.sh
 set -o pipefail
 need perf qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit

@@ -9,7 +9,7 @@
 # ONLY is a pattern of sections.
 #
 # Alone: the attack takes the CPUs of other tests.
-. "$(dirname "$0")/attack.sh"
+. "$(dirname "$0")/lib/attack.sh"
 need qemu-x86_64 cc jq
 
 SNAPSHOTS=${SNAPSHOTS:-12}

@@ -3,7 +3,7 @@
 #
 # -f bolt, judged by BOLT: it takes the profile without a stale function, and what it makes of the program gives
 # the same result from another layout.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 # Debian's /usr/bin/perf2bolt-16 does not know itself by that name, and does what llvm-bolt does.
 PATH=/usr/lib/llvm-16/bin:$PATH
 need qemu-x86_64 gcc objdump perf2bolt llvm-bolt

@@ -4,8 +4,8 @@
 # Runtimes whose code comes and goes in other ways than by call and return: their call trees are not deeper than their
 # stacks, and hardly anything is open that was not seen to be entered. ONLY names those to be taken. A Java program
 # whose own stack is 30 deep has no stack of more than 200 functions.
-. "$(dirname "$0")/common.sh"
-. tests/integration/programs.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/programs.sh
 need_large
 wanted() { [[ -z ${ONLY:-} || " $ONLY " == *" $1 "* ]] && installed "$2"; }
 

@@ -4,8 +4,8 @@
 # As test-calltruth.sh, for programs in Go, OCaml and JavaScript. Then real programs, of which QEMU logs the
 # stack pointer before each instruction in the same run: a function is open as long as that is not above its
 # return address. ONLY names those to be taken.
-. "$(dirname "$0")/common.sh"
-. tests/integration/jit.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/jit.sh
 need_large
 
 # wanted NAME COMMAND: whether it is to be taken, and can be; if not, that is said.

@@ -3,7 +3,7 @@
 #
 # The Debian packages: built twice, elsewhere and in another environment, they are the same byte by byte; lintian has
 # no error or warning; in a bare Debian they are installed, record and decode, and are removed without a trace.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need dpkg-buildpackage dh lintian mmdebstrap unshare
 [[ $EUID -eq 0 ]] || skip "a chroot needs root"
 [[ -z ${PTD_ASAN:-} ]] || skip "packages are built without sanitizers"

@@ -3,8 +3,8 @@
 #
 # The golden cases, decoded by perf: what the dlfilter lists of each thread is what perf script --itrace=i1i
 # lists, with all that perf does otherwise than ptdecode.
-. "$(dirname "$0")/common.sh"
-. tests/integration/dlfilter.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/dlfilter.sh
 
 # Cases in which that cannot be, with the number of instructions that differ: where perf learns of a switch between
 # two branches, or code changes there, which the dlfilter is not told; and an eretu that perf takes for clac.

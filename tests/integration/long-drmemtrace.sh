@@ -8,9 +8,9 @@
 #
 # PTD_DRMEMTRACE is the directory of DynamoRIO's drmemtrace_launcher, record_filter_launcher and scheduler_launcher;
 # where it is not set, its tools are left out. ONLY names the parts to be taken.
-. "$(dirname "$0")/common.sh"
-. tests/integration/jit.sh
-. tests/integration/memtrace.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/jit.sh
+. tests/integration/lib/memtrace.sh
 need_large
 need python3 cc c++ addr2line readelf objcopy strip
 tools=${PTD_DRMEMTRACE:-}

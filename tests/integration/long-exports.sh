@@ -9,11 +9,11 @@
 #
 # ONLY names the programs to be taken, "rounds" for the memory; CALLS is how many calls a program has at most (some
 # 200,000), ROUNDS how many rounds of 10 calls each of two threads has, of which the memory is measured.
-. "$(dirname "$0")/common.sh"
-. tests/integration/jit.sh
-. tests/integration/npm.sh
-. tests/integration/ovni.sh
-. tests/integration/xray.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/jit.sh
+. tests/integration/lib/npm.sh
+. tests/integration/lib/ovni.sh
+. tests/integration/lib/xray.sh
 need_large
 need python3 node npm callgrind_annotate go llvm-xray-14
 calls_max=${CALLS:-200000}

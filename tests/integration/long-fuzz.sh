@@ -4,7 +4,7 @@
 # Fuzzing of what processes with different rights read of each other: what clients send to ptd's control socket, what
 # programs write to a pool of the software source, and what ptd and its collector send to each other. Each is fuzzed for
 # FUZZ_SECONDS (1200), two at a time, and must run FUZZ_RUNS (10^6) inputs.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need clang make
 [[ -z ${PTD_ASAN:-} ]] || skip "fuzzers are sanitized anyway"
 seconds=${FUZZ_SECONDS:-1200} runs=${FUZZ_RUNS:-1000000}

@@ -3,7 +3,7 @@
 #
 # The HTML report in Chromium: of a small program, of the demo, and of one whose calls are known, ten million of them.
 # The page fetches nothing, has no error, and shows what -f functions says. Screenshots are left in $SHOTS, if that is set.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3 node chromium
 SHOTS=${SHOTS:-$T/shots}
 ROUNDS=500000

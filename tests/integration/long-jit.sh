@@ -3,8 +3,8 @@
 #
 # As test-jit, with programs that make much code: node with a worker, whose JIT uses its addresses
 # again; PHP with many traces; Erlang, which compiles all it loads.
-. "$(dirname "$0")/common.sh"
-. tests/integration/jit.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/jit.sh
 need_large
 
 run_node "$(node_program 800)"

@@ -4,7 +4,7 @@
 # Large drmemtrace directories: more than 500 million instructions, 60 processes one after the other, and 2,000
 # threads in one trace, in less than 300 MB of memory, whatever compresses them; chunks of 10 million instructions;
 # and zip files that are at most 1.05 times as large as zlib's level 1 makes the same records.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3 unzip
 python=/usr/bin/python3 # the interpreter itself: what PATH has may be a script that seeks it
 [[ -x $python ]] || skip "$python is not installed"

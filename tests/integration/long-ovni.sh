@@ -5,8 +5,8 @@
 # them without a complaint, counts as many streams and events, and shows the functions that are innermost.
 #
 # PTD_OVNI, PTD_OVNI_CFG and PTD_OVNI1 say where the emulator is: see ovni.sh.
-. "$(dirname "$0")/common.sh"
-. tests/integration/ovni.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/ovni.sh
 need qemu-x86_64 python3
 [[ -n ${PTD_OVNI:-} ]] || skip "PTD_OVNI does not say where ovniemu is"
 [[ -x $PTD_OVNI/ovniemu ]] || skip "$PTD_OVNI has no ovniemu"

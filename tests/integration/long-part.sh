@@ -4,8 +4,8 @@
 # Parts of larger recordings, which test-part.sh leaves out: threads that migrate, JIT code, rings that
 # wrapped, gaps, a guest with its kernel's code, and a program of some ten million instructions, most of whose
 # PT is not decoded for a part. What a filter leaves of the whole text is what each part must be.
-. "$(dirname "$0")/common.sh"
-. tests/integration/jit.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/jit.sh
 need qemu-x86_64 python3
 
 # compare HOW-MANY RECORDING [PATTERN-OF-ITS-TEXT]...: what is added to a recording of JIT code, and damage, is

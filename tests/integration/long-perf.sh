@@ -3,9 +3,9 @@
 #
 # perf as judge of threads and processes that die, of rings that wrap, and of what it does not read right. See
 # test-perf.sh. Of what other tests record it judges in long runs (`recorded` in common.sh).
-. "$(dirname "$0")/common.sh"
-. tests/integration/perf.sh
-. tests/integration/live.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/perf.sh
+. tests/integration/lib/live.sh
 need qemu-x86_64 perf python3 "${CC:-cc}"
 [[ -z ${PTD_ASAN:-} ]] || skip "perf is not built with sanitizers"
 

@@ -4,8 +4,8 @@
 # As test-ran, with programs that make much code, none of which they note: Java, whose compilers patch what
 # they made; node with a worker; PHP with both its JITs, and that of its regular expressions; Erlang, which
 # replaces stubs of native functions while it loads the modules that have them.
-. "$(dirname "$0")/common.sh"
-. tests/integration/ran.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/ran.sh
 need_large
 start_ptd
 

@@ -4,7 +4,7 @@
 # ptd is killed KILLS times and its keeper as often, at random moments while programs are recorded by the software
 # source: some of them while ptd takes the rings over. Each snapshot that is taken after thirteen kills reaches back
 # beyond all of them, and has what ran, instruction by instruction. SEED repeats the moments of a run.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 
 KILLS=${KILLS-50}

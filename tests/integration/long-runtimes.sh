@@ -5,9 +5,9 @@
 # prints how much of each recording could be decoded and is named. No instruction may be missing, but for the
 # gaps that a row names, and of the code of Java, Bun and .NET 95 % must have a name. What is not installed,
 # and not to be had from npm, is left out, and that is said. PTD_RUNTIMES="bun java" records these only.
-. "$(dirname "$0")/common.sh"
-. tests/integration/jit.sh
-. tests/integration/npm.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/jit.sh
+. tests/integration/lib/npm.sh
 need_large
 need python3
 

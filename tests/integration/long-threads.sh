@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # As test-threads, with more: larger programs, JIT compilers, and what needs long under TSan.
-. "$(dirname "$0")/common.sh"
-. tests/integration/jit.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/jit.sh
 need qemu-x86_64 python3
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds"
 [[ -e $O/tsan/libptdecode.so.0.0.0 ]] || skip "no library that was built with TSan: make tests"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Larger process trees.
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/tree.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/tree.sh"
 need qemu-x86_64 gcc
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
 export PATH=/usr/bin:/bin

@@ -3,7 +3,7 @@
 #
 # The jobs for which people come, each with the commands that ptdecode(1) has for it: a crash, a request that took
 # long, threads that wait for each other, and two runs of which one took another way.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 addr2line python3
 
 # example TEXT: that the manual has this command.

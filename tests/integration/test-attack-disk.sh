@@ -9,7 +9,7 @@ if [[ ${1:-} != mounted ]]; then
 	unshare --mount true 2>/dev/null || { echo "SKIP: no namespace of mounts can be made"; exit 77; }
 	exec unshare --mount --propagation private "$0" mounted
 fi
-. "$(dirname "$0")/attack.sh"
+. "$(dirname "$0")/lib/attack.sh"
 
 ATTACK_DISK=size=2g
 state=$T/state/snapshots

@@ -5,7 +5,7 @@
 # notes without end, without an end themselves, with the build-id of another user's program.
 #
 # Alone: the attack takes the CPUs of other tests.
-. "$(dirname "$0")/attack.sh"
+. "$(dirname "$0")/lib/attack.sh"
 
 echo "--- 65,533 notes of 64 KiB in a file of 4 MiB"
 attack_start pt

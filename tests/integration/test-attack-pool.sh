@@ -6,7 +6,7 @@
 # have other members' programs crash.
 #
 # Alone: the attack takes the CPUs of other tests.
-. "$(dirname "$0")/attack.sh"
+. "$(dirname "$0")/lib/attack.sh"
 need qemu-x86_64
 
 victim=

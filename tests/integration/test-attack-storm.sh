@@ -6,7 +6,7 @@
 # program, or the user.
 #
 # Alone: the attack takes the CPUs of other tests.
-. "$(dirname "$0")/attack.sh"
+. "$(dirname "$0")/lib/attack.sh"
 
 # storm KIND N SECONDS: N mappings at a time, with a pause between; runs the attack; and sees how far the sideband reaches back.
 storm() {

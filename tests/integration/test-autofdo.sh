@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # -f autofdo: how often each line ran, as gcov counts it; and clang reads the profile, and inlines by it.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3 gcc gcov clang llvm-profdata
 
 # Each line is one block of code, so that gcov and the profile mean the same by its count.

@@ -3,7 +3,7 @@
 #
 # Bad input: what is said, what is returned, and what is still listed. The table is in
 # tests/tools/badinput.c; the snapshot that it spoils is recorded here.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 
 start_ptd

@@ -3,7 +3,7 @@
 #
 # -f bolt: each branch of a program, and each stretch between two of them, as another reader of the list of
 # addresses counts them.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3 gcc objdump
 
 cat >"$T/prog.c" <<'END'

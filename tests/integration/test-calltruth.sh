@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Programs that log which functions they enter and leave: the call layer says the same, in the same order.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 
 # truth NAME OBJECT...: the calls of the recording NAME are those that it logged.

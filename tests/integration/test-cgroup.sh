@@ -4,7 +4,7 @@
 # The snapshot of a control group has what the processes in it and their descendants executed, and nothing of other
 # processes: by the group's path, by its name, and as a unit. A group that does not exist, or in which nobody runs, is
 # an error that says so.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 root=
 for dir in /sys/fs/cgroup /sys/fs/cgroup/unified /sys/fs/cgroup/systemd; do

@@ -3,10 +3,10 @@
 #
 # Address spaces and tasks that change all the time, as far as user code can bring it about: decoded = log,
 # for every process and thread.
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/tree.sh"
-. tests/integration/jit.sh
-. tests/integration/libraries.sh
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/tree.sh"
+. tests/integration/lib/jit.sh
+. tests/integration/lib/libraries.sh
 need qemu-x86_64 "${CC:-cc}"
 
 # In a namespace, where nobody else takes numbers.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # What bash proposes behind our programs: all that their --help has, and nothing else.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 
 # As installed, into a shell that has loaded nothing else.
 make -s install O="$O" VERSION=dev DESTDIR="$T/dest" prefix=/usr >"$T/install.log" 2>&1 || fail "$(cat "$T/install.log")"

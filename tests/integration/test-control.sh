@@ -3,7 +3,7 @@
 #
 # The recorder and its control socket: life, errors, what is left behind. No program is recorded
 # here but a stand-in for QEMU that shows what it was started with.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 umask 022
 
 ptctl=$O/ptctl

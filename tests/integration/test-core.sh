@@ -4,7 +4,7 @@
 # ptctl info --core: an entry of systemd-coredump in the journal leads to the snapshot that has the process, and to
 # what the thread that crashed executed last; not to snapshots taken before, or of other processes only. The entries
 # are written here, through a journald of our own.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 journald=/lib/systemd/systemd-journald
 need qemu-x86_64 unshare logger "$journald"
 [[ $EUID -eq 0 ]] || skip "a journald of its own needs root"

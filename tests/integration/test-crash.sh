@@ -8,7 +8,7 @@
 # next one is taken.
 #
 # A seeded sample (PTD_SEED) is tried; with CRASH_POINTS=all, which long-crash.sh sets, every point.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need strace qemu-x86_64
 points=${CRASH_POINTS:-40}
 seed=${PTD_SEED:-1}

@@ -4,7 +4,7 @@
 # Files that are cut off while ptdecode reads them: an object, a debug file, a jitdump, a code log. What was
 # listed until then is what the whole file gives; then there is an error that names the file, unless all of it
 # had been read.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 cc objcopy truncate
 
 # decode OUTPUT COMMAND...: let ptdecode with each engine wait, in the middle, for whoever reads what it writes;

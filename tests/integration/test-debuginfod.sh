@@ -3,7 +3,7 @@
 #
 # --debuginfod: what is not on this machine any more, a program and its debug file, is got by build-id from a server,
 # here one of the test's own, and decodes to the same; without the option no server is asked.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3 objcopy readelf "${CC:-cc}"
 [[ -z ${PTD_ASAN:-} ]] || skip "libdebuginfod is not built with sanitizers"
 

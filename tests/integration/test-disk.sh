@@ -7,7 +7,7 @@ if [[ ${1:-} != mounted ]]; then
 	unshare --mount true 2>/dev/null || { echo "SKIP: no namespace of mounts can be made"; exit 77; }
 	exec unshare --mount --propagation private "$0" mounted
 fi
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 
 ptctl=$O/ptctl

@@ -3,8 +3,8 @@
 #
 # What perf decodes becomes the same calls, through the dlfilter, as what ptdecode decodes; and of plain C
 # the tree that perf script --call-trace shows.
-. "$(dirname "$0")/common.sh"
-. tests/integration/dlfilter.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/dlfilter.sh
 need qemu-x86_64 "${CC:-cc}"
 
 # Perf's own header, where it is installed, has each member that we use where we have it.

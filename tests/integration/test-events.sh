@@ -3,7 +3,7 @@
 #
 # Events that a program notes in a trace of ovni while it is recorded (--ovni): each stands in the thread and in the
 # function that noted it, in its order, and exactly where the program asked for the time; viewers show regions and points.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3 node
 
 start_ptd

@@ -5,7 +5,7 @@
 # without compression and with long ones, by both engines, each thread's instructions equal the plugin's log, all
 # of them. Then the same as drmemtrace files, read back by a reader that shares no code with their writer, and as an
 # input.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Each export says what -f calls:json says of the same recording.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3
 
 start_ptd
@@ -29,7 +29,7 @@ python3 tests/tools/exported.py "$T/ls.calls" callgrind "$T/callgrind" || fail "
 
 # What the last two judges are comes from npm.
 need node npm
-. tests/integration/npm.sh
+. tests/integration/lib/npm.sh
 
 echo "--- by speedscope's importer"
 fetch_speedscope

@@ -3,8 +3,8 @@
 #
 # The log of a program that clang instrumented and XRay recorded, as an input: the calls are those that the program
 # logged itself, with their names and source lines; and what -f xray makes of them is read like the log.
-. "$(dirname "$0")/common.sh"
-. tests/integration/xray.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/xray.sh
 need clang++ python3 llvm-xray-14
 
 cat >"$T/demo.cc" <<'END'

@@ -3,8 +3,8 @@
 #
 # One recording in every form of perf.data: what is decoded is always the same, and what perf lists of
 # each that it can read. Then pipes and files as standard input.
-. "$(dirname "$0")/common.sh"
-. tests/integration/perf.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/perf.sh
 need qemu-x86_64
 
 decode() {

@@ -5,7 +5,7 @@
 # leaks, or lists what the bytes do not justify; both engines list the same up to the first error; and threads
 # that decode parts, each from one PSB to the next, list what one thread lists. N says how many seeds, FIRST the
 # first of them; what goes wrong is kept in KEEP.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 [[ -z ${PTD_ASAN:-} ]] || : "${N:=1000}"
 
 mkdir -p "${KEEP:=$O/mutations/golden}"

@@ -3,7 +3,7 @@
 #
 # The HTML report, without a browser: its page is what its policy allows, and the scripts of the page find in its data
 # what other formats say of the same recording. Names that would be markup stay names.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3 node objcopy
 
 start_ptd

@@ -7,12 +7,12 @@
 # QEMU's i386 mode gives a thread that returns from a signal's handler the thread-local storage of the
 # thread that was made last (one table of segments for all), recorded or not. So no program here has two
 # threads of which the older one handles signals.
-. "$(dirname "$0")/common.sh"
-. tests/integration/tree.sh
-. tests/integration/i386.sh
-. tests/integration/jit.sh
-. tests/integration/libraries.sh
-. tests/integration/perf.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/tree.sh
+. tests/integration/lib/i386.sh
+. tests/integration/lib/jit.sh
+. tests/integration/lib/libraries.sh
+. tests/integration/lib/perf.sh
 need qemu-x86_64 perf
 [[ -z ${PTD_ASAN:-} ]] || skip "perf is not built with sanitizers"
 need_m32

@@ -4,8 +4,8 @@
 # Code that JIT compilers make is decoded to what ran, and each instruction of it carries the name
 # that the jitdump gives it at that time: a JIT of our own, which does what is rare; then node, PHP
 # and Erlang, if they are installed. long-jit.sh takes larger programs.
-. "$(dirname "$0")/common.sh"
-. tests/integration/jit.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/jit.sh
 need qemu-x86_64
 
 # The dump ends in the record of the function that ran last: that is said, and it counts as damage

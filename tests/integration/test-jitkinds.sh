@@ -4,7 +4,7 @@
 # What JIT compilers do that one would not expect (tests/targets/jitkinds.c): each function has its
 # name, nothing is listed that did not run, and nothing is missing. The programs live for some
 # milliseconds.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3
 
 # check KIND [MESSAGE]: what ran has the names that the program says; ptdecode says MESSAGE.

@@ -3,7 +3,7 @@
 #
 # The JSON of each format that has it: Python reads it, and it says what the other formats say of the same
 # recording.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3
 
 start_ptd

@@ -4,7 +4,7 @@
 # The keeper: ptd is killed and restarted while programs are recorded, and so is the keeper. A snapshot that is
 # taken afterwards reaches back beyond all of it, and is decoded to what ran, instruction by instruction. And the
 # collector, which may hang or be killed as well.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 
 keeper_pid() {

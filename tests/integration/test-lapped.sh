@@ -3,7 +3,7 @@
 #
 # A run that was longer than its ring: everybody says that the beginning was overwritten, and since when
 # the recording is complete.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3
 
 # key NAME: of the manifest, as ptctl info shows it.

@@ -3,7 +3,7 @@
 #
 # The lint of includes: a tree that keeps to its table passes, and each way to break it is seen. And the
 # README names each folder.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 lint=$PWD/tests/check-layers.sh
 
 # plant FILE LINE...: a tree of two rooms, in which FILE has these lines.

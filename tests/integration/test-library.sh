@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # The library as others use it, from nothing but what "make install" puts into a directory.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 [[ -z ${PTD_ASAN:-} ]] || skip "a sanitized library needs the sanitizer in each program that loads it"
 need pkg-config nm cc c++ python3 qemu-x86_64
 

@@ -3,7 +3,7 @@
 #
 # --max-output and --max-spill: what fits is written, what does not is refused with a clear word, and nothing is
 # written beyond it.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 
 start_ptd

@@ -4,7 +4,7 @@
 # The source lines that --lines and --inlines show are those that addr2line says: each instruction that
 # was executed in a program built with -O2 -g; then in the same program without its DWARF, which is in
 # a debug file; then without the debug file.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 cc addr2line objcopy strip python3
 
 # addresses TEXT: the addresses of the program in our text, each once, with what stands behind the object.

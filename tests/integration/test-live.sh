@@ -4,8 +4,8 @@
 # Snapshots at seeded random moments of programs that go on, from rings that wrapped many times: each
 # decodes to pieces of what every thread did, nothing is missing between them, and they go up to the
 # request. Two are asked for at once. The programs' output is what it is without us.
-. "$(dirname "$0")/common.sh"
-. tests/integration/live.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/live.sh
 need qemu-x86_64 python3
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
 

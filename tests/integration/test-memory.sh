@@ -6,7 +6,7 @@
 # does for a bare stream. (Once, tables that are too long for memory take some more: they are mapped.) In long
 # runs also from 64 MB of PT to 1 GB: 64 MiB more at the most, and 15 % of time for each MB, with one thread and with
 # eight; by the functions and calls of a recording, too. ONLY is a pattern of the long runs (*).
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 "${CC:-cc}"
 [[ -z ${PTD_ASAN:-} ]] || skip "the sanitizers' own memory grows"
 

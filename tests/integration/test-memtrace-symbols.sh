@@ -4,9 +4,9 @@
 # The symbols of marker 101 in drmemtrace files, of 1,000 instructions picked by a seed: of a PIE, as addr2line
 # says, and of a JIT that uses its addresses again, as its jitdump says at that time. long-drmemtrace.sh has other
 # programs.
-. "$(dirname "$0")/common.sh"
-. tests/integration/jit.sh
-. tests/integration/memtrace.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/jit.sh
+. tests/integration/lib/memtrace.sh
 need qemu-x86_64 cc addr2line readelf python3
 
 build_program pie "${cc[@]}" -fPIE -pie tests/targets/names.c

@@ -4,7 +4,7 @@
 # The files of a drmemtrace directory: whatever compresses them, they hold the same records; their bytes do not
 # depend on the number of threads; unzip, lz4 and gzip accept them; and what a full disk left unfinished has
 # no name that ends like a trace's.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 unzip lz4 gzip python3
 
 suffix() {

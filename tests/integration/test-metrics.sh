@@ -3,7 +3,7 @@
 #
 # The metrics, as the parsers of Prometheus' Python library read them: of OpenMetrics, whose reference that is,
 # and of the older format. Over HTTP they are the same, and what is no good request gets no metrics.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 /usr/bin/python3
 /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null || skip "python3-prometheus-client is not installed"
 

@@ -3,8 +3,8 @@
 #
 # Seeded damage to three snapshots: nothing crashes, hangs, or lists what the bytes do not justify.
 # N_SMALL, N_LARGE and N_JIT say how many seeds; what goes wrong is kept in KEEP.
-. "$(dirname "$0")/common.sh"
-. tests/integration/jit.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/jit.sh
 need qemu-x86_64
 [[ -z ${PTD_ASAN:-} ]] || : "${N_SMALL:=100}" "${N_LARGE:=4}" "${N_JIT:=20}"
 

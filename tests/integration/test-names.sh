@@ -15,7 +15,7 @@
 # - It says "??" of the stubs of the PLT, which have no symbols; those have to be called NAME@plt
 #   here, OBJECT+ADDRESS, or nothing, are checked against objdump by test-resolver, and do not count: of
 #   1200 instructions picked no other may differ, and 1000 must have the very name.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 addr2line objcopy strip
 seed=${PTD_SEED:-8}
 

@@ -3,7 +3,7 @@
 #
 # What -o makes: for the caller alone to read, and refused before anything is run or taken where it
 # cannot be made.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 umask 022
 

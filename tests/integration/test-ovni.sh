@@ -3,8 +3,8 @@
 #
 # Streams of ovni, of versions 3 and 1: a reader that is written from their document takes them, and finds the calls of
 # -f calls; read as an input, they are these calls, too. long-ovni.sh asks ovni's emulator.
-. "$(dirname "$0")/common.sh"
-. tests/integration/ovni.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/ovni.sh
 need qemu-x86_64 python3
 
 start_ptd

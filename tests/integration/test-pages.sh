@@ -3,7 +3,7 @@
 #
 # The manual pages: mandoc has no warning about them, each has examples, and each option and verb that
 # --help lists stands in its program's page, and the other way round.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need mandoc
 
 for page in include/ptd/*.[1-8] daemon/*.[1-8] decoder/*.[1-8] ctl/*.[1-8]; do

@@ -4,7 +4,7 @@
 # Parts of traces: what is listed of a process, thread, CPU, name, symbol, object or time equals what a
 # filter leaves of the whole text, on all golden cases that have records (gaps, threads that migrate, the
 # kernel's code, damage) and on recordings. What was not asked for is no gap, and the bytes add up.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 
 mkdir "$T/golden"
 "$O/tools/golden" -k "$T/golden" tests/golden/*.case >"$T/inputs" || fail "golden -k"

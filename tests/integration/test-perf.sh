@@ -4,10 +4,10 @@
 # perf as judge: of each thread, `perf script --itrace=i1i` lists the instructions that are decoded here. Apart
 # from what tests/perf-defects says of golden cases. long-perf.sh takes larger programs, and the forms
 # that perf does not read right.
-. "$(dirname "$0")/common.sh"
-. tests/integration/perf.sh
-. tests/integration/libraries.sh
-. tests/integration/live.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/perf.sh
+. tests/integration/lib/libraries.sh
+. tests/integration/lib/live.sh
 need qemu-x86_64 perf python3 "${CC:-cc}"
 [[ -z ${PTD_ASAN:-} ]] || skip "perf is not built with sanitizers"
 make_libraries

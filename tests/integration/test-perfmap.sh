@@ -3,8 +3,8 @@
 #
 # A JIT that writes no jitdump, only /tmp/perf-PID.map: its code is decoded as it ran, and carries the name
 # of the last line of the map that has it, if it is the code that line is about.
-. "$(dirname "$0")/common.sh"
-. tests/integration/jit.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/jit.sh
 need qemu-x86_64 python3
 
 # names_of MODE: what the code of targets/mapnames is called, and how many instructions have that name.

@@ -3,7 +3,7 @@
 #
 # The private recorder of ptctl record: for a user without any group, whether ptd runs or not. It answers, and
 # leaves neither a file nor a process, also when ptctl is killed.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need setpriv qemu-x86_64
 
 uid=54321

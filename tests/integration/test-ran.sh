@@ -4,8 +4,8 @@
 # Code that is in no file, or not as the file has it, is decoded as it ran, also when the program has
 # changed it, freed it, and ended: a program that does all of that; node, whose JIT notes nothing; PHP
 # with the JIT of its regular expressions. long-ran.sh takes larger programs.
-. "$(dirname "$0")/common.sh"
-. tests/integration/ran.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/ran.sh
 need qemu-x86_64
 
 start_ptd

@@ -4,7 +4,7 @@
 # Real traces of other projects, as bare PT streams: the executed addresses by both engines have the
 # count and the SHA-256 that the traces' description lists. libipt's instruction decoder stops
 # early on one of them, so there it is not asked.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 [[ -d $DATA ]] || skip "no ../shared/data: the real traces are not part of the project"
 
 # expect NAME COUNT SHA256 ENGINE ARGS...

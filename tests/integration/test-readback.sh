@@ -3,7 +3,7 @@
 #
 # drmemtrace directories as an input: what was written passes memtrace-check, and, read back, has the instructions
 # of the plugin's log, with the symbols that the recording has. The C program of ptd-drmemtrace(5) sees them, too.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 cc
 
 # The C program in the page, which begins with its first #include.

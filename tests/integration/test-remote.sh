@@ -3,7 +3,7 @@
 #
 # ptctl -H: the shell of the other machine must see the arguments as the user wrote them. A stand-in
 # for ssh notes its arguments and has a shell run the command here.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 
 mkdir "$T/bin" "$T/there"
 cat >"$T/bin/ssh" <<STUB

@@ -5,9 +5,9 @@
 # addresses, longjmp(), stacks that are switched, returns that jump. Each near return takes an address from the
 # stack, also one that a TIP follows; libipt's stack is another one. Decoded = log by both engines, which agree in
 # all, and perf lists the same. So it is in 32-bit code, and where PSBs come often.
-. "$(dirname "$0")/common.sh"
-. tests/integration/i386.sh
-. tests/integration/perf.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/i386.sh
+. tests/integration/lib/perf.sh
 need qemu-x86_64 "${CC:-cc}"
 
 thunks=(-O2 -fcf-protection=none -mindirect-branch=thunk -mfunction-return=thunk)

@@ -3,7 +3,7 @@
 #
 # A ptdecode whose decoder tries to get out of its sandbox is refused each time, and decodes as ever. Every line of
 # what tools/escape says is looked at: an attempt that is not named here fails the test if it is DONE.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 script
 [[ -z ${PTD_ASAN:-} ]] || skip "a sanitized build needs ptrace to look for leaks"
 

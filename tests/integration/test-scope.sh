@@ -3,7 +3,7 @@
 #
 # The snapshot of one process, on CPUs on which others ran too, holds what it and its descendants did,
 # all of it and nothing else. What the others did is out of scope: no gap, and no damage.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 
 start_ptd Cpus=2

@@ -3,7 +3,7 @@
 #
 # Real perf.data files with Intel PT, in the file form and in the pipe form: what ptdecode lists of
 # mappings, names, lives and switches is what perf lists, line by line and in its order.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 [[ -d $DATA ]] || skip "no ../shared/data: the real files are not part of the project"
 need perf
 

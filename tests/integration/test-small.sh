@@ -3,8 +3,8 @@
 #
 # Small programs from end to end, for sanitized builds too: recorded, decoded exactly by both
 # engines, every format written; and what the summary says adds up.
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/tree.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/tree.sh"
 need qemu-x86_64
 
 small() {

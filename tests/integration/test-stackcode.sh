@@ -3,8 +3,8 @@
 #
 # Code in memory that no system call made executable: here a stack that is so from the start. A
 # snapshot while the program lives has its bytes.
-. "$(dirname "$0")/common.sh"
-. tests/integration/i386.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/i386.sh
 need qemu-x86_64 "${CC:-cc}"
 
 # of BITS: record $T/stackcode, decode.

@@ -7,7 +7,7 @@
 # STUCK_SNAPSHOTS is how many there are of each kind; long-stuckfs.sh takes more.
 #
 # Alone: what the collector reads has to be read in time.
-. "$(dirname "$0")/attack.sh"
+. "$(dirname "$0")/lib/attack.sh"
 need "${CC:-cc}"
 
 server=

@@ -4,7 +4,7 @@
 # The system calls and signals of a program that the software source recorded: ptdecode and perf find in the
 # snapshot those that the program says it made and took, in the order of each thread, and the drmemtrace files
 # have them behind the instructions that they belong to.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3
 
 # Of the calls, only those of the program itself.

@@ -3,7 +3,7 @@
 #
 # ptd as its units run it: installed by `make install` over this machine's /usr, in a systemd that is
 # PID 1 of namespaces (boot.sh). What records is the software source.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 # The plugin is the installed one, not that of the build.
 unset PTD_EMU_SO
 
@@ -104,7 +104,7 @@ printf '%s\n' '[Recorder]' Source=emu Cpus=2 AuxSize=1M MaxUse=1G KeepFree=0 Non
 printf '%s\n' 'u ptd-admin - "may"' 'm ptd-admin ptd' 'u ptd-other - "may not"' \
 	>"$T/machine/etc/sysusers.d/test.conf"
 printf '%s\n' '[Journal]' Storage=volatile >"$T/machine/etc/systemd/journald.conf.d/test.conf"
-tests/integration/boot.sh "$T/machine" >"$T/boot" &
+tests/integration/lib/boot.sh "$T/machine" >"$T/boot" &
 booter=$!
 for _ in {1..600}; do
 	[[ ! -s $T/machine/pid ]] || break

@@ -3,7 +3,7 @@
 #
 # A program and a library whose names would speak to a terminal, in the ways that there are: nothing that shows them
 # lets a control character out. And what takes longer than a second says there how far it has come.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 script
 
 # CSI as ESC [, as one byte, and in UTF-8; OSC; NEL; DEL.

@@ -4,7 +4,7 @@
 # Every output is the same, byte for byte, whatever the number of threads, and wherever spans are cut: of threads
 # that migrate, of code that is changed, of damaged packets, of each golden case. Under TSan, eight threads race
 # for nothing. long-threads.sh takes more.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 
 # same THREADS INPUT...: every format is as with one thread, of which the bytes are in $T/1.

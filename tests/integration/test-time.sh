@@ -4,7 +4,7 @@
 # With MTC and CYC packets, too, what was recorded is decoded to what ran, and now to when: times do
 # not go back within a slice, and lie within its thread's stay on its CPU. Without them there are
 # fewer times.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
 

@@ -3,8 +3,8 @@
 #
 # Process trees are followed through fork and exec, whatever the programs do with their descriptors,
 # threads and environment, and notice nothing of it.
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/tree.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/tree.sh"
 need qemu-x86_64 "${CC:-cc}"
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
 # python3 may be somebody's shim elsewhere.

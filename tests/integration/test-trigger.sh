@@ -9,7 +9,7 @@
 if [[ ! -e /sys/kernel/tracing/events && -z ${PTD_TRACEFS:-} ]]; then
 	PTD_TRACEFS=1 exec unshare --mount sh -c 'mount -t tracefs none /sys/kernel/tracing; exec "$0"' "$0"
 fi
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need gdbus
 ptctl=$O/ptctl
 cp "$O/targets/when.c" "$T/when"

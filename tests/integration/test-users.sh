@@ -3,7 +3,7 @@
 #
 # Members of group ptd that are recorded by the software source at the same time, in one pool. What each of them
 # ran is decoded to what was logged. After a program has written nonsense into the pool, others are recorded as before.
-. "$(dirname "$0")/attack.sh"
+. "$(dirname "$0")/lib/attack.sh"
 need qemu-x86_64
 
 USERS=(60001 60002 60003)

@@ -3,7 +3,7 @@
 #
 # ptdecode --verify: nothing is found in recordings of real programs, of one process and of several; and
 # a difference is found where libipt 2.0.5 is known to say less.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 
 # verify STATUS TEXT ARGUMENT...: the last line is TEXT, a pattern.

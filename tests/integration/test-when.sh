@@ -4,7 +4,7 @@
 # A snapshot is taken at the instruction at which a condition of `ptctl record --when` holds, in whatever thread
 # that is: what ptdecode shows of the thread is the beginning of what it executed in all, and what it executed next
 # is what the condition waited for. Where no condition holds, there is no snapshot.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 /usr/bin/python3 setpriv
 program=$O/targets/when.c
 

@@ -3,7 +3,7 @@
 #
 # The snapshot of `ptctl record` holds what its program did, all of it, and not what another did that
 # was recorded before; `ptctl snapshot` holds both.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
 
 start_ptd

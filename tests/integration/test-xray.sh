@@ -3,8 +3,8 @@
 #
 # Flight data recorder files for llvm-xray, which judges them: it takes each file without a word, and has the calls,
 # times and nesting of -f calls and the counts of -f functions of the same recording.
-. "$(dirname "$0")/common.sh"
-. tests/integration/xray.sh
+. "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/xray.sh
 need qemu-x86_64 "${CC:-cc}" python3 llvm-xray-14
 
 cat >"$T/calls.c" <<'END'

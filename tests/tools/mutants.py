@@ -28,7 +28,7 @@ import time
 
 FOLDERS = ("daemon/", "decoder/", "ctl/", "record/", "util/")
 SCRIPTS = ("test-raw.sh", "test-control.sh", "test-small.sh", "test-badinput.sh")
-SCRIPTS_SOURCE = ("common.sh", "tree.sh")
+SCRIPTS_SOURCE = ("lib/common.sh", "lib/tree.sh")
 PROGRAMS = ("ptd", "ptctl", "ptdecode", "ptd-emu.so")
 KINDS = ("comparison", "condition", "statement", "return", "constant")
 # What takes longer than this, and than so many times as long as without the change, hangs: that is seen.

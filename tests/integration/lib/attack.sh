@@ -3,7 +3,7 @@
 # What the attack scripts share; they source it in the place of common.sh. It runs ptd with the capabilities
 # of its unit and as a user of its own, lets an attacker loose on it, and judges what ptd did meanwhile:
 #
-#	. "$(dirname "$0")/attack.sh"
+#	. "$(dirname "$0")/lib/attack.sh"
 #	attack_start pt MaxUse=1G
 #	attack 10 as_nobody "$T/bin/attack-notes" "$T/nobody"
 #

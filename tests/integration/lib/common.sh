@@ -3,7 +3,7 @@
 # What the integration scripts share; they source it. It makes a temporary directory $T and removes
 # it at exit, with everything that was started.
 set -u
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.." || exit 1
 export O PYTHONDONTWRITEBYTECODE=1
 O=$(realpath "${O:-build}")
 DATA=$(realpath -q ../shared/data || true)
@@ -107,7 +107,7 @@ record() {
 recorded() {
 	[[ -n ${PTD_LONG:-} && -z ${PTD_ASAN:-} && $0 != *-perf.sh ]] && command -v perf >/dev/null || return 0
 	[[ $(stat -c %s "$T/$1/data") -lt 400000 && $1 != @(patch|jit|live|ran) ]] || return 0
-	(. tests/integration/perf.sh && judge "$1" "$T/$1") || exit 1
+	(. tests/integration/lib/perf.sh && judge "$1" "$T/$1") || exit 1
 }
 
 drop() {

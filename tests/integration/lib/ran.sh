@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # What the scripts share that record code that is in no file; they source it after common.sh.
-. tests/integration/programs.sh
+. tests/integration/lib/programs.sh
 
 # ran NAME ENGINE MIN CMD...: records it to its end, and compares what was decoded with the log: there is
 # no gap, and at least MIN instructions are of code that is in no file.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # What the scripts share that record JIT compilers; they source it after common.sh.
-. tests/integration/programs.sh
+. tests/integration/lib/programs.sh
 
 # record_jit NAME CMD...: as record, in a recorder of its own. What the snapshot, taken when the
 # program had ended, does not have is added: jitdumps that the command leaves in $T/dumps or /tmp, and
