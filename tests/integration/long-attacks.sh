@@ -27,10 +27,7 @@ decoy_start() {
 	install -d -o $NOBODY -g $NOBODY "$T/decoy"
 	as_nobody "$T/bin/ptd" --runtime-dir "$T/decoy/run" --state-dir "$T/decoy/state" --config "$T/ptd.conf" 2>"$T/decoy/log" &
 	decoy=$!
-	for _ in {1..200}; do
-		PTD_SOCKET=$T/decoy/run/control "$O/ptctl" status >/dev/null 2>&1 && break
-		sleep 0.05
-	done
+	await env PTD_SOCKET="$T/decoy/run/control" "$O/ptctl" status
 	[[ -S $T/decoy/run/control ]] || fail "no other ptd: $(cat "$T/decoy/log")"
 }
 

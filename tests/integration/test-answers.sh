@@ -108,10 +108,7 @@ echo "--- threads that wait for each other"
 example "ptdecode -f stacks latest"
 "$O/ptctl" record -- "$O/targets/deadlock.c" >"$T/out" 2>&1 &
 recorded=$!
-for _ in {1..200}; do
-	grep -q deadlocked "$T/out" && break
-	sleep 0.05
-done
+await grep -q deadlocked "$T/out"
 "$O/ptctl" snapshot >"$T/id" 2>"$T/err" || fail "$(cat "$T/err")"
 kill -KILL "$(pgrep -P $recorded)" && wait $recorded 2>/dev/null
 "$O/ptdecode" --state-dir "$T/state" -f stacks "$(cat "$T/id")" >"$T/text" || fail "-f stacks: status $?"

@@ -15,13 +15,12 @@ slice=ptd-test-$$.slice unit=ptd-test-$$.service
 mkdir -p "$root/$slice/$unit/below" 2>/dev/null || skip "control groups cannot be made in $root"
 
 jobs=()
+nothing_below() { [[ -z $(cat "$root/$slice/$unit/below/cgroup.procs") ]]; }
+
 leave() {
 	kill "${jobs[@]}" 2>/dev/null && wait "${jobs[@]}" 2>/dev/null
 	# What runs under an emulator ends a moment later.
-	for _ in {1..100}; do
-		[[ -z $(cat "$root/$slice/$unit/below/cgroup.procs") ]] && break
-		sleep 0.1
-	done
+	await nothing_below
 	rmdir "$root/$slice/$unit/below" "$root/$slice/$unit" "$root/$slice"
 	finish
 }
@@ -29,11 +28,7 @@ trap leave EXIT
 
 # wait_for FILE
 wait_for() {
-	for _ in {1..200}; do
-		[[ -s $1 ]] && return
-		sleep 0.05
-	done
-	fail "$1 did not appear"
+	await test -s "$1" || fail "$1 did not appear"
 }
 
 # spawn NAME [GROUP]: a recorded shell, in the group, that forks a child now and then. Its process is $pid then.
@@ -96,8 +91,5 @@ refused "--unit and --cgroup exclude each other" --unit a --cgroup b
 refused 'no name of a unit' --unit a/b
 refused "neither the name nor the path of a control group" --cgroup /a/../b
 kill "$in_pid"
-for _ in {1..100}; do
-	[[ -z $(cat "$root/$slice/$unit/below/cgroup.procs") ]] && break
-	sleep 0.1
-done
+await nothing_below
 refused "no process that is in control group $unit now did run" --unit "$unit"

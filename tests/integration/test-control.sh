@@ -21,7 +21,7 @@ expect() {
 }
 
 call() {
-	gdbus call --timeout 20 --address "unix:path=$T/run/control" --dest org.ptd \
+	gdbus call --timeout $HUNG_S --address "unix:path=$T/run/control" --dest org.ptd \
 		--object-path /org/ptd/Recorder1 --method "org.ptd.Recorder1.$1" "${@:2}"
 }
 
@@ -281,7 +281,7 @@ expect 127 "no-such-program: cannot execute it: No such file" run -- no-such-pro
 expect 126 "cannot execute it: Permission denied" run -- /tmp
 expect 137 "killed by signal 9" run -- true killed
 expect 9 "got it" run -- true forward
-expect 7 "<true>" env PATH="$T/bin:$PATH" timeout 20 bash -c "trap '' CHLD; exec $ptctl record true"
+expect 7 "<true>" env PATH="$T/bin:$PATH" timeout $HUNG_S bash -c "trap '' CHLD; exec $ptctl record true"
 expect 7 "PT in $T/out" run -o "$T/out" -- true
 [[ -s $T/out/data ]] || fail "record -o left no snapshot"
 mkdir "$T/nothing"
@@ -291,13 +291,13 @@ mv "$T/plugin.so" "$T/plugin.gone"
 expect 125 "$T/plugin.so: cannot read the plugin for QEMU" run -- true
 mv "$T/plugin.gone" "$T/plugin.so"
 PTD_PID=$ptd_pid expect 124 "ptd went away: waiting 20 s for the next one" \
-	env PATH="$T/bin:$PATH" timeout 8 "$ptctl" record true abandoned
+	env PATH="$T/bin:$PATH" timeout 18 "$ptctl" record true abandoned
 { wait "$ptd_pid"; } 2>/dev/null
 ptd_pid=
 start_ptd AuxSize=1M
 # The same ptd is there when the snapshot is asked for, and ends before it answers.
 PTD_PID=$ptd_pid expect 124 "ptd went away: waiting 20 s for the next one" \
-	env PATH="$T/bin:$PATH" timeout 8 "$ptctl" record true stopped
+	env PATH="$T/bin:$PATH" timeout 18 "$ptctl" record true stopped
 { wait "$ptd_pid"; } 2>/dev/null
 ptd_pid=
 start_ptd AuxSize=1M
@@ -348,8 +348,7 @@ fi
 echo "--- a reload"
 # said TEXT: the log comes to have it.
 said() {
-	for _ in {1..100}; do grep -qF -- "$1" "$T/ptd.log" && return; sleep 0.05; done
-	fail "ptd did not say \"$1\": $(cat "$T/ptd.log")"
+	await grep -qF -- "$1" "$T/ptd.log" || fail "ptd did not say \"$1\": $(cat "$T/ptd.log")"
 }
 "$ptctl" snapshot >/dev/null 2>&1 && "$ptctl" snapshot >/dev/null 2>&1 || fail "snapshot"
 sed -i -e 's/^AuxSize=1M/AuxSize=2M/' -e 's/^MaxUse=1T/MaxUse=1K/' "$T/ptd.conf"
@@ -409,7 +408,7 @@ if command -v systemd-socket-activate >/dev/null; then
 	stop_ptd
 	systemd-socket-activate -l "$T/activated" "$O/ptd" --runtime-dir "$T/none" --state-dir "$T/state" \
 		2>"$T/activate.log" & ptd_pid=$!
-	for _ in {1..100}; do [[ -S $T/activated ]] && break; sleep 0.05; done
+	await test -S "$T/activated"
 	expect 0 "Source: emu" "$ptctl" --socket "$T/activated" status
 	stop_ptd
 	[[ ! -e $T/none/control ]] || fail "it made a socket of its own as well"

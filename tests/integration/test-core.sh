@@ -59,9 +59,9 @@ entry 4000000 gone
 cat >"$T/journald.sh" <<'END'
 mount -t tmpfs none /run && mkdir -p /run/systemd/journal /run/log/journal || exit 1
 "$1" 2>/dev/null &
-for i in $(seq 100); do [ -S /run/systemd/journal/socket ] && break; sleep 0.1; done
+for i in $(seq 3000); do [ -S /run/systemd/journal/socket ] && break; sleep 0.1; done
 for f in $(ls -tr "$2"/entries/*); do logger --journald="$f" || exit 1; done
-for i in $(seq 100); do
+for i in $(seq 3000); do
 	cp -r /run/log/journal/* "$2/journal"
 	[ "$(journalctl -q -D "$2/journal" -o cat COREDUMP_COMM=gone)" ] && break
 	sleep 0.1

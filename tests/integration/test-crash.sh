@@ -15,15 +15,14 @@ seed=${PTD_SEED:-1}
 spool=$T/state/snapshots
 
 # attach OPTION...: strace the recorder in the background.
+attached_or_ended() { grep -q attached "$T/strace.err" || ! kill -0 "$strace_pid"; }
+
 attach() {
 	: >"$T/strace.err"
 	strace -o "$T/strace.out" "$@" -p "$ptd_pid" 2>"$T/strace.err" &
 	strace_pid=$!
-	for _ in {1..500}; do
-		grep -q attached "$T/strace.err" && return
-		kill -0 "$strace_pid" 2>/dev/null || break
-		sleep 0.01
-	done
+	await attached_or_ended
+	! grep -q attached "$T/strace.err" || return
 	wait "$strace_pid"
 	! grep -qi 'not permitted' "$T/strace.err" || skip "ptrace is not permitted here: $(head -1 "$T/strace.err")"
 	fail "strace does not attach: $(cat "$T/strace.err")"
@@ -78,7 +77,7 @@ nothing_partial() {
 }
 
 snapshot() {
-	timeout 20 "$O/ptctl" snapshot >"$T/said" 2>"$T/said.err"
+	timeout $HUNG_S "$O/ptctl" snapshot >"$T/said" 2>"$T/said.err"
 }
 
 # list_points TRACE: "loop NAME N" and "writer NAME N" for the calls of both threads, with a fourth

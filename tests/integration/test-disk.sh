@@ -108,7 +108,7 @@ take record -- "$T/large"
 rm -r "${state:?}/$id"
 sed -i s/^MaxUse=64M/MaxUse=20M/ "$T/ptd.conf"
 kill -HUP "$ptd_pid"
-for _ in {1..100}; do grep -q "settings were read again" "$T/ptd.log" && break; sleep 0.05; done
+await grep -q "settings were read again" "$T/ptd.log"
 take record -- /bin/true
 has "$first" "$id"
 said "removed 2[0-9.]* MiB of copies to which no snapshot links"
@@ -175,7 +175,7 @@ said "removed snapshot $first, .* MiB: it is older than MaxAge="
 has "$second" "$third"
 sleep 2
 start_ptd AuxSize=1M Cpus=1 MaxAge=1s
-for _ in {1..100}; do grep -q "removed snapshot $third" "$T/ptd.log" && break; sleep 0.1; done
+await grep -q "removed snapshot $third" "$T/ptd.log"
 has "$second"
 
 echo "--- inodes are room"

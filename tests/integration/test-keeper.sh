@@ -11,15 +11,11 @@ keeper_pid() {
 	pgrep -f -x "ptd-keeper $T/run/keeper/socket"
 }
 
-# until_ SECONDS WHAT CMD...: wait until CMD succeeds.
+# until_ WHAT CMD...: wait until CMD succeeds.
 until_() {
-	local n
-	for ((n = 0; n < $1 * 20; n++)); do
-		"${@:3}" >/dev/null 2>&1 && return
-		sleep 0.05
-	done
+	await "${@:2}" && return
 	cat "$T/ptd.log" >&2
-	fail "waited $1 s in vain: $2"
+	fail "waited in vain: $1"
 }
 
 end_ptd() {
@@ -68,19 +64,19 @@ for moment in 0.7 1.3 0.4 0.9 0.2; do
 	sleep 0.$((RANDOM % 5))
 	launch_ptd
 done
-until_ 5 "it took the rings over" n_said 5
+until_ "it took the rings over" n_said 5
 sleep 0.5
 at_work tree
 kill -KILL "$(keeper_pid)"
-until_ 10 "there is another keeper" keeper_pid
+until_ "there is another keeper" keeper_pid
 sleep 1.5
 at_work tree
 end_ptd KILL
 launch_ptd
-until_ 5 "it took the rings over from the other keeper" n_said 6
+until_ "it took the rings over from the other keeper" n_said 6
 end_ptd TERM
 launch_ptd
-until_ 5 "it took the rings over from one that was stopped" n_said 7
+until_ "it took the rings over from one that was stopped" n_said 7
 at_work tree
 touch "$T/enough"
 wait "$recording"
@@ -118,13 +114,13 @@ sed -i 's/^KeepRings=60/KeepRings=1/' "$T/ptd.conf"
 "$O/ptctl" reload || fail "reload"
 keeper=$(keeper_pid)
 end_ptd KILL
-until_ 10 "the keeper has ended" eval '! kill -0 '"$keeper"
+until_ "the keeper has ended" eval '! kill -0 '"$keeper"
 [[ ! -e $T/run/keeper/socket ]] || fail "it left its socket"
 launch_ptd
 n_said 8 || fail "it took over what was freed"
 sed -i 's/^KeepRings=1/KeepRings=0/' "$T/ptd.conf"
 "$O/ptctl" reload || fail "reload"
-until_ 10 "there is no keeper" eval '! keeper_pid'
+until_ "there is no keeper" eval '! keeper_pid'
 stop_ptd
 echo "--- a collector that hangs or is killed costs what it did not keep, and nothing else"
 collector() { pgrep -f -x -o "ptd-collector $T/run/collector/socket"; }
@@ -133,7 +129,7 @@ cp /bin/true "$T/early"
 cp /bin/true "$T/late"
 kill -STOP "$(collector)" || fail "there is no collector"
 "$O/ptctl" record -o "$T/stopped" -- "$T/early" >"$T/recorded" 2>&1 || fail "record: $(cat "$T/recorded")"
-timeout 20 "$O/ptctl" status >/dev/null || fail "no status"
+timeout $HUNG_S "$O/ptctl" status >/dev/null || fail "no status"
 grep -q "^- it was not read in time	$T/early$" "$T/stopped/objects.map" || fail "$(cat "$T/stopped/objects.map")"
 grep -q "/run/collector/socket: the collector is not there" "$T/ptd.log" || fail "nothing was logged"
 kill -CONT "$(collector)"

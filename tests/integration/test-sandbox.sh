@@ -100,10 +100,8 @@ mkfifo "$T/fifo"
 "$O/ptdecode" --max-output 1G --max-spill 2G -f addresses "$T/in/snapshot" >"$T/fifo" &
 pid=$!
 exec 7<"$T/fifo"
-for _ in {1..100}; do
-	[[ $(status_of Seccomp) == 2 ]] && break
-	sleep 0.05
-done
+is_in_sandbox() { [[ $(status_of Seccomp) == 2 ]]; }
+await is_in_sandbox
 dac_read_search=0000000000000004
 [[ $EUID -eq 0 ]] || dac_read_search=0000000000000000
 [[ $(status_of Seccomp) == 2 && $(status_of NoNewPrivs) == 1 && $(status_of CapEff) == "$dac_read_search" &&

@@ -15,10 +15,7 @@ of() {
 	record live "$T/stackcode" <"$T/tell" &
 	recording=$!
 	exec 7>"$T/tell"
-	for _ in {1..200}; do
-		[[ -s $T/live.out ]] && break
-		sleep 0.05
-	done
+	await test -s "$T/live.out"
 	"$O/ptctl" snapshot -o "$T/snapshot" >/dev/null 2>&1 || fail "snapshot"
 	exec 7>&-
 	wait "$recording" || fail "the program: exit status $?"

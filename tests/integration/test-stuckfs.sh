@@ -107,17 +107,14 @@ grep -q "^[0-9a-f]\{40\}	$T/disk/a$" "$map" || fail "what is on the disk is not 
 
 served=$T/disk/a
 # serve DIRECTORY OWNER VERB...: a file server that does not answer, whose pid goes to $server.
+ready_or_ended() { grep -qs ready "$T/server" || ! kill -0 $server; }
+
 serve() {
 	local directory=$1
 	shift
 	"$O/tools/attack-stuckfs" "$directory" "$served" $NOBODY "$@" >"$T/server" 2>"$T/err" &
 	server=$!
-	sleep 0.05
-	for _ in {1..1000}; do
-		grep -qs ready "$T/server" && break
-		kill -0 $server 2>/dev/null || break
-		sleep 0.05
-	done
+	await ready_or_ended
 	if ! grep -q ready "$T/server"; then
 		wait $server
 		[[ $? != 77 ]] || skip "there is no FUSE: $(cat "$T/err")"

@@ -32,14 +32,9 @@ failed() {
 	fail "$@"
 }
 
-# until_ SECONDS WHAT CMD...: wait until CMD succeeds. No test is about how long.
+# until_ WHAT CMD...: wait until CMD succeeds. No test is about how long.
 until_() {
-	local n
-	for ((n = 0; n < $1 * 10; n++)); do
-		"${@:3}" >/dev/null 2>&1 && return
-		sleep 0.1
-	done
-	failed "waited $1 s in vain: $2"
+	await "${@:2}" || failed "waited in vain: $1"
 }
 
 # expect STATUS TEXT CMD...: the exit status, and a text that the output has.
@@ -118,7 +113,7 @@ if [[ ! -s $T/machine/pid ]]; then
 fi
 machine=$(<"$T/machine/pid")
 etc=/proc/$machine/root/etc
-until_ 60 "systemd has booted" is_booted
+until_ "systemd has booted" is_booted
 echo "booted $(inside systemctl --version | head -1)"
 inside grep -q '^ptd:' /etc/passwd || failed "sysusers made no user"
 [[ $(inside stat -c '%U %G %a' /var/lib/ptd) == "ptd ptd 750" ]] || failed "tmpfiles made no state directory"
@@ -150,8 +145,8 @@ echo "--- enable, and a first connection"
 expect 0 "" inside systemctl enable --now ptd.socket
 expect 3 "inactive" inside systemctl is-active ptd.service
 expect 0 "Source: emu, idle" inside ptctl status
-until_ 20 "it is active" has ActiveState active
-until_ 20 "it is ready" has StatusText "Ready, nothing is being recorded (emu, 4 CPUs)."
+until_ "it is active" has ActiveState active
+until_ "it is ready" has StatusText "Ready, nothing is being recorded (emu, 4 CPUs)."
 said '10-test.conf:7: unknown setting "Nonsense", ignoring' || failed "no warning"
 [[ $(journal -t ptd -p warning | wc -l) == 1 ]] || failed "not one warning: $(journal -p warning)"
 pid=$(show MainPID)
@@ -209,7 +204,7 @@ printf '%s\n' '[Unit]' OnFailure=ptd-snapshot@%n.service '[Service]' Type=onesho
 	>"$etc/systemd/system/fails.service"
 inside systemctl daemon-reload
 expect 1 "" inside systemctl start fails.service
-until_ 20 "there is a third snapshot" third
+until_ "there is a third snapshot" third
 inside ptctl info latest | grep -q '^ *trigger: unit:fails.service$' || failed "$(inside ptctl info latest)"
 expect 0 "" inside ptctl rm latest
 
@@ -241,8 +236,8 @@ ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
 open("/tmp/runs", "w").close()
 while not os.path.exists("/tmp/end"):
 	time.sleep(0.1)' >"$T/record" 2>&1 &
-until_ 120 "the program runs" inside test -e /tmp/runs
-until_ 20 "systemd is told of it" has StatusText "Recording (emu, [48] CPUs)."
+until_ "the program runs" inside test -e /tmp/runs
+until_ "systemd is told of it" has StatusText "Recording (emu, [48] CPUs)."
 expect 0 "" inside ptctl snapshot -o /tmp/whole
 inside grep -q '^mem\.[0-9]*=[1-9][0-9]*$' /tmp/whole/manifest ||
 	failed "its code in memory is not there: $(inside cat /tmp/whole/manifest)"
@@ -251,7 +246,7 @@ inside grep -q '^[0-9a-f]*[[:space:]]/home/admin/program$' /tmp/whole/objects.ma
 expect 0 " instructions" inside ptdecode -f summary /tmp/whole
 inside touch /tmp/end
 wait $! || failed "ptctl record: exit status $?: $(cat "$T/record")"
-until_ 20 "systemd is told of its end" has StatusText "Ready*"
+until_ "systemd is told of its end" has StatusText "Ready*"
 
 echo "--- the collector, which is a process and a user of its own"
 collector() { inside systemctl show -P MainPID ptd-collector.service; }
@@ -263,7 +258,7 @@ status=$(inside cat "/proc/$(collector)/status")
 collected=$(collector)
 inside systemctl kill --kill-who=main --signal=KILL ptd-collector.service
 other_collector() { [[ $(collector) != 0 && $(collector) != "$collected" ]]; }
-until_ 20 "there is another collector" other_collector
+until_ "there is another collector" other_collector
 inside install -m 755 -o ptd-admin /bin/unlink /home/admin/collected || failed "no program"
 expect 1 "" as ptd-admin ptctl record -o /tmp/collected -- /home/admin/collected /tmp/none
 inside grep -q '^[0-9a-f]*[[:space:]]/home/admin/collected$' /tmp/collected/objects.map ||
@@ -292,14 +287,14 @@ taken_over 1 || failed "it did not take the rings over"
 holds restarted
 pid=$(show MainPID)
 inside systemctl kill --kill-who=main --signal=KILL ptd.service
-until_ 20 "it was started again" is_other_process "$pid"
-until_ 20 "it is ready" has ActiveState active
+until_ "it was started again" is_other_process "$pid"
+until_ "it is ready" has ActiveState active
 taken_over 2 || failed "it did not take the rings over"
 holds killed
 kept=$(keeper)
 inside systemctl kill --signal=KILL ptd-keeper.service
 other_keeper() { [[ $(keeper) != 0 && $(keeper) != "$kept" ]]; }
-until_ 20 "there is another keeper" other_keeper
+until_ "there is another keeper" other_keeper
 sleep 3
 expect 0 "" inside systemctl restart ptd.service
 taken_over 3 || failed "it did not take the rings over from the other keeper"
@@ -311,7 +306,7 @@ printf '%s\n' '[Recorder]' SidebandMax=32M MaxUse=1K AuxSize=2M KeepRings=3 >"$e
 expect 0 "" inside systemctl reload ptd.service
 has ExecReload "*/usr/bin/ptctl*reload*" || failed "ExecReload is $(show ExecReload)"
 said "settings were read again" || failed "systemctl reload came back before the settings were read"
-until_ 20 "systemd knows" has ActiveState active
+until_ "systemd knows" has ActiveState active
 who reload ptd ""
 said "AuxSize= was changed: takes effect at restart" || failed "nothing was said of AuxSize="
 expect 0 '"sideband_max":33554432' inside ptctl --json status
@@ -320,7 +315,7 @@ has MainPID "$pid" || failed "it was restarted"
 mv "$etc/ptd/ptd.conf" "$etc/ptd/ptd.conf.away"
 mkdir "$etc/ptd/ptd.conf"
 expect 1 "" inside systemctl reload ptd.service
-until_ 20 "systemd knows" has ActiveState active
+until_ "systemd knows" has ActiveState active
 said "the settings stay as they are" || failed "a reload that failed says nothing"
 expect 0 '"sideband_max":33554432' inside ptctl --json status
 rmdir "$etc/ptd/ptd.conf"
@@ -335,10 +330,10 @@ has WatchdogUSec 8s || failed "the watchdog is not set"
 pid=$(show MainPID)
 fed=$(show WatchdogTimestampMonotonic)
 is_fed() { ! has WatchdogTimestampMonotonic "$fed"; }
-until_ 60 "it feeds the watchdog" is_fed
+until_ "it feeds the watchdog" is_fed
 has MainPID "$pid" && has NRestarts 0 || failed "it was killed although it does not hang"
 inside systemctl kill --kill-who=main --signal=STOP ptd.service
-until_ 60 "it was killed and started again" is_other_process "$pid"
+until_ "it was killed and started again" is_other_process "$pid"
 said "Watchdog timeout" || failed "another one runs, but not because of the watchdog"
 # Who comes while it is not there waits at the socket.
 expect 0 "Source: emu, idle" inside ptctl status
@@ -443,12 +438,12 @@ expect 0 "" inside systemctl stop ptd.service
 has Result success || failed "result: $(show Result)"
 [[ ! -e /proc/$machine/root/sys/fs/cgroup/system.slice/ptd.service ]] || failed "its control group is left"
 expect 0 "$id" inside ptctl list
-until_ 20 "it is active again" has ActiveState active
+until_ "it is active again" has ActiveState active
 expect 0 "" inside systemctl stop ptd.socket ptd.service
 expect 3 "is it running?" inside ptctl status
 # The keeper waits for another recorder for a while.
 nobody_left() { [[ -z $(inside pgrep -u ptd) && $(inside systemctl show -P ActiveState ptd-keeper.service) == inactive ]]; }
-until_ 20 "no process of ptd is left" nobody_left
+until_ "no process of ptd is left" nobody_left
 errors=$(journal -t ptd -p err | grep -vxF "/etc/ptd/ptd.conf: cannot read it: Is a directory")
 [[ -z $errors ]] || failed "errors: $errors"
 expect 0 "" inside systemctl enable ptd.service

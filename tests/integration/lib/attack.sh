@@ -30,7 +30,6 @@ PTD_ID=65533 # user and group of the recorder; also members of that group may us
 NOBODY=65534
 OTHER=65532
 
-HUNG_S=120          # after that a command does not come back any more
 GROWTH_KIB=65536
 
 attacker= # its process group
@@ -231,11 +230,7 @@ attack_start() {
 		--config "$T/ptd.conf" 2>"$T/ptd.log" &
 	ptd_pid=$!
 	export PTD_SOCKET=$T/run/control
-	for _ in {1..200}; do
-		"$O/ptctl" status >/dev/null 2>&1 && break
-		kill -0 $ptd_pid 2>/dev/null || break
-		sleep 0.05
-	done
+	await ptd_answers_or_ended
 	"$O/ptctl" status >/dev/null 2>&1 || attack_no_start
 	[[ $(grep ^CapEff: /proc/$ptd_pid/status) == $(grep ^CapBnd: /proc/$ptd_pid/status | sed s/Bnd/Eff/) &&
 		$(grep ^Uid: /proc/$ptd_pid/status) == *$PTD_ID* ]] ||

@@ -26,6 +26,18 @@ fail() {
 	exit 1
 }
 
+# After that, what a test waits for does not come any more, however busy the machine is.
+HUNG_S=300
+
+# await CMD...: wait until the command succeeds. Returns 1 if it never does.
+await() {
+	local end=$((SECONDS + HUNG_S))
+	until "$@" >/dev/null 2>&1; do
+		[[ $SECONDS -lt $end ]] || return 1
+		sleep 0.05
+	done
+}
+
 need() {
 	local what
 	for what; do
@@ -54,15 +66,16 @@ start_ptd() {
 	launch_ptd
 }
 
+ptd_answers_or_ended() {
+	"$O/ptctl" status || ! kill -0 "$ptd_pid"
+}
+
 # launch_ptd: a recorder with the settings of the last one.
 launch_ptd() {
 	"$O/ptd" --runtime-dir "$T/run" --state-dir "$T/state" --config "$T/ptd.conf" 2>>"$T/ptd.log" &
 	ptd_pid=$!
 	export PTD_SOCKET=$T/run/control
-	for _ in {1..100}; do
-		"$O/ptctl" status >/dev/null 2>&1 && return
-		sleep 0.05
-	done
+	await ptd_answers_or_ended && "$O/ptctl" status >/dev/null 2>&1 && return
 	cat "$T/ptd.log" >&2
 	fail "ptd does not answer"
 }
