@@ -14,6 +14,7 @@
 #include "daemon/config/config.h"
 #include "daemon/manager.h"
 #include "ptd/snapshot.h"
+#include "util/number.h"
 
 static const char usage[] =
     "Usage: ptd [OPTIONS]\n"
@@ -25,6 +26,8 @@ static const char usage[] =
     "  --runtime-dir DIR  make the control socket in DIR (/run/ptd)\n"
     "  --state-dir DIR    keep snapshots in DIR (" PTD_STATE_DIR_DEFAULT ")\n"
     "  --source WHICH     use auto, emu (software) or pt (hardware), whatever Source= says\n"
+    "  --parent PID       record what the children of that process execute, and theirs,\n"
+    "                     as their user may; by software where hardware is not permitted\n"
     "  --until-eof        stop when standard input ends: when its writer has ended\n"
     "  -h, --help         print this help\n"
     "  --version          print the version\n"
@@ -36,18 +39,20 @@ struct arguments {
 	const char *runtime_dir;
 	const char *state_dir;
 	const char *source;
+	const char *parent;
 	bool until_eof;
 };
 
 /* Return: 0 to go on, 1 if all is done, or -EINVAL. */
 static int parse_arguments(int argc, char **argv, struct arguments *arguments)
 {
-	enum { CONFIG = 256, RUNTIME_DIR, STATE_DIR, SOURCE, UNTIL_EOF, VERSION };
+	enum { CONFIG = 256, RUNTIME_DIR, STATE_DIR, SOURCE, PARENT, UNTIL_EOF, VERSION };
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, CONFIG },
 		{ "runtime-dir", required_argument, NULL, RUNTIME_DIR },
 		{ "state-dir", required_argument, NULL, STATE_DIR },
 		{ "source", required_argument, NULL, SOURCE },
+		{ "parent", required_argument, NULL, PARENT },
 		{ "until-eof", no_argument, NULL, UNTIL_EOF },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, VERSION },
@@ -68,6 +73,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
 			break;
 		case SOURCE:
 			arguments->source = optarg;
+			break;
+		case PARENT:
+			arguments->parent = optarg;
 			break;
 		case UNTIL_EOF:
 			arguments->until_eof = true;
@@ -94,6 +102,20 @@ static void warn_line(const char *file, unsigned line, const char *message)
 	log_warning("%s:%u: %s", file, line, message);
 }
 
+static int set_parent(struct config *config, const char *text)
+{
+	uint64_t pid;
+
+	if (!text)
+		return 0;
+	if (number_parse(text, INT32_MAX, &pid) < 0 || pid == 0) {
+		log_error("--parent: \"%s\" is no process ID", text);
+		return -EINVAL;
+	}
+	config->parent = (uint32_t)pid;
+	return 0;
+}
+
 /* @userdata: struct arguments. */
 static int load_config(struct config *ret_config, void *userdata)
 {
@@ -111,7 +133,7 @@ static int load_config(struct config *ret_config, void *userdata)
 		log_error("--source: \"%s\" is none of auto, emu, pt", arguments->source);
 		return -EINVAL;
 	}
-	return 0;
+	return set_parent(ret_config, arguments->parent);
 }
 
 int main(int argc, char **argv)

@@ -18,7 +18,7 @@ _ptd() {
 		return
 		;;
 	--source) words='auto emu pt' ;;
-	*) words='--config --runtime-dir --state-dir --source --until-eof -h --help --version' ;;
+	*) words='--config --runtime-dir --state-dir --source --parent --until-eof -h --help --version' ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }

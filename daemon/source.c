@@ -32,8 +32,14 @@ int source_new(const struct config *config, struct keeperlink *link, const char 
 {
 	if (config->source == CONFIG_SOURCE_EMU)
 		return new_emu(config, link, ret_source);
-	if (source_pt_exists())
-		return source_pt_new(config, link, runtime_dir, ret_source);
+	if (source_pt_exists()) {
+		const int r = source_pt_new(config, link, runtime_dir, ret_source);
+
+		if (r == 0 || config->parent == 0 || config->source == CONFIG_SOURCE_PT)
+			return r;
+		/* A program can be recorded anyhow. Why it is not by PT has been logged. */
+		return new_emu(config, link, ret_source);
+	}
 	if (config->source == CONFIG_SOURCE_PT) {
 		log_error(
 		    "Source=pt: there is no Intel PT on this machine (%s does not exist): use "

@@ -39,6 +39,7 @@ static bool is_good(uint32_t type, uint16_t misc, struct cursor body)
 		return record_read_itrace_start(body, &who) == 0;
 	case PERF_RECORD_LOST_SAMPLES:
 		return record_read_lost_samples(body, &n) == 0;
+	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE:
 		return record_read_switch(type, misc, body, &sw) == 0;
 	case PERF_RECORD_KSYMBOL:

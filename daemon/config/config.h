@@ -55,6 +55,10 @@ struct config {
 	struct config_limit max_use;
 	struct config_limit keep_free;
 	uint64_t max_age_ns; /* of a snapshot; 0: no limit */
+
+	/* No setting, but an option of ptd. 0: hardware records all tasks; otherwise what the
+	 * children of this process, the caller's, execute. */
+	uint32_t parent;
 };
 
 /* Called for each line that was not understood. @file is what the caller gave to the parser. */

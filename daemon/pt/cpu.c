@@ -38,12 +38,17 @@ void cpu_init(struct cpu *cpu, uint32_t number)
 	};
 }
 
-static int event_open(struct cpu_event *event, struct perf_event_attr *attr, uint32_t cpu)
+static int event_open(struct cpu_event *event, struct perf_event_attr *attr,
+		      const struct cpu_setup *setup, uint32_t cpu)
 {
+	const pid_t pid = setup->parent > 0 ? setup->parent : -1;
+
 	attr->size = sizeof(*attr);
 	attr->sample_type = PERFABI_SAMPLE_TYPE;
 	attr->sample_id_all = 1;
-	event->fd = (int)syscall(SYS_perf_event_open, attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	attr->inherit = setup->parent > 0;
+	event->fd =
+	    (int)syscall(SYS_perf_event_open, attr, pid, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	return event->fd < 0 || ioctl(event->fd, PERF_EVENT_IOC_ID, &event->id) < 0 ? -errno : 0;
 }
 
@@ -89,7 +94,7 @@ static int open_switches(struct cpu *cpu, const struct cpu_setup *setup)
 	};
 	int r;
 
-	r = event_open(&cpu->switches, &attr, cpu->number);
+	r = event_open(&cpu->switches, &attr, setup, cpu->number);
 	return r < 0 ? r
 		     : ring_map(&cpu->switches.ring, cpu->switches.fd, setup->switch_size, true);
 }
@@ -115,7 +120,7 @@ static int open_tasks(struct cpu *cpu, const struct cpu_setup *setup)
 	};
 	int r;
 
-	r = event_open(&cpu->tasks, &attr, cpu->number);
+	r = event_open(&cpu->tasks, &attr, setup, cpu->number);
 	return r < 0 ? r : ring_map(&cpu->tasks.ring, cpu->tasks.fd, setup->task_size, false);
 }
 
@@ -125,6 +130,7 @@ int cpu_open_sideband(struct cpu *cpu, const struct cpu_setup *setup)
 
 	if (cpu->tasks.ring.page)
 		return 0;
+	cpu->is_inherited = setup->parent > 0;
 	r = open_switches(cpu, setup);
 	if (r == 0)
 		r = open_tasks(cpu, setup);
@@ -141,13 +147,14 @@ static int open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 		.sample_period = 1, /* so that it can be restarted by setting it */
 		.read_format = READ_FORMAT,
 		.disabled = 1,
+		.enable_on_exec = setup->parent > 0,
 		.exclude_user = !setup->user,
 		.exclude_kernel = !setup->kernel,
 		.exclude_hv = 1,
 	};
 	int r;
 
-	r = event_open(&cpu->pt, &attr, cpu->number);
+	r = event_open(&cpu->pt, &attr, setup, cpu->number);
 	if (r == 0)
 		r = ring_map(&cpu->pt.ring, cpu->pt.fd, PT_DATA_SIZE, false);
 	if (r == 0)
@@ -158,6 +165,8 @@ static int open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 	if (!cpu->fingerprint)
 		return -ENOMEM;
 	cpu->pos = (struct auxpos){ .size = setup->aux_size };
+	if (attr.enable_on_exec)
+		return 0;
 	/* Enabled before its area is mapped, it would never run, and nothing would say so. */
 	return ioctl(cpu->pt.fd, PERF_EVENT_IOC_ENABLE, 0) < 0 ? -errno : 0;
 }
@@ -260,18 +269,19 @@ static bool event_is_alive(struct cpu_event *event)
 
 /*
  * Asking costs an interrupt of that CPU, so only one of the events is asked. The others die with
- * their CPU, and so does PT, which may die alone, too.
+ * their CPU, and so does PT, which may die alone, too. The time of an event of tasks stands still
+ * while they do.
  */
 bool cpu_is_alive(struct cpu *cpu)
 {
-	return event_is_alive(cpu->pt.fd >= 0 ? &cpu->pt : &cpu->tasks);
+	return cpu->is_inherited || event_is_alive(cpu->pt.fd >= 0 ? &cpu->pt : &cpu->tasks);
 }
 
 /* What ended since the last look still seems alive: look, and look again. */
 bool cpu_sideband_is_alive(struct cpu *cpu)
 {
 	(void)event_is_alive(&cpu->tasks);
-	return event_is_alive(&cpu->tasks);
+	return cpu->is_inherited || event_is_alive(&cpu->tasks);
 }
 
 /* --- PT -------------------------------------------------------------------------------------- */
@@ -279,14 +289,15 @@ bool cpu_sideband_is_alive(struct cpu *cpu)
 /*
  * The head is published when the event stops, and only then. Setting the period stops and starts it
  * in one interrupt of its CPU: PT is off for as long as that takes, however long we wait for a CPU
- * of our own, which we might between a disable and an enable.
+ * of our own, which we might between a disable and an enable. It reaches one event only, though,
+ * and not those that tasks have inherited from it.
  */
 static void restart_pt(struct cpu *cpu)
 {
 	const uint64_t before = clock_ns(CLOCK_MONOTONIC);
 	uint64_t period = 1;
 
-	if (ioctl(cpu->pt.fd, PERF_EVENT_IOC_PERIOD, &period) < 0) {
+	if (cpu->is_inherited || ioctl(cpu->pt.fd, PERF_EVENT_IOC_PERIOD, &period) < 0) {
 		(void)ioctl(cpu->pt.fd, PERF_EVENT_IOC_DISABLE, 0);
 		(void)ioctl(cpu->pt.fd, PERF_EVENT_IOC_ENABLE, 0);
 	}

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "daemon/pt/auxpos.h"
@@ -29,7 +30,9 @@ struct source_view;
 struct cpu_setup {
 	uint32_t pmu_type;
 	uint64_t config;
-	bool user, kernel;                       /* whose code is traced */
+	bool user, kernel; /* whose code is traced */
+	/* Only what this process's children execute, and theirs, is recorded; 0: all tasks. */
+	pid_t parent;
 	size_t aux_size, switch_size, task_size; /* powers of two, whole pages */
 };
 
@@ -70,6 +73,7 @@ struct cpu {
 	bool is_exact;        /* the next number is known */
 	uint64_t overwritten; /* bytes at the start of the view */
 	uint64_t gap_ns;      /* PT was off for at most so long since the last hold */
+	bool is_inherited;    /* each task that is recorded has an event of its own */
 };
 
 void cpu_init(struct cpu *cpu, uint32_t number);

@@ -152,6 +152,31 @@ void cpus_set_sizes(struct cpus *c, size_t aux_size, size_t switch_size, size_t 
 	limit_rings(c, n_online);
 }
 
+/* Task records are drained, and switch records take less room than the PT between them. */
+bool cpus_shrink(struct cpus *cpus)
+{
+	struct cpu_setup *setup = &cpus->setup;
+	size_t *size = &setup->aux_size;
+
+	if (setup->task_size > RING_SIZE_MIN && setup->task_size > setup->aux_size / 32)
+		size = &setup->task_size;
+	else if (setup->switch_size > RING_SIZE_MIN && setup->switch_size > setup->aux_size / 16)
+		size = &setup->switch_size;
+	if (*size <= RING_SIZE_MIN)
+		return false;
+	*size /= 2;
+	return true;
+}
+
+uint64_t cpus_locked_bytes(const struct cpus *cpus)
+{
+	const struct cpu_setup *setup = &cpus->setup;
+
+	/* With three control pages, and one for the records of the PT event. */
+	return setup->aux_size + setup->switch_size + setup->task_size +
+	       4 * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 /* --- opening -------------------------------------------------------------------------------- */
 
 /* "0-3,8" of those in @state. */

@@ -54,6 +54,12 @@ void cpus_deinit(struct cpus *cpus);
 void cpus_set_sizes(struct cpus *cpus, size_t aux_size, size_t switch_size, size_t task_size,
 		    uint32_t n_online);
 
+/* Make the rings smaller, once. Return: whether they could be. */
+_must_check_ bool cpus_shrink(struct cpus *cpus);
+
+/* Return: the memory that the rings of one CPU lock, in bytes. */
+uint64_t cpus_locked_bytes(const struct cpus *cpus);
+
 /* Go on with the events of an earlier process that the link has, with what their rings hold, and
  * with their sizes. The task records go on where @state says. What cannot be taken over is closed,
  * and if task records are missing, they count as lost. */

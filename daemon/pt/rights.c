@@ -78,13 +78,24 @@ _printf_(2, 3) static void add(struct complaint *c, const char *format, ...)
 	c->n += n > 0 ? (size_t)n : 0;
 }
 
-int rights_check(const struct rights *rights, bool kernel, uint64_t bytes, char *reterr_message,
-		 size_t message_size)
+uint64_t rights_lockable(const struct rights *rights)
+{
+	return rights->ipc_lock || rights->paranoid < 0 || rights->memlock == UINT64_MAX
+		   ? UINT64_MAX
+		   : rights->memlock + rights->free_bytes;
+}
+
+/* Up to these levels of kernel.perf_event_paranoid no capability is needed. */
+static const int paranoid_free[] = {
+	[RIGHTS_OF_CHILDREN] = PARANOID_WANTED,
+	[RIGHTS_OF_USERS] = 0,
+	[RIGHTS_OF_KERNEL] = -1,
+};
+
+int rights_check(const struct rights *rights, enum rights_of of, uint64_t bytes,
+		 char *reterr_message, size_t message_size)
 {
 	const bool privileged = rights->perfmon || rights->sys_admin;
-	const bool locks = rights->ipc_lock || rights->paranoid < 0 ||
-			   rights->memlock == UINT64_MAX ||
-			   bytes <= rights->memlock + rights->free_bytes;
 	struct complaint c = { .text = reterr_message, .size = message_size };
 
 	if (rights->paranoid >= PARANOID_DEBIAN && !rights->sys_admin)
@@ -94,10 +105,9 @@ int rights_check(const struct rights *rights, bool kernel, uint64_t bytes, char 
 		    "PT: set it to %d (sysctl -w kernel.perf_event_paranoid=%d; "
 		    "/etc/sysctl.d/60-ptd.conf does it at each boot). ",
 		    rights->paranoid, PARANOID_WANTED, PARANOID_WANTED);
-	/* 0 allows whole CPUs, -1 or 1 and lower their kernel code. */
-	if (!privileged && rights->paranoid > (kernel ? -1 : 0))
+	if (!privileged && rights->paranoid > paranoid_free[of])
 		add(&c, "CAP_PERFMON is missing: run ptd as root or as ptd.service does. ");
-	if (!locks)
+	if (bytes > rights_lockable(rights))
 		add(&c,
 		    "%" PRIu64
 		    " MiB of rings may not be locked in memory: give ptd CAP_IPC_LOCK, as "

@@ -26,12 +26,20 @@ struct rights {
  * be the kernel's default. */
 void rights_read(uint32_t n_cpus, struct rights *ret_rights);
 
+/* What is to be traced. */
+enum rights_of {
+	RIGHTS_OF_CHILDREN, /* user code of processes of the same user */
+	RIGHTS_OF_USERS,    /* user code of all CPUs */
+	RIGHTS_OF_KERNEL,   /* kernel code, too */
+};
+
+/* Return: how many bytes of rings may be locked in memory; UINT64_MAX: there is no limit. */
+uint64_t rights_lockable(const struct rights *rights);
+
 /*
- * Check whether @rights suffice to trace all CPUs with rings of @bytes together.
- *
- * @kernel: kernel code is to be traced, too
+ * Check whether @rights suffice to trace @of with rings of @bytes together.
  *
  * Return: 0; or -EACCES, and @reterr_message says what is missing and how to mend it.
  */
-_must_check_ int rights_check(const struct rights *rights, bool kernel, uint64_t bytes,
+_must_check_ int rights_check(const struct rights *rights, enum rights_of of, uint64_t bytes,
 			      char *reterr_message, size_t message_size);

@@ -25,6 +25,7 @@
 #include "daemon/pt/taskrings.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/ptclock.h"
+#include "daemon/tasks/tasks.h"
 
 struct source_pt {
 	struct source source;
@@ -292,7 +293,11 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 		.userdata = p,
 	};
 
-	(void)known;
+	/* The kernel names each task from its beginning. @put counts what it refuses. */
+	if (p->cpus.setup.parent > 0) {
+		(void)tasks_write(known, tasks_time(known), put, userdata);
+		return 0;
+	}
 	if (budget_ns == 0)
 		return SOURCE_MORE;
 	p->put = put;
@@ -304,7 +309,11 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 
 static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)
 {
-	(void)source;
+	/* Programs that have other rights are not recorded. */
+	if (pt(source)->cpus.setup.parent > 0) {
+		*ret_uid = geteuid();
+		return 0;
+	}
 	return process_real_user_of(pid, ret_uid);
 }
 
@@ -362,6 +371,7 @@ static int read_pmu(struct source_pt *p, const struct config *config)
 	p->cpus.setup.config = pmu_config(&pmu, &config->pt, warn_term);
 	p->cpus.setup.user = config->trace != CONFIG_TRACE_KERNEL;
 	p->cpus.setup.kernel = config->trace != CONFIG_TRACE_USER;
+	p->cpus.setup.parent = (pid_t)config->parent;
 	*facts = (struct source_facts){
 		.name = "pt",
 		.pmu_type = pmu.type,
@@ -377,22 +387,30 @@ static int read_pmu(struct source_pt *p, const struct config *config)
 		.user = p->cpus.setup.user,
 		.kernel = p->cpus.setup.kernel,
 		.event_trace = pmu.event_trace,
+		.is_inherited = config->parent > 0,
 	};
 	pmu_cpuid(facts->cpuid);
 	return 0;
 }
 
-static int check_rights(const struct source_pt *p, uint32_t n_online)
+/* The rings of a user who may not lock more become as large as they may be. */
+static int check_rights(struct source_pt *p, uint32_t n_online)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	const uint64_t bytes = n_online * (p->cpus.setup.aux_size + p->cpus.setup.switch_size +
-					   p->cpus.setup.task_size + 4 * page);
+	const struct cpu_setup *setup = &p->cpus.setup;
+	const enum rights_of of = setup->parent > 0 ? RIGHTS_OF_CHILDREN
+				  : setup->kernel   ? RIGHTS_OF_KERNEL
+						    : RIGHTS_OF_USERS;
 	struct rights rights;
 	char message[1024];
 	int r;
 
 	rights_read(n_online, &rights);
-	r = rights_check(&rights, p->cpus.setup.kernel, bytes, message, sizeof(message));
+	while (setup->parent > 0 &&
+	       n_online * cpus_locked_bytes(&p->cpus) > rights_lockable(&rights) &&
+	       cpus_shrink(&p->cpus))
+		;
+	r = rights_check(&rights, of, n_online * cpus_locked_bytes(&p->cpus), message,
+			 sizeof(message));
 	if (r < 0)
 		log_error("cannot record hardware: %s", message);
 	return r;
@@ -479,6 +497,34 @@ static int take_over(struct source_pt *p, struct keeperlink *link, const struct 
 			       &(struct keepable){ .fd = ptclock_log_fd(p->source.clock) });
 }
 
+static int open_cpus(struct source_pt *p, const struct cpulist *online)
+{
+	cpus_open_all(&p->cpus, online);
+	if (cpus_count(&p->cpus, CPU_RECORDING) + cpus_count(&p->cpus, CPU_BUSY) > 0)
+		return 0;
+	log_error("no CPU can be recorded");
+	return -EIO;
+}
+
+/* A program may run on any CPU. What the user may lock in memory, another recorder may have. */
+static int open_own(struct source_pt *p, const struct cpulist *online)
+{
+	struct cpus *cpus = &p->cpus;
+
+	for (;;) {
+		cpus_open_all(cpus, online);
+		if (cpus_count(cpus, CPU_RECORDING) == cpulist_count(online))
+			break;
+		if (cpus_count(cpus, CPU_BUSY) > 0 || !cpus_shrink(cpus)) {
+			log_error("not all CPUs can be recorded");
+			return -EIO;
+		}
+		cpus_close_all(cpus);
+	}
+	cpus->lost = false;
+	return 0;
+}
+
 static int start_recording(struct source_pt *p, const struct config *config,
 			   struct keeperlink *link)
 {
@@ -510,15 +556,12 @@ static int start_recording(struct source_pt *p, const struct config *config,
 	if (p->cpus.setup.aux_size == 0 || p->cpus.setup.switch_size == 0)
 		cpus_set_sizes(&p->cpus, config->aux_size, config->switch_size, config->task_size,
 			       cpulist_count(&online));
-	p->source.records_room = p->cpus.setup.task_size;
 	r = check_rights(p, cpulist_count(&online));
+	if (r == 0)
+		r = config->parent > 0 ? open_own(p, &online) : open_cpus(p, &online);
 	if (r < 0)
 		return r;
-	cpus_open_all(&p->cpus, &online);
-	if (cpus_count(&p->cpus, CPU_RECORDING) + cpus_count(&p->cpus, CPU_BUSY) == 0) {
-		log_error("no CPU can be recorded");
-		return -EIO;
-	}
+	p->source.records_room = p->cpus.setup.task_size;
 	r = read_conversion(p);
 	if (r < 0)
 		return log_error_errno(r,

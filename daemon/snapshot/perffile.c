@@ -188,7 +188,8 @@ static void put_auxtrace_info(struct perffile *f)
 			[PERFABI_PT_CAP_USER_TIME_ZERO] = 1,
 			[PERFABI_PT_TSC_BIT] = facts->mask_tsc,
 			[PERFABI_PT_NORETCOMP_BIT] = facts->mask_noretcomp,
-			[PERFABI_PT_HAVE_SCHED_SWITCH] = 3, /* SWITCH_CPU_WIDE records */
+			/* SWITCH or SWITCH_CPU_WIDE records */
+			[PERFABI_PT_HAVE_SCHED_SWITCH] = facts->is_inherited ? 2 : 3,
 			[PERFABI_PT_SNAPSHOT_MODE] = 1,
 			[PERFABI_PT_PER_CPU_MMAPS] = 1,
 			[PERFABI_PT_MTC_BIT] = facts->mask_mtc,

@@ -50,6 +50,7 @@ struct source_facts {
 	char cpuid[64];    /* as perf writes it: "GenuineIntel,6,85,4" */
 	bool user, kernel; /* whose code is traced */
 	bool event_trace;  /* caps/event_trace */
+	bool is_inherited; /* some tasks are recorded, and not whole CPUs: SWITCH records */
 
 	/* The stream SOURCE_CODE holds the code that ran and is in no file. Otherwise such code is
 	 * found in the memory of the processes that ran it. */

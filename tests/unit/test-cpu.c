@@ -266,6 +266,61 @@ static void tasks(void **state)
 	cpu_close(&cpu);
 }
 
+/* Of a process's children, by events that each of them inherits: nothing of anybody else. */
+static void children(void **state)
+{
+	const struct cpu_setup own = { .user = true,
+				       .parent = getpid(),
+				       .switch_size = setup.switch_size,
+				       .task_size = setup.task_size };
+	_cleanup_(freep) uint8_t *bytes = malloc(setup.task_size), *switched = NULL;
+	unsigned n_execs = 0, n_switches = 0;
+	struct record record;
+	struct cpu cpu;
+	struct cursor c;
+	pid_t child;
+	size_t size;
+	bool cut;
+
+	(void)state;
+	assert_non_null(bytes);
+	stay_on_it();
+	cpu_init(&cpu, (uint32_t)number);
+	assert_int_equal(cpu_open_sideband(&cpu, &own), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		sleep_ms(1);
+		(void)execl("/bin/true", "true", (char *)NULL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	/* Its time stands still. */
+	assert_true(cpu_sideband_is_alive(&cpu) && cpu_is_alive(&cpu));
+
+	(void)cpu_tasks_size(&cpu);
+	c = cursor_from(bytes, cpu_drain_tasks(&cpu, UINT64_MAX, bytes));
+	while (record_next(&c, &record) == 0) {
+		assert_true(record.trailer.pid == (uint32_t)child ||
+			    record.trailer.pid == (uint32_t)getpid());
+		n_execs += record.header.type == PERF_RECORD_COMM &&
+			   record.header.misc & PERF_RECORD_MISC_COMM_EXEC &&
+			   record.trailer.pid == (uint32_t)child;
+	}
+	assert_int_equal(n_execs, 1);
+	assert_int_equal(cpu_copy_switches(&cpu, &switched, &size, &cut), 0);
+	assert_false(cut);
+	c = cursor_from(switched, size);
+	while (record_next(&c, &record) == 0) {
+		assert_int_equal(record.header.type, PERF_RECORD_SWITCH);
+		n_switches += record.trailer.pid == (uint32_t)child;
+	}
+	assert_int_equal(cursor_left(&c), 0);
+	/* It came, slept, came again, and ended. */
+	assert_true(n_switches >= 3);
+	cpu_close(&cpu);
+}
+
 /* The kernel refuses a record, and says so only with the next one. */
 static void tasks_missed(void **state)
 {
@@ -519,6 +574,7 @@ int main(void)
 	static const struct CMUnitTest of_sideband[] = {
 		cmocka_unit_test(switches_without_pt),
 		cmocka_unit_test(tasks),
+		cmocka_unit_test(children),
 		cmocka_unit_test(tasks_missed),
 		cmocka_unit_test(sideband_of_another_process),
 	};

@@ -22,61 +22,71 @@ static void checks(void **state)
 	static const struct {
 		const char *what;
 		struct rights rights;
-		bool kernel;
+		enum rights_of of;
 		int error;
 		const char *says[3];
 	} rows[] = {
 		{ "the service",
 		  { .paranoid = 2, .perfmon = true, .ipc_lock = true },
-		  true,
+		  RIGHTS_OF_KERNEL,
 		  0,
 		  {} },
 		{ "the service under Debian's default",
 		  { .paranoid = 3, .perfmon = true, .ipc_lock = true },
-		  false,
+		  RIGHTS_OF_USERS,
 		  -EACCES,
 		  { "perf_event_paranoid is 3", "sysctl.d/60-ptd.conf" } },
 		{ "root under Debian's default",
 		  { .paranoid = 3, .perfmon = true, .sys_admin = true, .ipc_lock = true },
-		  true,
+		  RIGHTS_OF_KERNEL,
 		  0,
 		  {} },
 		{ "an older root",
 		  { .paranoid = 2, .sys_admin = true, .ipc_lock = true },
-		  true,
+		  RIGHTS_OF_KERNEL,
 		  0,
 		  {} },
 		{ "no capabilities",
 		  { .paranoid = 2, .memlock = UINT64_MAX },
-		  false,
+		  RIGHTS_OF_USERS,
 		  -EACCES,
 		  { "CAP_PERFMON" } },
 		{ "nothing at all",
 		  { .paranoid = 4 },
-		  false,
+		  RIGHTS_OF_USERS,
 		  -EACCES,
 		  { "is 4", "CAP_PERFMON", "CAP_IPC_LOCK" } },
-		{ "anybody may", { .paranoid = -1 }, true, 0, {} },
+		{ "anybody may", { .paranoid = -1 }, RIGHTS_OF_KERNEL, 0, {} },
 		{ "anybody may but the kernel",
 		  { .paranoid = 0, .memlock = 64 * MIB },
-		  false,
+		  RIGHTS_OF_USERS,
 		  0,
 		  {} },
 		{ "not the kernel",
 		  { .paranoid = 0, .memlock = 64 * MIB },
-		  true,
+		  RIGHTS_OF_KERNEL,
 		  -EACCES,
 		  { "CAP_PERFMON" } },
 		{ "limit just enough",
 		  { .paranoid = 2, .perfmon = true, .memlock = 63 * MIB, .free_bytes = MIB },
-		  false,
+		  RIGHTS_OF_USERS,
 		  0,
 		  {} },
 		{ "limit a byte too low",
 		  { .paranoid = 2, .perfmon = true, .memlock = 63 * MIB, .free_bytes = MIB - 1 },
-		  false,
+		  RIGHTS_OF_USERS,
 		  -EACCES,
 		  { "64 MiB of rings", "CAP_IPC_LOCK", "LimitMEMLOCK=" } },
+		{ "one's own processes",
+		  { .paranoid = 2, .memlock = 64 * MIB },
+		  RIGHTS_OF_CHILDREN,
+		  0,
+		  {} },
+		{ "not even those",
+		  { .paranoid = 3, .memlock = 64 * MIB },
+		  RIGHTS_OF_CHILDREN,
+		  -EACCES,
+		  { "perf_event_paranoid is 3" } },
 	};
 
 	(void)state;
@@ -84,9 +94,9 @@ static void checks(void **state)
 		char message[1024] = "untouched";
 
 		print_message("  %s\n", rows[i].what);
-		assert_int_equal(rights_check(&rows[i].rights, rows[i].kernel, 64 * MIB, message,
-					      sizeof(message)),
-				 rows[i].error);
+		assert_int_equal(
+		    rights_check(&rows[i].rights, rows[i].of, 64 * MIB, message, sizeof(message)),
+		    rows[i].error);
 		if (rows[i].error == 0)
 			assert_string_equal(message, "untouched");
 		for (size_t k = 0; k < ARRAY_LEN(rows[i].says) && rows[i].says[k]; k++)
@@ -103,7 +113,7 @@ static void a_small_message(void **state)
 
 	(void)state;
 	memset(message, 'x', sizeof(message));
-	assert_int_equal(rights_check(&rights, false, 64 * MIB, message, 16), -EACCES);
+	assert_int_equal(rights_check(&rights, RIGHTS_OF_USERS, 64 * MIB, message, 16), -EACCES);
 	assert_int_equal(message[15], 0);
 	assert_int_equal(message[16], 'x');
 }

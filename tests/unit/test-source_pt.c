@@ -40,8 +40,10 @@ static struct {
 	int pt[N_CPUS]; /* what opening PT returns */
 	int pmu, rights;
 	bool suspended;
+	enum rights_of rights_of;
 	unsigned n_published, n_found;
 	uint64_t rights_bytes, published_tsc;
+	uint64_t lockable, aux_max; /* what may be locked, and how large a ring is had; 0: any */
 } machine;
 
 /* Of every event. */
@@ -79,8 +81,10 @@ int cpu_open_sideband(struct cpu *cpu, const struct cpu_setup *setup)
 
 int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 {
-	const int r = machine.pt[cpu->number];
+	int r = machine.pt[cpu->number];
 
+	if (machine.aux_max > 0 && setup->aux_size > machine.aux_max && cpu->number > 0)
+		r = -EPERM;
 	cpu->state = r == -EBUSY ? CPU_BUSY : CPU_RECORDING;
 	if (r < 0)
 		return r;
@@ -253,11 +257,17 @@ void rights_read(uint32_t n_cpus, struct rights *ret_rights)
 	*ret_rights = (struct rights){};
 }
 
-int rights_check(const struct rights *rights, bool kernel, uint64_t bytes, char *reterr_message,
-		 size_t size)
+uint64_t rights_lockable(const struct rights *rights)
 {
 	(void)rights;
-	(void)kernel;
+	return machine.lockable > 0 ? machine.lockable : UINT64_MAX;
+}
+
+int rights_check(const struct rights *rights, enum rights_of of, uint64_t bytes,
+		 char *reterr_message, size_t size)
+{
+	(void)rights;
+	machine.rights_of = of;
 	machine.rights_bytes = bytes;
 	(void)snprintf(reterr_message, size, "it may not");
 	return machine.rights;
@@ -380,6 +390,62 @@ static void whose_code(void **state)
 		assert_int_equal(f->r, 0);
 		assert_int_equal(f->source->facts.user, rows[i].user);
 		assert_int_equal(f->source->facts.kernel, rows[i].kernel);
+		f->source = f->source->ops->free(f->source);
+	}
+}
+
+/* All CPUs, or none: the program may run on any. */
+static void own_processes(void **state)
+{
+	static const struct {
+		uint64_t lockable, aux_max;
+		int pt;
+		int r;
+		uint64_t aux_size, switch_size;
+	} rows[] = {
+		{ 0, 0, 0, 0, 1 << 20, 1 << 16 },
+		/* What may be locked decides; the rings of records shrink with that of PT. */
+		{ 3 << 20, 0, 0, 0, 1 << 19, 1 << 16 },
+		{ 3 * (516 << 10), 0, 0, 0, 1 << 18, 1 << 15 },
+		{ 3 << 15, 0, 0, 0, 1 << 14, 1 << 14 }, /* rights_check() refuses that */
+		/* Another recorder of the user has locked some. */
+		{ 0, 1 << 18, 0, 0, 1 << 18, 1 << 16 },
+		{ 0, 1 << 10, 0, -EIO, 0, 0 },
+		/* Another one has PT, or it is not permitted. */
+		{ 0, 0, -EBUSY, -EIO, 0, 0 },
+		{ 0, 0, -EACCES, -EIO, 0, 0 },
+	};
+	struct fixture *f = *state;
+
+	f->config.parent = 42;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct source_status s;
+		uid_t uid;
+
+		print_message("  row %zu\n", i);
+		machine.lockable = rows[i].lockable;
+		machine.aux_max = rows[i].aux_max;
+		machine.pt[2] = rows[i].pt;
+		make(f);
+		assert_int_equal(f->r, rows[i].r);
+		assert_int_equal(machine.rights_of, RIGHTS_OF_CHILDREN);
+		if (f->r < 0) {
+			const char *busy = strstr(f->said, "somebody else is using");
+
+			assert_non_null(strstr(f->said, "not all CPUs can be recorded"));
+			/* It asks once. */
+			assert_true(!busy == (rows[i].pt != -EBUSY));
+			assert_true(!busy || !strstr(busy + 1, "somebody else is using"));
+			continue;
+		}
+		assert_true(f->source->facts.is_inherited);
+		s = f->source->ops->status(f->source);
+		assert_int_equal(s.n_recording, N_CPUS);
+		/* Also of a process that has ended. */
+		assert_int_equal(f->source->ops->owner(f->source, UINT32_MAX, &uid), 0);
+		assert_int_equal(uid, geteuid());
+		assert_int_equal(s.aux_size, rows[i].aux_size);
+		assert_int_equal(s.switch_size, rows[i].switch_size);
 		f->source = f->source->ops->free(f->source);
 	}
 }
@@ -596,6 +662,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_it_is, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(whose_code, set_up_none, tear_down),
+		cmocka_unit_test_setup_teardown(own_processes, set_up_none, tear_down),
 		cmocka_unit_test_setup_teardown(states, set_up_none, tear_down),
 		cmocka_unit_test_setup_teardown(views, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(moments, set_up, tear_down),
