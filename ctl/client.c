@@ -411,6 +411,7 @@ int client_source(sd_bus *bus, struct client_source *ret_source)
 	struct client_source source = {};
 	const char *name = "";
 	const struct client_field fields[] = { { "source", 's', &name },
+					       { "aux_size", 't', &source.aux_size },
 					       { "rings_since", 't', &source.rings_ns } };
 	int r;
 

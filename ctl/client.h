@@ -137,6 +137,7 @@ _must_check_ int client_snapshot(sd_bus *bus, const struct client_scope *scope,
 /* What the recorder records from. */
 struct client_source {
 	bool is_emulated;
+	uint64_t aux_size; /* bytes of PT that it keeps of each CPU */
 	uint64_t rings_ns; /* on CLOCK_MONOTONIC: when its rings were made */
 };
 

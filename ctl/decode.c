@@ -57,6 +57,9 @@ static int run_decoder(const char *const *options, const char *input, int *ret_s
 		r = run_native(path, argv, &pid, &status);
 	if (r < 0)
 		return r;
+	if (WIFSIGNALED(status))
+		log_error(DECODER " was killed by signal %d (%s)", WTERMSIG(status),
+			  strsignal(WTERMSIG(status)));
 	*ret_status = WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 	return 0;
 }

@@ -27,7 +27,7 @@
 #define RANDOM "XXXXXX"
 
 /* Room for the recording is the caller's business: a private recorder has one snapshot. */
-static const char settings[] = "[Recorder]\nSource=emu\nKeepRings=0\nMaxUse=100%\nKeepFree=0\n";
+static const char settings[] = "[Recorder]\nKeepRings=0\nMaxUse=100%\nKeepFree=0\n";
 
 static const char *temporary(void)
 {
@@ -151,14 +151,17 @@ static void prepare_child(const struct child *child)
 }
 
 /* Run in the child. Does not return. */
-static void execute_ptd(const struct child *child, const char *path, const char *directory)
+static void execute_ptd(const struct child *child, const char *path, const char *directory,
+			char *source)
 {
-	static char options[][16] = { "ptd", "--until-eof", "--config", "--runtime-dir",
-				      "--state-dir" };
-	char config[PATH_MAX], run[PATH_MAX], state[PATH_MAX];
-	char *argv[] = { options[0], options[1], options[2], config, options[3],
-			 run,        options[4], state,      NULL };
+	static char options[][16] = { "ptd",         "--until-eof", "--config", "--runtime-dir",
+				      "--state-dir", "--parent",    "--source" };
+	char config[PATH_MAX], run[PATH_MAX], state[PATH_MAX], parent[16];
+	char *argv[] = { options[0], options[1], options[2], config,     options[3],
+			 run,        options[4], state,      options[5], parent,
+			 options[6], source,     NULL };
 
+	(void)snprintf(parent, sizeof(parent), "%d", (int)getppid());
 	(void)snprintf(config, sizeof(config), "%s/ptd.conf", directory);
 	(void)snprintf(run, sizeof(run), "%s/run", directory);
 	(void)snprintf(state, sizeof(state), "%s/state", directory);
@@ -180,8 +183,9 @@ static int move_up(int *fd)
 	return 0;
 }
 
-static int start_ptd(struct private_recorder *recorder, const char *path)
+static int start_ptd(struct private_recorder *recorder, const char *path, bool emulated)
 {
+	static char sources[][8] = { "auto", "emu" };
 	_cleanup_(fd_closep) int life = -1, log = -1, listen = -1;
 	int ends[2], r;
 
@@ -204,11 +208,11 @@ static int start_ptd(struct private_recorder *recorder, const char *path)
 		return -errno;
 	if (recorder->pid == 0)
 		execute_ptd(&(struct child){ life, log, recorder->lock_fd, listen }, path,
-			    recorder->directory);
+			    recorder->directory, sources[emulated]);
 	return 0;
 }
 
-int private_recorder_start(struct private_recorder *ret_recorder)
+int private_recorder_start(bool emulated, struct private_recorder *ret_recorder)
 {
 	static const char *const places[] = { "ptd", "../sbin/ptd" };
 	struct private_recorder recorder = PRIVATE_RECORDER_NONE;
@@ -225,7 +229,7 @@ int private_recorder_start(struct private_recorder *ret_recorder)
 	if (r == 0 && asprintf(&recorder.socket, "%s/control", recorder.directory) < 0)
 		r = -ENOMEM;
 	if (r == 0)
-		r = start_ptd(&recorder, path);
+		r = start_ptd(&recorder, path, emulated);
 	if (r == 0) {
 		*ret_recorder = recorder;
 		return EXIT_OK;
@@ -239,10 +243,16 @@ int private_recorder_start(struct private_recorder *ret_recorder)
 
 void private_recorder_stop(struct private_recorder *recorder)
 {
+	int status = 0;
+
 	(void)fd_close(recorder->life_fd);
 	if (recorder->pid > 0)
-		while (waitpid(recorder->pid, NULL, 0) < 0 && errno == EINTR)
+		while (waitpid(recorder->pid, &status, 0) < 0 && errno == EINTR)
 			;
+	if (WIFSIGNALED(status))
+		log_error("the private recorder was killed by signal %d (%s)%s", WTERMSIG(status),
+			  strsignal(WTERMSIG(status)),
+			  WTERMSIG(status) == SIGKILL ? ": was there too little memory?" : "");
 	if (recorder->directory && recorder->lock_fd >= 0)
 		(void)!dirs_remove(AT_FDCWD, recorder->directory);
 	(void)fd_close(recorder->lock_fd);

@@ -28,11 +28,14 @@
 /* So often a snapshot is asked for once more, because ptd ended before it answered. */
 #define RETRIES_MAX 3u
 
+#define PT_DEVICE "/sys/bus/event_source/devices/intel_pt"
+
 /* What the command line asks for. */
 struct wish {
 	const char *output;      /* NULL: the snapshot is not copied */
 	struct decode_wish then; /* what becomes of the snapshot otherwise */
 	bool is_private;         /* by a recorder of the caller's own */
+	int reason;              /* why the system's is not asked, as of client_probe(); 0: none */
 	bool timing;
 	struct trigger_wish trigger; /* with a condition: instead of a snapshot at the end */
 	char **command;
@@ -297,6 +300,37 @@ static int check_result(const struct wish *wish)
 	return wish->output ? copyout_check(wish->output) : EXIT_OK;
 }
 
+/* These are the software source's. */
+static bool needs_emulator(const struct wish *wish)
+{
+	return wish->timing || wish->trigger.n_conditions > 0;
+}
+
+/* Say in one line what a private recorder does. */
+static void say_private(const struct wish *wish, const struct client_source *source)
+{
+	static const char slower[] = "5 to 27 times slower than without";
+	const uint64_t kib = source->aux_size / 1024;
+	const bool may_not = wish->reason == -EACCES;
+	const char *why = may_not            ? "you are not in group " PTD_CONTROL_GROUP ": "
+			  : wish->reason < 0 ? "no ptd runs here: "
+					     : "";
+
+	if (!source->is_emulated)
+		log_notice("%srecording privately, by PT, the last %" PRIu64 " KiB of each CPU",
+			   why, kib);
+	else if (!needs_emulator(wish) && access(PT_DEVICE, F_OK) == 0)
+		log_notice("PT is here, but not permitted: recording privately, emulated, the last "
+			   "%" PRIu64 " KiB of each CPU, %s; to change this: %s",
+			   kib, slower,
+			   may_not ? "adduser NAME " PTD_CONTROL_GROUP
+				   : "sysctl kernel.perf_event_paranoid=2, and end what uses PT");
+	else
+		log_notice("%srecording privately, emulated, the last %" PRIu64
+			   " KiB of each CPU, %s",
+			   why, kib, slower);
+}
+
 static int record_program(const struct context *context, struct wish *wish, int *ret_status)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -311,6 +345,8 @@ static int record_program(const struct context *context, struct wish *wish, int 
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = client_source(bus, &source);
+	if (r == EXIT_OK && context->is_private)
+		say_private(wish, &source);
 	if (r == EXIT_OK)
 		r = source.is_emulated ? record_emulated(bus, wish, &scope, ret_status)
 				       : record_native(wish, &scope, ret_status);
@@ -320,19 +356,6 @@ static int record_program(const struct context *context, struct wish *wish, int 
 	if (r != EXIT_OK)
 		log_notice("%s ran, and ended with status %d", wish->command[0], *ret_status);
 	return r;
-}
-
-/* Say why the recorder is a private one, and what that costs. @reason: as of client_probe(). */
-static void say_private(int reason)
-{
-	if (access("/sys/bus/event_source/devices/intel_pt", F_OK) == 0 && reason == -EACCES)
-		log_notice("PT is here, but not permitted to you: recording emulated, 5 to 27 "
-			   "times slower; to change this: adduser NAME " PTD_CONTROL_GROUP);
-	else
-		log_notice("%srecording privately, emulated, 5 to 27 times slower than without",
-			   reason == -EACCES ? "you are not in group " PTD_CONTROL_GROUP ": "
-			   : reason < 0      ? "no ptd runs here: "
-					     : "");
 }
 
 /* Nothing of a private recorder is left when it ends, so that somebody has to take the result. */
@@ -345,8 +368,7 @@ static int check_private(const struct wish *wish)
 	return EXIT_USAGE;
 }
 
-static int record_privately(const struct context *context, struct wish *wish, int reason,
-			    int *ret_status)
+static int record_privately(const struct context *context, struct wish *wish, int *ret_status)
 {
 	struct private_recorder recorder = PRIVATE_RECORDER_NONE;
 	struct context own = *context;
@@ -355,8 +377,7 @@ static int record_privately(const struct context *context, struct wish *wish, in
 	r = check_private(wish);
 	if (r != EXIT_OK)
 		return r;
-	say_private(reason);
-	r = private_recorder_start(&recorder);
+	r = private_recorder_start(needs_emulator(wish), &recorder);
 	if (r != EXIT_OK)
 		return r;
 	own.socket = recorder.socket;
@@ -370,15 +391,15 @@ static int record_privately(const struct context *context, struct wish *wish, in
 
 static int record_anyhow(const struct context *context, struct wish *wish, int *ret_status)
 {
-	int reason = 0, r;
+	int r;
 
 	r = check_result(wish);
 	if (r != EXIT_OK)
 		return r;
 	if (!wish->is_private && !context->is_named)
-		reason = client_probe(context->socket);
-	return wish->is_private || reason < 0 ? record_privately(context, wish, reason, ret_status)
-					      : record_program(context, wish, ret_status);
+		wish->reason = client_probe(context->socket);
+	return wish->is_private || wish->reason < 0 ? record_privately(context, wish, ret_status)
+						    : record_program(context, wish, ret_status);
 }
 
 /* Add the condition that is @text. Return: 0, or -EINVAL. */

@@ -33,7 +33,8 @@ int stays_init(struct stays *stays, const char *path, bool force)
 	for (size_t i = 0; i < trace->n_records && r == 0; i++) {
 		const struct trace_record *record = &trace->records[i];
 
-		if ((record->type == PERF_RECORD_SWITCH_CPU_WIDE &&
+		if (((record->type == PERF_RECORD_SWITCH_CPU_WIDE ||
+		      record->type == PERF_RECORD_SWITCH) &&
 		     !(record->misc & PERF_RECORD_MISC_SWITCH_OUT)) ||
 		    record->type == PERF_RECORD_ITRACE_START)
 			r = vec_push(&stays->list,
