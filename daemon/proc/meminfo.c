@@ -3,9 +3,13 @@
 #include "daemon/proc/meminfo.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "base/base.h"
 
 #define LARGE_ORDER 9u /* 2 MiB */
 
@@ -22,6 +26,56 @@ uint64_t meminfo_available(void)
 			break;
 	(void)fclose(f);
 	return kib << 10;
+}
+
+/* Return: the number that the file @name of the group @path, whose hierarchy is mounted at @root,
+ * holds, or one of a group above it; the least of them. */
+static uint64_t limit_of_groups(const char *root, const char *path, const char *name)
+{
+	uint64_t least = UINT64_MAX, limit;
+	char file[2 * PATH_MAX];
+
+	for (size_t n = strlen(path);; n--) {
+		FILE *f;
+
+		(void)snprintf(file, sizeof(file), "%s%.*s/%s", root, (int)n, path, name);
+		f = fopen(file, "re");
+		if (f && fscanf(f, "%" SCNu64, &limit) == 1 && limit < least)
+			least = limit;
+		if (f)
+			(void)fclose(f);
+		while (n > 0 && path[n - 1] != '/')
+			n--;
+		if (n == 0)
+			return least;
+	}
+}
+
+/* "4:memory:/PATH" and, of the second version, "0::/PATH". */
+uint64_t meminfo_limit(void)
+{
+	static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	uint64_t least = UINT64_MAX, limit;
+	char line[PATH_MAX];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *path = strchr(line, '/');
+
+		line[strcspn(line, "\n")] = '\0';
+		for (size_t i = 0; path && i < ARRAY_LEN(roots); i++) {
+			limit = strncmp(line, "0::", 3) == 0
+				    ? limit_of_groups(roots[i], path, "memory.max")
+				: strstr(line, ":memory:")
+				    ? limit_of_groups("/sys/fs/cgroup/memory", path,
+						      "memory.limit_in_bytes")
+				    : UINT64_MAX;
+			least = limit < least ? limit : least;
+		}
+	}
+	if (f)
+		(void)fclose(f);
+	return least;
 }
 
 /* "Node 0, zone   Normal      5      2 …": how many free pieces of one page, of two, of four, … */
