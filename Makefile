@@ -204,9 +204,9 @@ check-clang: packages-check ## everything compiled by clang, and the units and c
 	PTD_UNITS=1 tests/run.sh build/clang
 
 FUZZ_SOURCES_calls = tests/lib/callcheck.c
-FUZZ_SOURCES_fdrlog = tests/lib/callcheck.c tests/lib/statedcheck.c
+FUZZ_SOURCES_fdrlog = tests/lib/callcheck.c tests/lib/loggedcheck.c
 FUZZ_SOURCES_tracesource = $(wildcard tests/judge/*.c)
-FUZZ_SOURCES_ovnilog = tests/lib/callcheck.c tests/lib/statedcheck.c tests/lib/tempdir.c
+FUZZ_SOURCES_ovnilog = tests/lib/callcheck.c tests/lib/loggedcheck.c tests/lib/tempdir.c
 # Whatever a file claims, the search for its build-id takes no memory.
 FUZZ_buildid = -malloc_limit_mb=8 -rss_limit_mb=256 -max_len=262144
 # The recorder's threads allocate while an input is judged, so that leaks show only when they have ended.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "decoder/sideband/timeline.h"
+#include "ptd/calls.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -57,7 +58,7 @@ struct extract {
 
 	/* The batch. */
 	VEC(struct ptd_run) runs;
-	VEC(struct ptd_stated_call) stated;
+	VEC(struct ptd_logged_call) calls;
 	VEC(struct ptd_mark) marks;
 };
 
@@ -142,7 +143,7 @@ struct extract *extract_free(struct extract *extract)
 	map_deinit(&extract->by_thread);
 	vec_deinit(&extract->threads);
 	vec_deinit(&extract->runs);
-	vec_deinit(&extract->stated);
+	vec_deinit(&extract->calls);
 	vec_deinit(&extract->marks);
 	free(extract);
 	return NULL;
@@ -360,6 +361,8 @@ static int look_at_symbol(struct extract *e, const struct ptd_batch *batch, uint
 
 /* What is known while a batch is gone through. */
 struct passage {
+	const struct ptd_logged_call *calls; /* of the batch, if it is of a log */
+	size_t n_calls;
 	struct extract *extract;
 	const struct ptd_batch *batch;
 	struct extract_counts *counts;
@@ -392,7 +395,7 @@ static int keep_mark(const struct passage *p, const struct ptd_mark *mark)
 {
 	struct ptd_mark kept = *mark;
 
-	kept.run = p->extract->runs.n + p->extract->stated.n;
+	kept.run = p->extract->runs.n + p->extract->calls.n;
 	note_time(p->counts, mark->t);
 	return vec_push(&p->extract->marks, kept);
 }
@@ -402,7 +405,7 @@ static int take_mark(const struct passage *p, const struct ptd_mark *mark)
 	const struct extract *e = p->extract;
 	/* The thread noted it on a CPU that is not asked for. */
 	const bool is_elsewhere =
-	    !e->cpus.is_all && mark->kind == PTD_MARK_STATED && mark->t < p->batch->slice->t0;
+	    !e->cpus.is_all && ptd_mark_has_name(mark) && mark->t < p->batch->slice->t0;
 
 	if (asks_for_time(e, mark->t) && !is_elsewhere && (!e->last || p->thread->has_kept) &&
 	    (!asks_for_code(e) || mark->kind == PTD_MARK_GAP || p->thread->keeps))
@@ -527,7 +530,7 @@ static int take_run(const struct passage *p, const struct ptd_run *run)
 }
 
 /* What a function called is not in it: so no call is broken off where others are left out. */
-static int take_stated(const struct passage *p, const struct ptd_stated_call *call)
+static int take_call(const struct passage *p, const struct ptd_logged_call *call)
 {
 	bool is_asked;
 	int r;
@@ -540,7 +543,7 @@ static int take_stated(const struct passage *p, const struct ptd_stated_call *ca
 	if (r < 0 || !is_asked)
 		return r;
 	r = begin_kept(p, call->t);
-	return r < 0 ? r : vec_push(&p->extract->stated, *call);
+	return r < 0 ? r : vec_push(&p->extract->calls, *call);
 }
 
 /* Find or add the thread of @slice. */
@@ -606,26 +609,30 @@ static int take_batch(struct passage *p)
 	if (!p->extract->cpus.is_all && p->thread->t0 != batch->slice->t0)
 		p->thread->is_broken = p->thread->has_kept;
 	p->thread->t0 = batch->slice->t0;
-	for (size_t i = 0; i <= batch->n_runs + batch->n_stated && r == 0; i++) {
+	for (size_t i = 0; i <= batch->n_runs + p->n_calls && r == 0; i++) {
 		while (r == 0 && m < batch->n_marks && batch->marks[m].run == i)
 			r = take_mark(p, &batch->marks[m++]);
 		if (r == 0 && i < batch->n_runs)
 			r = take_run(p, &batch->runs[i]);
-		if (r == 0 && i < batch->n_stated)
-			r = take_stated(p, &batch->stated[i]);
+		if (r == 0 && i < p->n_calls)
+			r = take_call(p, &p->calls[i]);
 	}
 	return r;
 }
 
-int extract_batch(struct extract *extract, const struct ptd_batch *batch,
-		  struct extract_counts *counts, struct ptd_batch *ret_batch)
+int extract_batch(struct extract *extract, const struct ptd_logged *batch,
+		  struct extract_counts *counts, struct ptd_logged *ret_batch)
 {
-	struct passage p = { .extract = extract, .batch = batch, .counts = counts };
-	const struct ptd_slice *slice = batch->slice;
+	struct passage p = { .extract = extract,
+			     .batch = &batch->batch,
+			     .calls = batch->calls,
+			     .n_calls = batch->n_calls,
+			     .counts = counts };
+	const struct ptd_slice *slice = p.batch->slice;
 	const int asked = asks_for_thread(extract, slice->pid, slice->tid, slice->comm);
 	int r;
 
-	extract->runs.n = extract->stated.n = extract->marks.n = 0;
+	extract->runs.n = extract->calls.n = extract->marks.n = 0;
 	if (asked == ASKED_FOR && extract_asks_for_cpu(extract, slice->cpu))
 		r = take_batch(&p);
 	else
@@ -633,11 +640,11 @@ int extract_batch(struct extract *extract, const struct ptd_batch *batch,
 	if (r < 0)
 		return r;
 	*ret_batch = *batch;
-	ret_batch->runs = extract->runs.items;
-	ret_batch->n_runs = extract->runs.n;
-	ret_batch->stated = extract->stated.items;
-	ret_batch->n_stated = extract->stated.n;
-	ret_batch->marks = extract->marks.items;
-	ret_batch->n_marks = extract->marks.n;
+	ret_batch->batch.runs = extract->runs.items;
+	ret_batch->batch.n_runs = extract->runs.n;
+	ret_batch->batch.marks = extract->marks.items;
+	ret_batch->batch.n_marks = extract->marks.n;
+	ret_batch->calls = extract->calls.items;
+	ret_batch->n_calls = extract->calls.n;
 	return 0;
 }

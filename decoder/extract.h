@@ -31,6 +31,7 @@
 #include "ptd/decode.h"
 #include "ptd/record.h"
 
+struct ptd_logged;
 struct extract;
 struct stay;
 struct timeline;
@@ -93,13 +94,13 @@ void extract_end_window(struct extract *extract);
 void extract_end_search(struct extract *extract);
 
 /*
- * Keep what is asked for of @batch, the next one of the stream. @counts are those of its lane, and
- * are added to. What @ret_batch points to is valid until the next call. It has neither runs nor
- * marks if all is left out.
+ * Keep what is asked for of @batch, the next one of the stream, which has runs, or calls of a log.
+ * @counts are those of its lane, and are added to. What @ret_batch points to is valid until the
+ * next call. It has neither runs, calls nor marks if all is left out.
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int extract_batch(struct extract *extract, const struct ptd_batch *batch,
-			       struct extract_counts *counts, struct ptd_batch *ret_batch);
+_must_check_ int extract_batch(struct extract *extract, const struct ptd_logged *batch,
+			       struct extract_counts *counts, struct ptd_logged *ret_batch);
 
 DEFINE_CLEANUP(struct extract *, extract_free);

@@ -9,7 +9,7 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-/* What one thread stated. */
+/* What one thread noted. */
 struct overlay_lane {
 	struct calllane *lane; /* of the log */
 	size_t next;           /* index of the next lane of the same thread; 0: there is none */
@@ -91,7 +91,7 @@ int overlay_start(struct overlay *overlay, char **reterr_message)
 	return r;
 }
 
-/* --- what is stated --------------------------------------------------------------------------- */
+/* --- what is noted ---------------------------------------------------------------------------- */
 
 /*
  * Find the next call of the lane, which is valid until this is called again.
@@ -99,7 +99,7 @@ int overlay_start(struct overlay *overlay, char **reterr_message)
  * Return: 0 and @ret_call, NULL: there is none; or negative errno and @reterr_message.
  */
 static int next_of_lane(struct overlay *overlay, struct overlay_lane *lane,
-			const struct ptd_stated_call **ret_call, char **reterr_message)
+			const struct ptd_logged_call **ret_call, char **reterr_message)
 {
 	int r = 0;
 
@@ -119,12 +119,12 @@ static int next_of_lane(struct overlay *overlay, struct overlay_lane *lane,
 
 /* Likewise of a thread, whose lanes are @first and those that it leads to, and in which lane. */
 static int next_of_thread(struct overlay *overlay, size_t first, struct overlay_lane **ret_lane,
-			  const struct ptd_stated_call **ret_call, char **reterr_message)
+			  const struct ptd_logged_call **ret_call, char **reterr_message)
 {
 	*ret_call = NULL;
 	for (size_t i = first; i != 0; i = overlay->lanes.items[i].next) {
 		struct overlay_lane *lane = &overlay->lanes.items[i];
-		const struct ptd_stated_call *call;
+		const struct ptd_logged_call *call;
 		const int r = next_of_lane(overlay, lane, &call, reterr_message);
 
 		if (r < 0)
@@ -165,10 +165,17 @@ static int keep_marks(struct overlaying *o, size_t i, uint64_t t)
 	return r;
 }
 
-/* Lay what the thread stated until @t before run @i; or leave it out, if @is_first. */
+static enum ptd_mark_kind kind_of(const struct ptd_logged_call *call)
+{
+	return call->kind == PTD_LOGGED_ENTER   ? PTD_MARK_BEGIN
+	       : call->kind == PTD_LOGGED_POINT ? PTD_MARK_POINT
+						: PTD_MARK_END;
+}
+
+/* Lay what the thread noted until @t before run @i; or leave it out, if @is_first. */
 static int lay_calls(struct overlaying *o, size_t i, uint64_t t, bool is_first)
 {
-	const struct ptd_stated_call *call;
+	const struct ptd_logged_call *call;
 	struct overlay_lane *lane;
 	int r;
 
@@ -180,10 +187,9 @@ static int lay_calls(struct overlaying *o, size_t i, uint64_t t, bool is_first)
 		r = keep_marks(o, i, call->t);
 		if (r == 0)
 			r = keep_mark(o, &(struct ptd_mark){ .run = i,
-							     .kind = PTD_MARK_STATED,
+							     .kind = kind_of(call),
 							     .t = call->t,
-							     .value = call->symbol,
-							     .extra = call->kind });
+							     .value = call->symbol });
 		if (r < 0)
 			break;
 	}

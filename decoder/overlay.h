@@ -4,11 +4,11 @@
 /*
  * Overlay
  *
- * The calls that a program stated in a log of its own (calllog/), laid over the stream of its PT:
- * each becomes a mark (PTD_MARK_STATED) of the thread that stated it. It stands before the first
- * run of the thread that is as late as it or later, behind other marks there that are not later.
- * What a thread stated before its first run or behind its last one is left out, since it was not
- * recorded.
+ * What a program noted in a log of its own (calllog/), laid over the stream of its PT: each call
+ * becomes a mark of the thread that noted it, the beginning or end of a region or a point. It
+ * stands before the first run of the thread that is as late as it or later, behind other marks
+ * there that are not later. What a thread noted before its first run or behind its last one is left
+ * out, since it was not recorded.
  */
 
 #include <stddef.h>

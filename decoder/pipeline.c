@@ -30,6 +30,7 @@
 #include "decoder/symbol/source.h"
 #include "decoder/timerange.h"
 #include "decoder/trace/trace.h"
+#include "ptd/calls.h"
 #include "util/batchsource.h"
 #include "util/message.h"
 #include "util/spill.h"
@@ -56,7 +57,7 @@ struct ptd_decoder {
 	struct extract_counts *counts; /* of the lanes, or of the source's CPUs */
 	struct ptd_slice *given_slice; /* of the batch that the caller has */
 	uint64_t n_slices;
-	struct ptd_batch batch;
+	struct ptd_logged given;   /* likewise; without calls, if the input is no log */
 	size_t next_record;        /* index of the next sideband record to be shown */
 	struct ptd_sideband shown; /* the record that the caller has */
 
@@ -64,7 +65,7 @@ struct ptd_decoder {
 	size_t n_cpus; /* of the source: that there is room for */
 	uint64_t n_gaps[_PTD_GAP_REASONS];
 	uint64_t gap_bytes[_PTD_GAP_REASONS];
-	uint64_t n_stated; /* marks of the overlay that were given out */
+	uint64_t n_events; /* marks of the overlay that were given out */
 	struct ptd_stats stats;
 };
 
@@ -152,7 +153,7 @@ static int make_extract(struct ptd_decoder *d, const struct ptd_options *o, char
 
 	if (!extract_is_part(&o->part))
 		return 0;
-	if (o->part.last && d->session.info.states_calls)
+	if (o->part.last && d->session.info.logs_calls)
 		return message_set(reterr_message, -EINVAL,
 				   "%s: has no instructions, and the last ones are asked for",
 				   o->input);
@@ -198,13 +199,13 @@ static int begin_stream(struct ptd_decoder *d, char **reterr_message)
 
 /* The last instructions of each thread. */
 
-static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch);
+static int next_batch(struct ptd_decoder *d, struct ptd_logged *ret_next);
 
 /* Decode the times from @from on and before @to, and count. Return: 0, or negative errno. */
 static int count_window(struct ptd_decoder *d, uint64_t from, uint64_t to, char **reterr_message)
 {
 	struct extract_counts counts = {};
-	struct ptd_batch whole, none;
+	struct ptd_logged whole, none;
 	int r;
 
 	extract_begin_window(d->extract, from, to);
@@ -416,14 +417,19 @@ static int end_stream(struct ptd_decoder *d)
 	return d->r ?: PTD_END;
 }
 
-/* The next batch of an input that has them. Return: as next_batch(). */
-static int next_of_source(struct ptd_decoder *d, struct ptd_batch *ret_batch)
+/* The next batch of an input that has them, or the next calls of a log. Return: as next_batch(). */
+static int next_of_source(struct ptd_decoder *d, struct ptd_logged *ret_logged)
 {
 	struct batchsource *source = d->session.source;
 	bool is_new = false;
 	int r;
 
-	r = source->ops->next(source, ret_batch, &d->given_slice, &is_new, &d->message);
+	if (source->ops->next_logged)
+		r = source->ops->next_logged(source, ret_logged, &d->given_slice, &is_new,
+					     &d->message);
+	else
+		r = source->ops->next(source, &ret_logged->batch, &d->given_slice, &is_new,
+				      &d->message);
 	if (r > 0)
 		return end_stream(d);
 	if (r == 0 && source->cpus.n > d->n_cpus)
@@ -435,13 +441,13 @@ static int next_of_source(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 }
 
 /* The next batch, as it was decoded. Return: 0; PTD_END; or negative errno. */
-static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch)
+static int next_batch(struct ptd_decoder *d, struct ptd_logged *ret_next)
 {
 	struct ahead *lane;
 	int r;
 
 	if (d->session.source)
-		return next_of_source(d, ret_batch);
+		return next_of_source(d, ret_next);
 	r = lanes_next(&d->lanes, &lane);
 	if (r < 0) {
 		d->r = session_check(&d->session, r, &d->message);
@@ -452,7 +458,8 @@ static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 		return end_stream(d);
 	if (lane->new_slice)
 		lane->lane.slice.id = NO_SLICE;
-	*ret_batch = (struct ptd_batch){
+	ret_next->n_calls = 0;
+	ret_next->batch = (struct ptd_batch){
 		.slice = &lane->lane.slice,
 		.runs = lane->runs,
 		.n_runs = lane->n_runs,
@@ -460,7 +467,7 @@ static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 		.n_marks = lane->n_marks,
 		.hold = lane->hold,
 	};
-	ret_batch->symbols = resolver_symbols(d->session.resolver, &ret_batch->n_symbols);
+	ret_next->batch.symbols = resolver_symbols(d->session.resolver, &ret_next->batch.n_symbols);
 	d->given_slice = &lane->lane.slice;
 	return 0;
 }
@@ -480,10 +487,10 @@ static int lay_over(struct ptd_decoder *d, struct ptd_batch *batch)
 }
 
 /* The batch is what the caller gets. */
-static void count_stated(struct ptd_decoder *d, const struct ptd_batch *batch)
+static void count_events(struct ptd_decoder *d, const struct ptd_batch *batch)
 {
 	for (size_t i = 0; i < batch->n_marks; i++)
-		d->n_stated += batch->marks[i].kind == PTD_MARK_STATED;
+		d->n_events += ptd_mark_has_name(&batch->marks[i]);
 }
 
 /* Return: PTD_END or -ENOMEM. */
@@ -498,37 +505,55 @@ static int end(struct ptd_decoder *decoder)
 	return decoder->r ?: PTD_END;
 }
 
-int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch)
+/* Make what the caller gets next. Return: 0; PTD_END; or negative errno. */
+static int next_given(struct ptd_decoder *d)
 {
-	const struct overlay *overlay = decoder->session.overlay;
-	struct ptd_batch *batch = &decoder->batch;
+	const struct overlay *overlay = d->session.overlay;
+	struct ptd_logged *given = &d->given;
 	int r;
 
-	if (decoder->r < 0)
-		return decoder->r;
+	if (d->r < 0)
+		return d->r;
 	do {
-		struct ptd_batch whole, *next = decoder->extract ? &whole : batch;
+		struct ptd_logged whole = {}, *next = d->extract ? &whole : given;
 
-		r = next_batch(decoder, next);
+		r = next_batch(d, next);
 		if (r == PTD_END)
-			return end(decoder);
+			return end(d);
 		if (r == 0 && overlay)
-			r = lay_over(decoder, next);
+			r = lay_over(d, &next->batch);
 		if (r != 0)
 			return r;
-		if (!decoder->extract)
+		if (!d->extract)
 			break;
-		r = extract_batch(decoder->extract, &whole, counts_of_given(decoder), batch);
+		r = extract_batch(d->extract, &whole, counts_of_given(d), given);
 		if (r < 0)
-			return decoder->r = r;
-	} while (batch->n_runs == 0 && batch->n_stated == 0 && batch->n_marks == 0);
+			return d->r = r;
+	} while (given->batch.n_runs == 0 && given->n_calls == 0 && given->batch.n_marks == 0);
 
 	if (overlay)
-		count_stated(decoder, batch);
-	if (decoder->given_slice->id == NO_SLICE)
-		decoder->given_slice->id = decoder->n_slices++;
-	*ret_batch = batch;
+		count_events(d, &given->batch);
+	if (d->given_slice->id == NO_SLICE)
+		d->given_slice->id = d->n_slices++;
 	return 0;
+}
+
+int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch)
+{
+	const int r = decoder->session.info.logs_calls ? PTD_END : next_given(decoder);
+
+	if (r == 0)
+		*ret_batch = &decoder->given.batch;
+	return r;
+}
+
+int ptd_decoder_next_logged(struct ptd_decoder *decoder, const struct ptd_logged **ret_logged)
+{
+	const int r = decoder->session.info.logs_calls ? next_given(decoder) : PTD_END;
+
+	if (r == 0)
+		*ret_logged = &decoder->given;
+	return r;
 }
 
 int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_sideband **ret_record)
@@ -659,10 +684,10 @@ const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 				 timeline_n_skipped(decoder->session.timeline),
 	};
 	if (decoder->session.overlay) {
-		decoder->stats.n_stated = decoder->n_stated;
+		decoder->stats.n_events = decoder->n_events;
 		if (!decoder->extract)
-			decoder->stats.n_stated_left_out =
-			    overlay_n_calls(decoder->session.overlay) - decoder->n_stated;
+			decoder->stats.n_events_left_out =
+			    overlay_n_calls(decoder->session.overlay) - decoder->n_events;
 	}
 	if (decoder->session.source)
 		count_source(decoder);

@@ -216,7 +216,7 @@ static int open_batches(struct session *s, const struct ptd_options *o,
 		return r;
 	s->info.clock = s->source->clock;
 	s->info.realtime_offset_ns = s->source->realtime_offset_ns;
-	s->info.states_calls = s->source->states_calls;
+	s->info.logs_calls = s->source->ops->next_logged;
 	s->info.complaints = s->source->complaints;
 	s->info.n_complaints = s->source->n_complaints;
 	return 0;

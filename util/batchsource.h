@@ -5,8 +5,8 @@
  * Batch source
  *
  * An input of the decoder that has what happened in some form of its own, and no PT: the
- * instructions of a drmemtrace directory, or the calls of a program that recorded them itself. It
- * comes out as batches. A kind of source embeds this as its first field, and sets the operations.
+ * instructions of a drmemtrace directory, or the calls that a program logged. It comes out as
+ * batches, or as calls. A kind of source embeds this as its first field, and sets the operations.
  */
 
 #include <stdbool.h>
@@ -18,6 +18,7 @@
 #include "util/vec.h"
 
 struct batchsource;
+struct ptd_logged;
 
 struct batchsource_ops {
 	/* Begin the stream, anew if it was begun before. Return: 0; or negative errno. */
@@ -34,6 +35,10 @@ struct batchsource_ops {
 	int (*next)(struct batchsource *source, struct ptd_batch *ret_batch,
 		    struct ptd_slice **ret_slice, bool *ret_new, char **reterr_message);
 
+	/* Likewise of a log of calls (ptd/calls.h), which has no batches; NULL: it is none. */
+	int (*next_logged)(struct batchsource *source, struct ptd_logged *ret_logged,
+			   struct ptd_slice **ret_slice, bool *ret_new, char **reterr_message);
+
 	void (*free)(struct batchsource *source);
 };
 
@@ -43,7 +48,6 @@ struct batchsource {
 	/* What struct ptd_info says of the input. The texts belong to the source. */
 	enum ptd_clock clock;
 	int64_t realtime_offset_ns;
-	bool states_calls;
 	const char *const *complaints;
 	size_t n_complaints;
 

@@ -4,7 +4,7 @@
 /*
  * Call log
  *
- * An input that states calls: what its kinds have in common. A log has a lane for each thread,
+ * An input that has calls: what its kinds have in common. A log has a lane for each thread,
  * which is read forward, a piece at a time. callsource.h makes a stream of the lanes; overlay.h
  * lays them over a stream of PT. A kind embeds struct calllog as the first field of what it keeps
  * of a log, and struct calllane as the first field of what it keeps of a thread.
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "ptd/record.h"
+#include "ptd/calls.h"
 #include "util/arena.h"
 #include "util/vec.h"
 
@@ -29,7 +29,7 @@ struct resolver;
 
 /* What a piece of a lane has: calls of one CPU, and marks between them. */
 struct callpiece {
-	VEC(struct ptd_stated_call) calls;
+	VEC(struct ptd_logged_call) calls;
 	VEC(struct ptd_mark) marks;
 };
 
@@ -77,7 +77,7 @@ struct calllog {
 	struct resolver *resolver;    /* which has the symbols of the calls; borrowed */
 	VEC(struct calllane *) lanes; /* each in what the kind keeps of it; borrowed */
 	enum ptd_clock clock;         /* of the calls' times */
-	uint64_t n_calls;             /* stated calls of all lanes */
+	uint64_t n_calls;             /* of all lanes */
 	struct arena texts;           /* what the log and its lanes are called by, and */
 	const char *complaints[CALLLOG_COMPLAINTS_MAX]; /* what of it could not be used */
 	size_t n_complaints;

@@ -111,8 +111,8 @@ static int read_piece(struct callsource *source, bool *ret_new, char **reterr_me
 	return r;
 }
 
-static int next_batch(struct batchsource *batches, struct ptd_batch *ret_batch,
-		      struct ptd_slice **ret_slice, bool *ret_new, char **reterr_message)
+static int next_logged(struct batchsource *batches, struct ptd_logged *ret_logged,
+		       struct ptd_slice **ret_slice, bool *ret_new, char **reterr_message)
 {
 	struct callsource *source = of(batches);
 	const struct callpiece *piece = &source->piece;
@@ -128,14 +128,15 @@ static int next_batch(struct batchsource *batches, struct ptd_batch *ret_batch,
 		r = count_piece(source);
 	if (r < 0)
 		return r;
-	*ret_batch = (struct ptd_batch){
-		.slice = &source->slice,
-		.marks = piece->marks.items,
-		.n_marks = piece->marks.n,
-		.stated = piece->calls.items,
-		.n_stated = piece->calls.n,
+	*ret_logged = (struct ptd_logged){
+		.batch = { .slice = &source->slice,
+			   .marks = piece->marks.items,
+			   .n_marks = piece->marks.n },
+		.calls = piece->calls.items,
+		.n_calls = piece->calls.n,
 	};
-	ret_batch->symbols = resolver_symbols(source->log->resolver, &ret_batch->n_symbols);
+	ret_logged->batch.symbols =
+	    resolver_symbols(source->log->resolver, &ret_logged->batch.n_symbols);
 	*ret_slice = &source->slice;
 	return 0;
 }
@@ -153,7 +154,7 @@ static void free_source(struct batchsource *batches)
 
 static const struct batchsource_ops source_ops = {
 	.start = start_stream,
-	.next = next_batch,
+	.next_logged = next_logged,
 	.free = free_source,
 };
 
@@ -164,7 +165,6 @@ int callsource_new(struct calllog *log, struct batchsource **ret_source)
 	if (!source)
 		return -ENOMEM;
 	source->source.ops = &source_ops;
-	source->source.states_calls = true;
 	source->source.clock = log->clock;
 	source->source.complaints = log->complaints;
 	source->source.n_complaints = log->n_complaints;

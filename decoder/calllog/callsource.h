@@ -4,7 +4,7 @@
 /*
  * Call source
  *
- * A source of batches (util/batchsource.h) that are the calls of a log (calllog.h). Its lanes are
+ * A source (util/batchsource.h) of the calls of a log (calllog.h). Its lanes are
  * merged: a piece of a lane is a slice, and slices come in the order of the times at which they
  * begin.
  */

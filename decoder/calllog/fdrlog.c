@@ -506,16 +506,16 @@ static int add_call(const struct fdrlog *log, const struct fdrlane *lane,
 {
 	const uint64_t *i = map_get(&log->by_number, record->function);
 	const struct fdrfunction *f;
-	uint8_t kind = PTD_STATED_ENTER;
+	uint8_t kind = PTD_LOGGED_ENTER;
 
 	/* The file was changed since it was gone through. */
 	if (!i)
 		return -ESTALE;
 	f = &log->functions.items[*i];
 	if (record->kind == FDR_EXIT)
-		kind = PTD_STATED_LEAVE;
+		kind = PTD_LOGGED_LEAVE;
 	else if (record->kind == FDR_TAIL_EXIT)
-		kind = version == 1 ? PTD_STATED_TAIL_CHAIN : PTD_STATED_TAIL;
+		kind = version == 1 ? PTD_LOGGED_TAIL_CHAIN : PTD_LOGGED_TAIL;
 	return vec_push(
 	    &piece->calls,
 	    { .t = lane->lane.t, .object = f->object, .symbol = f->symbol, .kind = kind });
@@ -546,11 +546,10 @@ static int add_event(struct fdrlog *log, const struct fdrlane *lane, const struc
 	/* The file was changed since it was gone through. */
 	if (!event)
 		return -ESTALE;
-	return vec_push(&piece->marks, { .kind = PTD_MARK_STATED,
+	return vec_push(&piece->marks, { .kind = PTD_MARK_POINT,
 					 .run = piece->calls.n,
 					 .t = lane->lane.t,
-					 .value = event->symbol,
-					 .extra = PTD_STATED_POINT });
+					 .value = event->symbol });
 }
 
 /* Take a record. Return: 0; 1: the lane is on another CPU now; or negative errno. */

@@ -405,9 +405,9 @@ static int begin_lane(struct calllog *calllog, struct calllane *calllane, char *
 static int add_call(const struct ovnilog *log, const struct ovnilane *lane,
 		    const struct ovnicall *call, struct callpiece *piece)
 {
-	static const uint8_t kinds[] = { [OVNICALL_ENTER] = PTD_STATED_ENTER,
-					 [OVNICALL_LEAVE] = PTD_STATED_LEAVE,
-					 [OVNICALL_POINT] = PTD_STATED_POINT };
+	static const uint8_t kinds[] = { [OVNICALL_ENTER] = PTD_LOGGED_ENTER,
+					 [OVNICALL_LEAVE] = PTD_LOGGED_LEAVE,
+					 [OVNICALL_POINT] = PTD_LOGGED_POINT };
 
 	/* The file was changed since it was gone through. */
 	if (call->name >= log->symbols.n)

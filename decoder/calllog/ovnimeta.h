@@ -21,12 +21,12 @@ struct ovninames;
 #define OVNIMETA_NAME_MAX 256
 
 struct ovnimeta {
-	int64_t version; /* 0: it is not stated; likewise: */
+	int64_t version; /* 0: not known; likewise: */
 	int64_t pid, tid;
 	bool is_thread;               /* the stream is of a thread; of version 1, it is */
 	bool is_finished;             /* likewise */
-	char loom[OVNIMETA_NAME_MAX]; /* "": not stated */
-	char comm[OVNIMETA_NAME_MAX]; /* the name of the thread, which ptdecode states */
+	char loom[OVNIMETA_NAME_MAX]; /* "": not known */
+	char comm[OVNIMETA_NAME_MAX]; /* the name of the thread, which ptdecode adds */
 	VEC(uint32_t) cpus;           /* by index: the operating system's numbers */
 };
 

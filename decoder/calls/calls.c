@@ -269,7 +269,9 @@ static int end_batch(struct ptd_calls *calls)
 	return r;
 }
 
-int ptd_calls_batch(struct ptd_calls *calls, const struct ptd_batch *batch)
+/* Take the batch @batch, which is of @logged, unless that is NULL. */
+static int begin_batch(struct ptd_calls *calls, const struct ptd_batch *batch,
+		       const struct ptd_logged *logged)
 {
 	struct callthread *thread = calls->thread;
 	int r;
@@ -290,8 +292,22 @@ int ptd_calls_batch(struct ptd_calls *calls, const struct ptd_batch *batch)
 	}
 	callthread_begin(thread, batch);
 	calls->batch = batch;
-	calls->at = (struct call_position){};
+	calls->at = (struct call_position){ .logged = logged };
 	return 0;
+}
+
+int ptd_calls_batch(struct ptd_calls *calls, const struct ptd_batch *batch)
+{
+	return begin_batch(calls, batch, NULL);
+}
+
+int ptd_calls_logged(struct ptd_calls *calls, const struct ptd_logged *logged)
+{
+	const int r = begin_batch(calls, &logged->batch, logged);
+
+	if (r == 0 && calls->thread->shown.t_last == 0 && logged->n_calls > 0)
+		calls->thread->shown.t_first = logged->calls[0].t;
+	return r;
 }
 
 int ptd_calls_finish(struct ptd_calls *calls)

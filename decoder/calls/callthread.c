@@ -101,8 +101,8 @@
 
 #include <errno.h>
 
+#include "decoder/calls/logged.h"
 #include "decoder/calls/stackpool.h"
-#include "decoder/calls/stated.h"
 #include "decoder/calls/step.h"
 #include "decoder/calls/trap.h"
 
@@ -991,8 +991,6 @@ void callthread_begin(struct callthread *thread, const struct ptd_batch *batch)
 	thread->shown.comm = batch->slice->comm;
 	if (thread->shown.n_insns == 0 && batch->n_runs > 0)
 		thread->shown.t_first = batch->runs[0].t;
-	if (thread->shown.t_last == 0 && batch->n_stated > 0)
-		thread->shown.t_first = batch->stated[0].t;
 	if (thread->search_room < SEARCH_ROOM_PER_BATCH)
 		thread->search_room = SEARCH_ROOM_PER_BATCH;
 }
@@ -1005,12 +1003,12 @@ int callthread_take(struct callthread *thread, struct call_world *world,
 	while (!callthread_has_taken(batch, at) && world->list.calls.n < CALLTHREAD_CALLS) {
 		const struct ptd_mark *mark =
 		    at->mark < batch->n_marks ? &batch->marks[at->mark] : NULL;
-		const size_t end = mark ? mark->run : callthread_n(batch);
+		const size_t end = mark ? mark->run : callthread_n(batch, at);
 
 		/* A batch of marks alone has no array of runs. */
 		if (at->run < end)
-			r = batch->n_stated > 0 ? stated_take(thread, world, batch, &at->run, end)
-						: take_runs(thread, world, batch, &at->run, end);
+			r = at->logged ? logged_take(thread, world, at->logged, &at->run, end)
+				       : take_runs(thread, world, batch, &at->run, end);
 		if (r < 0)
 			return r;
 		if (mark && at->run == end) {

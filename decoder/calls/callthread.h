@@ -55,7 +55,7 @@ struct callthread {
 	uint64_t async_ip; /* where it was interrupted */
 	uint64_t slice;    /* id of its last slice */
 	bool is_new_slice; /* nothing of it has run yet */
-	bool is_in_tail;   /* a stated call left a function by a jump; the next one says where to */
+	bool is_in_tail;   /* a logged call left a function by a jump; the next one says where to */
 	struct ptd_run last;
 
 	size_t n_at_end;      /* frames that were left when it ended; they are still there */
@@ -71,8 +71,9 @@ void call_world_deinit(struct call_world *world);
 _must_check_ int callthread_init(struct callthread *thread, struct call_world *world,
 				 struct stackpool *pool, const struct ptd_slice *slice);
 
-/* How much of a batch was taken: runs or stated calls, and marks. */
+/* How much of a batch was taken: runs, or calls of a log, and marks. */
 struct call_position {
+	const struct ptd_logged *logged; /* whose batch it is; NULL: it has runs; borrowed */
 	size_t run, mark;
 };
 
@@ -91,16 +92,16 @@ _must_check_ int callthread_take(struct callthread *thread, struct call_world *w
 /* How many calls lie in the CPU's caches until they are looked at. */
 #define CALLTHREAD_CALLS 128
 
-/* Return: the number of runs, or of stated calls. */
-static inline size_t callthread_n(const struct ptd_batch *batch)
+/* Return: the number of runs, or of calls of a log. */
+static inline size_t callthread_n(const struct ptd_batch *batch, const struct call_position *at)
 {
-	return batch->n_runs + batch->n_stated;
+	return at->logged ? at->logged->n_calls : batch->n_runs;
 }
 
 static inline bool callthread_has_taken(const struct ptd_batch *batch,
 					const struct call_position *at)
 {
-	return at->run == callthread_n(batch) && at->mark == batch->n_marks;
+	return at->run == callthread_n(batch, at) && at->mark == batch->n_marks;
 }
 
 /*

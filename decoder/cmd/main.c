@@ -259,11 +259,14 @@ static int cannot_write_batch(const struct command *c, const struct ptd_writer *
 /* Return: PTD_END, or negative errno. */
 static int decode_batches(struct command *c, struct ptd_decoder *d, struct ptd_writer *writer)
 {
+	const bool is_log = ptd_decoder_info(d)->logs_calls;
+	const struct ptd_logged *logged;
 	const struct ptd_batch *batch;
 	int r;
 
-	while ((r = ptd_decoder_next(d, &batch)) == 0) {
-		r = ptd_writer_batch(writer, batch);
+	while ((r = is_log ? ptd_decoder_next_logged(d, &logged) : ptd_decoder_next(d, &batch)) ==
+	       0) {
+		r = is_log ? ptd_writer_logged(writer, logged) : ptd_writer_batch(writer, batch);
 		if (r < 0)
 			return cannot_write_batch(c, writer, r);
 		show_progress(d);
@@ -688,7 +691,7 @@ static int show_difference(const struct verify_stream streams[static 2], uint64_
 /* Return: 0; or -EINVAL, after it was logged that the input has calls only. */
 static int check_has_insns(const struct ptd_decoder *d, const char *what)
 {
-	if (!ptd_decoder_info(d)->states_calls)
+	if (!ptd_decoder_info(d)->logs_calls)
 		return 0;
 	log_error("%s compares instructions, and the input has none", what);
 	return -EINVAL;

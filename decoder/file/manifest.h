@@ -18,10 +18,10 @@ struct reading;
 
 struct manifest {
 	bool is_there;
-	int64_t realtime_offset_ns; /* 0: not stated; like the next */
+	int64_t realtime_offset_ns; /* 0: not known; like the next */
 	int64_t monotonic_offset_ns;
 
-	uint64_t taken_ns; /* when the snapshot was taken; 0: not stated */
+	uint64_t taken_ns; /* when the snapshot was taken; 0: not known */
 
 	/*
 	 * How much of the PT that was asked for is missing because rings were overwritten, and
@@ -30,7 +30,7 @@ struct manifest {
 	uint64_t bytes_overwritten;
 	uint64_t complete_since_ns;
 
-	/* Until when the PT of all CPUs is complete; 0: not stated. */
+	/* Until when the PT of all CPUs is complete; 0: not known. */
 	uint64_t complete_until_ns;
 
 	/* Since when it is known who ran: on all CPUs, and, where it is later, on one CPU. */

@@ -30,7 +30,7 @@ struct perfsample {
  */
 const struct perfattr *perfsample_attr(const struct perfattrs *attrs, struct cursor body);
 
-/* Return: the id of the event that the sample with this @body belongs to; 0: it is not stated. */
+/* Return: the id of the event that the sample with this @body belongs to; 0: it does not say. */
 uint64_t perfsample_id(const struct perfattrs *attrs, struct cursor body);
 
 /*

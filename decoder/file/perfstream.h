@@ -57,7 +57,7 @@ struct perfstream {
 	struct expand expand; /* of the file */
 
 	bool attr_records;   /* the pipe form: attrs are records */
-	bool is_endless;     /* it is not stated how long the file should be */
+	bool is_endless;     /* the header does not say how long the file should be */
 	uint64_t dir_format; /* as the feature states; not 0: the trace is in several files */
 	struct perfattrs attrs;
 	struct record_auxtrace_info info;

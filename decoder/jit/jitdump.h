@@ -42,8 +42,8 @@ struct jitdump_load {
 	uint64_t lines_size; /* 0: nothing does; */
 	uint64_t n_lines;    /* and how many it states */
 	uint64_t frames;     /* offset in the file of its call frame information (.eh_frame), and */
-	uint64_t frames_size; /* its size; 0: none is stated */
-	bool is_by_rbp;       /* that is not stated, because the function keeps rbp for its frame */
+	uint64_t frames_size; /* its size; 0: there is none */
+	bool is_by_rbp;       /* there is none, because the function keeps rbp for its frame */
 	bool has_sorted;      /* whether the lines are in sorted; they are when one was asked for */
 	VEC(struct jitdump_line) sorted;
 	const char *name; /* in the file; it need not end with a NUL after @name_size bytes */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint16_t stated_byte(const struct history_bytes *bytes, uint64_t i)
+static uint16_t given_byte(const struct history_bytes *bytes, uint64_t i)
 {
 	return i < bytes->size ? bytes->bytes[i] : bytes->fill;
 }
@@ -57,7 +57,7 @@ static int undo(struct history *h, const struct history_change *e)
 		uint16_t *right = &h->right[e->start + i];
 
 		h->undone.items[h->undone.n++] = *right;
-		*right = stated_byte(&e->before, i);
+		*right = given_byte(&e->before, i);
 		if (e->sets_owner)
 			h->owners[e->start + i] = e->owner_before;
 	}
@@ -73,7 +73,7 @@ static void redo(struct history *h, const struct history_change *e)
 	undone = h->undone.items + h->undone.n;
 	for (uint64_t i = 0; i < e->size; i++) {
 		h->right[e->start + i] = undone[i];
-		h->left[e->start + i] = stated_byte(&e->after, i);
+		h->left[e->start + i] = given_byte(&e->after, i);
 		if (e->sets_owner)
 			h->owners[e->start + i] = e->owner_after;
 	}
@@ -92,7 +92,7 @@ static int undo_copy(struct history *h)
 	return 0;
 }
 
-/* Return: the value of a byte that is stated as @left and as @right. */
+/* Return: the value of a byte that is given as @left and as @right. */
 static uint16_t agree(uint16_t left, uint16_t right)
 {
 	if (left == HISTORY_ANY)

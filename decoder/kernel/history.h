@@ -24,14 +24,14 @@
 #include "util/vec.h"
 
 /* The value of a byte of code: below 0x100, or one of these. */
-#define HISTORY_ANY  UINT16_C(0x100) /* there is code, but its value is not stated */
+#define HISTORY_ANY  UINT16_C(0x100) /* there is code, but its value is not known */
 #define HISTORY_NONE UINT16_C(0x200) /* there is no code, or its value is unknown */
 
 #define HISTORY_SIZE_MAX (UINT64_C(1) << 20) /* bytes of a range */
 #define HISTORY_CHANGED_MAX \
 	(UINT64_C(1) << 25) /* bytes of all changes together: each of them is kept in memory */
 
-/* The values before or after a change: @size bytes are stated, all others have the value @fill. */
+/* The values before or after a change: @size bytes are given, all others have the value @fill. */
 struct history_bytes {
 	const uint8_t *bytes; /* borrowed */
 	uint64_t size;
@@ -60,7 +60,7 @@ struct history {
 	bool copy_is_first;
 	size_t next; /* index of the change that begins the next version */
 	bool began;
-	uint16_t *left, *right;       /* each byte's value as stated before and after a moment */
+	uint16_t *left, *right;       /* each byte's value as given before and after a moment */
 	const struct object **owners; /* of each byte */
 	VEC(uint16_t)
 	undone; /* values of @right that the changes replaced, the last change first */

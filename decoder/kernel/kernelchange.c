@@ -138,7 +138,7 @@ static int on_ksymbol(struct kernelchanges *c, const struct trace_record *record
 /*
  * A BPF program was loaded that has @function. The recorder asked for its code some time later: if
  * the code was poked in between, the poke contradicts the recorder's copy, and the bytes are
- * unknown until the poke. What was there before the program is not stated.
+ * unknown until the poke. What was there before the program is not known.
  */
 static int on_loaded(struct kernelchanges *c, uint64_t time,
 		     const struct bpfprog_function *function)

@@ -74,7 +74,7 @@ enum tracefile_after {
 	TRACEFILE_NEXT,     /* what is behind the last instruction */
 	TRACEFILE_TARGET,   /* what its direct branch leads to */
 	TRACEFILE_EITHER,   /* one of both */
-	TRACEFILE_INDIRECT, /* what marker 29 stated */
+	TRACEFILE_INDIRECT, /* what marker 29 said */
 };
 
 /* The runs and marks of several pieces, of one thread on one CPU. */

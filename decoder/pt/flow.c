@@ -60,7 +60,7 @@ struct flow {
 	bool is_behind_branch; /* a branch led there */
 	uint64_t entered;      /* where user code has just gone on; or 0 */
 	uint64_t slot, probed; /* the slot, and the address of the instruction in it; or 0 */
-	bool has_mode;         /* packets have stated the mode since the last gap */
+	bool has_mode;         /* packets have told the mode since the last gap */
 
 	struct tnt tnt;
 	struct retstack calls; /* those whose returns may be compressed */

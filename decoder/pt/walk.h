@@ -154,7 +154,7 @@ struct walk {
 	bool enabled;
 	uint64_t last_ip;
 	struct tsc tsc;
-	bool is_timed; /* a packet has stated the time of the stretch that runs (peek.h) */
+	bool is_timed; /* a packet has given the time of the stretch that runs (peek.h) */
 	bool leads;    /* the packets right before the next one state its time */
 	struct walk_state state;
 

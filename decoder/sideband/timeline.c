@@ -18,7 +18,7 @@
 
 /* Who runs on a CPU now. */
 struct cpu {
-	bool placed;        /* a record has stated who runs */
+	bool placed;        /* a record has said who runs */
 	uint64_t placed_at; /* when the last stay began */
 	uint64_t heard_at;  /* time of the last record that was made on this CPU */
 	uint32_t came;      /* the tid that came last, by a sample; PTD_ID_UNKNOWN: none */

@@ -14,12 +14,23 @@ void callfeed_deinit(struct callfeed *feed)
 	*feed = (struct callfeed){};
 }
 
-int callfeed_batch(struct callfeed *feed, const struct ptd_batch *batch)
+static void begin(struct callfeed *feed, const struct ptd_batch *batch)
 {
 	feed->batch = batch;
 	feed->mark = 0;
 	feed->found = NULL;
+}
+
+int callfeed_batch(struct callfeed *feed, const struct ptd_batch *batch)
+{
+	begin(feed, batch);
 	return ptd_calls_batch(feed->layer, batch);
+}
+
+int callfeed_logged(struct callfeed *feed, const struct ptd_logged *logged)
+{
+	begin(feed, &logged->batch);
+	return ptd_calls_logged(feed->layer, logged);
 }
 
 int callfeed_finish(struct callfeed *feed)

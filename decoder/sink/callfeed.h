@@ -49,6 +49,9 @@ void callfeed_deinit(struct callfeed *feed);
  */
 _must_check_ int callfeed_batch(struct callfeed *feed, const struct ptd_batch *batch);
 
+/* Likewise, with the next calls of a log. */
+_must_check_ int callfeed_logged(struct callfeed *feed, const struct ptd_logged *logged);
+
 /* The stream is over: what is open is left. Return: 0 or -ENOMEM. */
 _must_check_ int callfeed_finish(struct callfeed *feed);
 

@@ -54,18 +54,9 @@ const char *ptd_mark_kind_name(enum ptd_mark_kind kind)
 		[PTD_MARK_EVD] = "evd",
 		[PTD_MARK_PEBS] = "pebs",
 		[PTD_MARK_TRIG] = "trig",
-		[PTD_MARK_STATED] = "stated",
-	};
-
-	return (size_t)kind < ARRAY_LEN(names) ? names[kind] : "unknown";
-}
-
-const char *ptd_stated_kind_name(enum ptd_stated_kind kind)
-{
-	static const char *const names[_PTD_STATED_KINDS] = {
-		[PTD_STATED_ENTER] = "begin", [PTD_STATED_LEAVE] = "end",
-		[PTD_STATED_TAIL] = "end",    [PTD_STATED_TAIL_CHAIN] = "end",
-		[PTD_STATED_POINT] = "point",
+		[PTD_MARK_BEGIN] = "begin",
+		[PTD_MARK_END] = "end",
+		[PTD_MARK_POINT] = "point",
 	};
 
 	return (size_t)kind < ARRAY_LEN(names) ? names[kind] : "unknown";

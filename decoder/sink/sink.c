@@ -223,7 +223,7 @@ int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *g
 				   "a kind of sink needs open() and free()");
 
 	r = check_options(&sink->ops, &config, reterr_message);
-	if (r == 0 && config.info && config.info->states_calls && !sink->ops.takes_stated)
+	if (r == 0 && config.info && config.info->logs_calls && !sink->ops.logged)
 		r = message_set(
 		    reterr_message, -EINVAL,
 		    "%s shows instructions, and the input has none: it has calls, which "
@@ -292,6 +292,11 @@ int ptd_sink_batch(struct ptd_sink *sink, const struct ptd_batch *batch)
 		return sink_write(sink, batch, NULL);
 	r = sink_worker_expand(&sink->own, batch, &sink->pieces);
 	return r < 0 ? r : sink_write(sink, batch, &sink->pieces);
+}
+
+int ptd_sink_logged(struct ptd_sink *sink, const struct ptd_logged *logged)
+{
+	return sink->ops.logged(sink->state, logged);
 }
 
 int ptd_sink_finish(struct ptd_sink *sink, const struct ptd_stats *stats)

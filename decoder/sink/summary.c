@@ -294,11 +294,11 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 		    "Left out: %" PRIu64 " instructions that were decoded but were not asked for\n",
 		    n_insns_out_of_scope);
 	put_overwritten(summary, last);
-	if (stats->n_stated > 0 || stats->n_stated_left_out > 0)
+	if (stats->n_events > 0 || stats->n_events_left_out > 0)
 		put(summary,
 		    "Events: %" PRIu64 " that programs noted; %" PRIu64
 		    " more, of times or threads that were not recorded, are left out\n",
-		    stats->n_stated, stats->n_stated_left_out);
+		    stats->n_events, stats->n_events_left_out);
 	for (size_t i = 0; i < summary->info->n_complaints; i++)
 		put(summary, "Missing: %s\n", summary->info->complaints[i]);
 	if (stats->n_records_unknown > 0 || stats->n_records_bad > 0)
@@ -408,8 +408,8 @@ static int put_json(struct summary *summary, const struct ptd_stats *stats)
 	json_number(&json, "complete_since", info->complete_since);
 	json_number(&json, "records_unknown", stats->n_records_unknown);
 	json_number(&json, "records_bad", stats->n_records_bad);
-	json_number(&json, "events", stats->n_stated);
-	json_number(&json, "events_left_out", stats->n_stated_left_out);
+	json_number(&json, "events", stats->n_events);
+	json_number(&json, "events_left_out", stats->n_events_left_out);
 	json_array(&json, "missing");
 	for (size_t i = 0; i < info->n_complaints; i++)
 		json_text(&json, NULL, info->complaints[i]);

@@ -455,11 +455,10 @@ static void put_values(struct ptd_output *output, const struct ptd_mark *mark)
 }
 
 /* What the program noted itself. */
-static void put_stated(struct ptd_output *output, const struct ptd_batch *batch,
-		       const struct ptd_mark *mark)
+static void put_noted(struct ptd_output *output, const struct ptd_batch *batch,
+		      const struct ptd_mark *mark)
 {
-	ptd_output_printf(output, "%s: %s ", ptd_mark_kind_name(mark->kind),
-			  ptd_stated_kind_name((enum ptd_stated_kind)mark->extra));
+	ptd_output_printf(output, "%s: ", ptd_mark_kind_name(mark->kind));
 	output_name(output, batch->symbols[mark->value]->name);
 	ptd_output_printf(output, "\n");
 }
@@ -506,8 +505,10 @@ static int put_mark(struct memory *memory, const struct ptd_batch *batch,
 								  : "abort",
 				  ip);
 		break;
-	case PTD_MARK_STATED:
-		put_stated(output, batch, mark);
+	case PTD_MARK_BEGIN:
+	case PTD_MARK_END:
+	case PTD_MARK_POINT:
+		put_noted(output, batch, mark);
 		break;
 	default:
 		put_values(output, mark);

@@ -489,10 +489,7 @@ int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch)
 	size_t first = 0, end;
 	int r = writer->r;
 
-	/* What is stated need not be expanded, so that copying it would be in vain. */
-	if (r == 0 && batch->n_stated > 0)
-		r = ptd_writer_flush(writer);
-	if (r == 0 && (writer->n_parcels == 0 || batch->n_stated > 0))
+	if (r == 0 && writer->n_parcels == 0)
 		return write_batch(writer, batch);
 	while (r == 0) {
 		struct parcel *parcel = last_parcel(writer);
@@ -515,6 +512,19 @@ int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch)
 		if (end == batch->n_runs)
 			break;
 		first = end;
+	}
+	return r;
+}
+
+int ptd_writer_logged(struct ptd_writer *writer, const struct ptd_logged *logged)
+{
+	int r = writer->r;
+
+	/* A log has no batches, which could be in parcels. */
+	for (size_t i = 0; i < writer->n_sinks && r == 0; i++) {
+		r = ptd_sink_logged(writer->sinks[i], logged);
+		if (r < 0)
+			return fail(writer, i, r);
 	}
 	return r;
 }

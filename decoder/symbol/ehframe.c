@@ -195,7 +195,7 @@ struct common {
 	struct cursor instructions; /* behind all that is before them, if that was asked for */
 };
 
-/* Read the letters that say what else is stated. */
+/* Read the letters that say what else there is. */
 static bool read_augmentation(const struct ehframe *ehframe, const char *letters, struct cursor *c,
 			      struct common *common)
 {

@@ -83,7 +83,7 @@ struct trace_span {
 /* Data that the recorder states to be lost. */
 struct trace_loss {
 	enum ptd_gap_reason reason;
-	uint64_t offset; /* as in struct trace_span; only stated by the first losses: n_losses_at */
+	uint64_t offset; /* as in struct trace_span; only given of the first losses: n_losses_at */
 	uint64_t time;   /* of the record that states it, in ns; 0: it has none */
 };
 
@@ -129,7 +129,7 @@ struct trace_facts {
 	uint8_t nom_freq;    /* max non-turbo ratio; 0: unknown */
 	uint32_t tsc_ctc_n;  /* CPUID 0x15 EBX */
 	uint32_t tsc_ctc_d;  /* CPUID 0x15 EAX */
-	uint16_t cpu_family; /* 0: not stated, or not Intel */
+	uint16_t cpu_family; /* 0: not known, or not Intel */
 	uint8_t cpu_model;
 	uint8_t cpu_stepping;
 	struct addrfilters filters; /* only this code was traced; none: all code was */

@@ -39,8 +39,10 @@
  *
  * Code without a symbol is one function from the target of a call to the next such target.
  *
- * Where the input states calls (struct ptd_stated_call), these are the calls. What was entered and
- * not left, or left and not entered, is completed by the same kinds of calls, so that they nest.
+ * A program that logged its own calls (XRay, ovni) left these, and no instructions. For such an
+ * input (ptd_info.logs_calls), ptd_decoder_next_logged() and ptd_calls_logged() take the places of
+ * ptd_decoder_next() and ptd_calls_batch(). What was entered and not left, or left and not entered,
+ * is completed by the same kinds of calls, so that they nest.
  */
 
 #include "ptd/record.h"
@@ -50,6 +52,37 @@ extern "C" {
 #endif
 
 struct ptd_calls;
+
+/* What a log says of its thread. */
+enum ptd_logged_kind {
+	PTD_LOGGED_ENTER,
+	PTD_LOGGED_LEAVE,
+	PTD_LOGGED_TAIL, /* left by a jump: what is entered next was called in its place */
+	/* The same, but @symbol is the first function of a chain of such jumps: the function that
+	 * is left was entered by one of them. */
+	PTD_LOGGED_TAIL_CHAIN,
+	PTD_LOGGED_POINT, /* entered, and left at once */
+	_PTD_LOGGED_KINDS,
+};
+
+struct ptd_logged_call {
+	uint64_t t;
+	const struct ptd_object *object; /* that the function is in */
+	uint32_t symbol;                 /* id of the function's symbol */
+	uint8_t kind;                    /* enum ptd_logged_kind */
+};
+
+/*
+ * Calls that a thread logged one after the other. They come in their order, and what is left was
+ * entered, unless something was lost.
+ */
+struct ptd_logged {
+	/* Whose calls they are, the symbols, and marks between the calls: @run of a mark is the
+	 * index of a call. There are no runs. */
+	struct ptd_batch batch;
+	const struct ptd_logged_call *calls;
+	size_t n_calls;
+};
 
 /* The bounds of the layer. */
 enum {
@@ -125,7 +158,7 @@ struct ptd_call {
 	 */
 	uint32_t stack;
 	uint32_t n_moved, moved_to; /* of PTD_CALL_SWITCH */
-	uint32_t run; /* the call stands before the run at this index of the batch; see below */
+	uint32_t run; /* the call stands before the run, or logged call, at this index; see below */
 	const struct ptd_function *function;
 	uint64_t t;
 	uint64_t n_insns; /* that the thread had executed since its first one that was decoded */
@@ -157,8 +190,8 @@ struct ptd_call_thread {
 
 /*
  * The calls of one thread, in their order. @batch is the batch in which they happened, the one of
- * ptd_calls_batch(). It is NULL if the calls do not belong to it: if these are what is left when a
- * thread ends. Then @run of each is 0.
+ * ptd_calls_batch() or of ptd_calls_logged(). It is NULL if the calls do not belong to it: if these
+ * are what is left when a thread ends. Then @run of each is 0.
  */
 struct ptd_call_batch {
 	const struct ptd_batch *batch;
@@ -208,6 +241,9 @@ int ptd_calls_new(const struct ptd_info *info, struct ptd_calls **ret_calls);
  * Return: 0; or -ENOMEM, behind which only ptd_calls_free() may be called.
  */
 int ptd_calls_batch(struct ptd_calls *calls, const struct ptd_batch *batch);
+
+/* Take the next calls of a log, likewise. */
+int ptd_calls_logged(struct ptd_calls *calls, const struct ptd_logged *logged);
 
 /*
  * The stream is over: end all threads.

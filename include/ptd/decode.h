@@ -31,6 +31,7 @@ extern "C" {
 #endif
 
 struct ptd_decoder;
+struct ptd_logged;
 
 /* Return: the library's version, as ptdecode --version prints it. */
 const char *ptd_version(void);
@@ -104,8 +105,8 @@ struct ptd_options {
 	/*
 	 * A snapshot directory, a perf.data file, a drmemtrace directory (ptd-drmemtrace(5)), or a
 	 * flight data recorder log of XRay, a file or a directory of such files; or the directory
-	 * of a trace of ovni; NULL: a bare PT stream, see below. The logs of XRay and ovni state
-	 * calls (ptd_info.states_calls).
+	 * of a trace of ovni; NULL: a bare PT stream, see below. The logs of XRay and ovni have
+	 * calls (ptd_info.logs_calls).
 	 */
 	const char *input;
 	bool force; /* decode although the manifest's hashes differ */
@@ -194,7 +195,7 @@ struct ptd_options {
 
 	/*
 	 * The directory of a trace of ovni that programs in the recording wrote meanwhile, whose
-	 * events become marks of the threads that noted them (PTD_MARK_STATED); or NULL. The
+	 * events become marks of the threads that noted them (PTD_MARK_BEGIN); or NULL. The
 	 * recording must have times in ns.
 	 */
 	const char *ovni;
@@ -226,6 +227,12 @@ const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder);
  *         ptd_decoder_message() says what failed.
  */
 int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch);
+
+/*
+ * For an input that is a log of calls (ptd_info.logs_calls; ptd/calls.h), which has no batches: get
+ * the next calls. Otherwise as ptd_decoder_next().
+ */
+int ptd_decoder_next_logged(struct ptd_decoder *decoder, const struct ptd_logged **ret_logged);
 
 /*
  * Return: the reason why ptd_decoder_next() failed, a text for the user that names the input and
@@ -296,8 +303,8 @@ struct ptd_core_thread {
 	uint32_t space; /* the last one of the process: ptd_slice.space; UINT32_MAX: not known */
 	bool is_first;  /* it took the signal that killed the process */
 
-	/* That signal; 0: the file states none. Its code, and of SIGSEGV and its like the address
-	 * that could not be accessed, are 0 if they are not stated. */
+	/* That signal; 0: the file has none. Its code, and of SIGSEGV and its like the address
+	 * that could not be accessed, are 0 if they are not known. */
 	uint32_t signal;
 	int32_t signal_code;
 	uint64_t signal_address;

@@ -158,9 +158,14 @@ enum ptd_mark_kind {
 			   * many instructions behind the last address or branch in the packets, + 1
 			   * (0: they do not say) */
 
-	/* What the program noted itself (ptd_options.ovni): the id of the symbol that names it;
-	 * enum ptd_stated_kind. */
-	PTD_MARK_STATED,
+	/*
+	 * What a producer of names adds: the program itself (ptd_options.ovni). A region of the
+	 * thread begins, or the innermost one of that name ends; or something happens at a point.
+	 * @value is the id of the symbol that is the name.
+	 */
+	PTD_MARK_BEGIN,
+	PTD_MARK_END,
+	PTD_MARK_POINT,
 	_PTD_MARK_KINDS,
 };
 
@@ -232,33 +237,9 @@ enum ptd_gap_reason {
 	_PTD_GAP_REASONS,
 };
 
-/* What a stated call says of its thread. */
-enum ptd_stated_kind {
-	PTD_STATED_ENTER,
-	PTD_STATED_LEAVE,
-	PTD_STATED_TAIL, /* left by a jump: what is entered next was called in its place */
-	/* The same, but @symbol is the first function of a chain of such jumps: the function that
-	 * is left was entered by one of them. */
-	PTD_STATED_TAIL_CHAIN,
-	PTD_STATED_POINT, /* entered, and left at once */
-	_PTD_STATED_KINDS,
-};
-
-/*
- * A call that the input itself states. A program that recorded its own calls (XRay, ovni) left
- * these, and no instructions. The calls of a thread come in their order, and what is left was
- * entered, unless something was lost; the call layer (calls.h) takes them as they are.
- */
-struct ptd_stated_call {
-	uint64_t t;
-	const struct ptd_object *object; /* that the function is in */
-	uint32_t symbol;                 /* id of the function's symbol */
-	uint8_t kind;                    /* enum ptd_stated_kind */
-};
-
 /*
  * A mark stands before the run at index @run of its batch (or behind the last one, if @run is the
- * number of runs). In a batch with stated calls, @run is the index of one of these.
+ * number of runs).
  */
 struct ptd_mark {
 	size_t run;
@@ -297,9 +278,6 @@ struct ptd_batch {
 	size_t n_symbols;
 	/* By this a writer of the library keeps the runs without copying them; or NULL. */
 	struct ptd_hold *hold;
-	/* If the input states calls (ptd_info.states_calls): these, in the place of runs. */
-	const struct ptd_stated_call *stated;
-	size_t n_stated;
 };
 
 /* What became of the PT of one CPU. It is always true that in = decoded + lost + out of scope. */
@@ -330,11 +308,11 @@ struct ptd_stats {
 	uint64_t n_records_unknown; /* sideband records of a type that this library does not know */
 	uint64_t n_records_bad;     /* sideband records that are too short or not plausible */
 	/*
-	 * Of what programs noted themselves (ptd_options.ovni): what the stream has as
-	 * PTD_MARK_STATED; and what is left out because nothing of its thread was recorded then,
-	 * which is not counted if a part of the trace is asked for.
+	 * Of what programs noted themselves (ptd_options.ovni): how many marks the stream has of
+	 * it; and how much is left out because nothing of its thread was recorded then, which is
+	 * not counted if a part of the trace is asked for.
 	 */
-	uint64_t n_stated, n_stated_left_out;
+	uint64_t n_events, n_events_left_out;
 };
 
 enum ptd_clock {
@@ -361,7 +339,7 @@ struct ptd_info {
 	 */
 	const char *const *complaints;
 	size_t n_complaints;
-	bool states_calls; /* batches have calls (struct ptd_stated_call), and no instructions */
+	bool logs_calls;         /* the input has calls (struct ptd_logged), and no batches */
 	uint64_t snapshot_taken; /* when the snapshot was taken that the input is; 0: it is none, or
 				  * does not say, or that is not among the times asked for */
 };
@@ -377,8 +355,12 @@ const char *ptd_gap_reason_name(enum ptd_gap_reason reason);
 /* Return: the kind as one word: "gap", "async", "ptwrite", … */
 const char *ptd_mark_kind_name(enum ptd_mark_kind kind);
 
-/* Return: the kind in words: "begin", "end", "point", … */
-const char *ptd_stated_kind_name(enum ptd_stated_kind kind);
+/* Return: whether the mark has a name, the symbol with the id @value. */
+static inline bool ptd_mark_has_name(const struct ptd_mark *mark)
+{
+	return mark->kind == PTD_MARK_BEGIN || mark->kind == PTD_MARK_END ||
+	       mark->kind == PTD_MARK_POINT;
+}
 
 #ifdef __cplusplus
 }

@@ -37,6 +37,7 @@ extern "C" {
 #endif
 
 struct ptd_decoder;
+struct ptd_logged;
 struct ptd_output;
 struct ptd_sink;
 struct ptd_threads;
@@ -163,6 +164,12 @@ struct ptd_sink_ops {
 	int (*write)(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
 		     struct ptd_output *output);
 
+	/*
+	 * Take the next calls of an input that is a log of calls (ptd_info.logs_calls), as write()
+	 * takes batches. A kind without this is not opened for such an input.
+	 */
+	int (*logged)(void *state, const struct ptd_logged *logged);
+
 	/* The stream is over, or a call failed: write what was not written yet. */
 	int (*finish)(void *state, const struct ptd_stats *stats, struct ptd_output *output);
 
@@ -179,10 +186,6 @@ struct ptd_sink_ops {
 	bool writes_last;
 
 	bool no_symbols; /* the kind shows no symbols: see ptd_options.no_symbols */
-
-	/* The kind shows calls, and also takes those that an input states (ptd_info.states_calls).
-	 * A kind that does not is not opened for such an input. */
-	bool takes_stated;
 };
 
 /* Return: the library's kind of sink with the number @i, from 0; NULL behind the last. */
@@ -242,6 +245,9 @@ int ptd_sink_sideband(struct ptd_sink *sink, const struct ptd_sideband *record);
 /* Take the next batch of the stream: expand and write it. Return: 0, or negative errno. */
 int ptd_sink_batch(struct ptd_sink *sink, const struct ptd_batch *batch);
 
+/* Take the next calls of a log. Return: likewise. */
+int ptd_sink_logged(struct ptd_sink *sink, const struct ptd_logged *logged);
+
 /*
  * The stream is over, or a call failed: write what was not written yet, and close the output.
  *
@@ -280,6 +286,9 @@ int ptd_writer_new(struct ptd_threads *threads, struct ptd_sink *const *sinks, s
  * Return: 0; or negative errno of a sink, which every later call returns again.
  */
 int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch);
+
+/* Take the next calls of a log. Return: likewise. */
+int ptd_writer_logged(struct ptd_writer *writer, const struct ptd_logged *logged);
 
 /* Wait until the sinks have written all batches. Return: as ptd_writer_batch(). */
 int ptd_writer_flush(struct ptd_writer *writer);

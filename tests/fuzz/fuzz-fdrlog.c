@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "tests/lib/statedcheck.h"
+#include "tests/lib/loggedcheck.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -59,6 +59,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		map += strlen(behind);
 		put(map_path, map, (size_t)(data + size - map));
 	}
-	statedcheck(log_path, map ? map_path : NULL);
+	loggedcheck(log_path, map ? map_path : NULL);
 	return 0;
 }

@@ -17,7 +17,7 @@
 #include "decoder/image/objects.h"
 #include "decoder/overlay.h"
 #include "decoder/symbol/resolver.h"
-#include "tests/lib/statedcheck.h"
+#include "tests/lib/loggedcheck.h"
 #include "tests/lib/tempdir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (clock)
 			tempdir_put(dir, "clock-offsets.txt", clock + 6,
 				    (size_t)(data + size - clock) - 6);
-		statedcheck(dir, NULL);
+		loggedcheck(dir, NULL);
 		lay_over(dir);
 		tempdir_remove(dir);
 	}

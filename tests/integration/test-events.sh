@@ -28,7 +28,7 @@ assert len(expected) == 4 and {len(events) for events in expected.values()} == {
 items = collections.defaultdict(list)
 for row in load("calls.json")["calls"]:
     items[row["tid"]].append(row)
-stated = collections.defaultdict(list)
+noted = collections.defaultdict(list)
 for tid, rows in items.items():
     for i, row in enumerate(rows):
         if "event" not in row:
@@ -38,9 +38,9 @@ for tid, rows in items.items():
         names = [call["function"] for call in around]
         at = names.index("note")
         assert all(re.search("clock_(gettime|ns)", name) for name in names[:at]), names
-        stated[tid].append((row["kind"], row["event"], names[at + 1]))
+        noted[tid].append((row["kind"], row["event"], names[at + 1]))
         assert names[at + 1:at + 3] in (["inner", "outer"], ["begin_phase", "outer"], ["end_phase", "outer"], ["outer", "run"]), names
-assert stated == expected, (stated, expected)
+assert noted == expected, (noted, expected)
 times = {tid: [row["t"] for row in rows if "event" in row] for tid, rows in items.items()}
 assert all(t == sorted(t) for t in times.values()), times
 
@@ -52,10 +52,10 @@ for line in open(f"{top}/text", encoding="utf-8"):
         continue
     tid = int(thread[1])
     mark = line.startswith("#") and re.search(r"[0-9]: ([a-z]+): (.*)", line)
-    if mark and mark[1] == "stated":
+    if mark and mark[1] in ("begin", "end", "point"):
         assert last[tid][0] == "off" and "syscall" in last[tid][1] and "clock_gettime" in last[tid][1], (line, last[tid])
-        last[tid] = ("stated", "")
-        found[tid].append(mark[2])
+        last[tid] = ("event", "")
+        found[tid].append(" ".join(mark.groups()))
     elif mark and mark[1] == "off":
         last[tid] = ("off", last[tid][1])
     elif not line.startswith("#"):
@@ -85,7 +85,7 @@ for event in load("chrome")["traceEvents"]:
     tid = tracks.get(event.get("tid"))
     if tid is None or event["ph"] == "M":
         continue
-    assert event["ph"] == "E" or event["cat"] == "stated", event
+    assert event["ph"] == "E" or event["cat"] == "event", event
     if event["ph"] == "B":
         opened[tid].append((event["name"], ns))
     elif event["ph"] == "E":
@@ -98,7 +98,7 @@ for tid in expected:
 names = {"a phase", "outer", "inner", "point 1", "point 2"}
 report = load("report")
 for tid in expected:
-    wanted, shown = regions(times[tid]), [s for s in report["stated"] if s[3] == tid]
+    wanted, shown = regions(times[tid]), [s for s in report["noted"] if s[3] == tid]
     assert sorted((name, t, t + duration) for name, t, duration, _ in shown) == \
         sorted(wanted[0] + [(name, t, t) for name, t in wanted[1]]), (shown, wanted)
 fxt = open(f"{top}/fxt", "rb").read()

@@ -314,7 +314,7 @@ static void check_other(struct judge *judge, const struct record *rec)
 	judge->after_insn = false;
 }
 
-/* The cpu was stated: note what schedule files must have. */
+/* The cpu is known: note what schedule files must have. */
 static int add_to_schedule(struct judge *judge)
 {
 	struct memtrace *trace = judge->trace;

@@ -116,8 +116,7 @@ static int check_call(struct callcheck *check, const struct ptd_call_batch *batc
 	}
 	stack = &check->stacks.items[call->stack];
 	on = &check->on.items[batch->thread->id];
-	if (batch->batch ? call->run > batch->batch->n_runs + batch->batch->n_stated
-			 : call->run > 0)
+	if (call->run > (batch->batch ? batch->batch->n_runs + check->n_logged : 0))
 		fault(check, call, "it is in no run of the batch");
 	if (call->kind == PTD_CALL_ENTER)
 		r = check_enter(check, stack, call);

@@ -33,6 +33,7 @@ struct callcheck {
 	VEC(uint32_t) on;                   /* by the thread's id: the stack it is on, + 1 */
 	VEC(uint64_t) executed;             /* by the thread's id: instructions, so far */
 	uint64_t n_insns;                   /* of all threads */
+	size_t n_logged; /* calls of the batch, if it is of a log: the caller sets it */
 };
 
 void callcheck_deinit(struct callcheck *check);

@@ -38,7 +38,7 @@ Object.assign(context, { text: data });
 const said = vm.runInContext(`(() => {
 	const model = new Model(JSON.parse(text.report), text.spans, text.nodes);
 	const base = BigInt(model.data.base), at = (t) => Number(base + BigInt(t));
-	const spans = [], others = [], stacks = [], stated = [];
+	const spans = [], others = [], stacks = [], noted = [];
 	for (const track of model.tracks) {
 		track.calls.forEach((row, number) => {
 			for (let i = 0; i < row.n; i++) {
@@ -47,8 +47,8 @@ const said = vm.runInContext(`(() => {
 				const above = track.calls[number - 1];
 				if (above && model.data.left_out.resolution === 0 && above.covering(row.t[i], row.end(i)) < 0)
 					throw new Error("nothing stands above " + model.spanName(row, i));
-				if (row.kind === KIND.stated)
-					stated.push([model.spanName(row, i), at(row.t[i]), row.duration[i], track.tid]);
+				if (row.kind === KIND.noted)
+					noted.push([model.spanName(row, i), at(row.t[i]), row.duration[i], track.tid]);
 				else
 					spans.push([model.spanName(row, i), at(row.t[i]), row.duration[i], row.insns[i], row.count[i], track.tid]);
 			}
@@ -64,7 +64,7 @@ const said = vm.runInContext(`(() => {
 		for (const child of node.children)
 			work.push([child, path + ";" + model.nameOf(child.f).replaceAll(";", ":")]);
 	}
-	return { spans, others, stacks, stated, left_out: model.data.left_out, text: model.leftOut(),
+	return { spans, others, stacks, noted, left_out: model.data.left_out, text: model.leftOut(),
 		moments: model.moments().map(([t, text]) => [String(base + BigInt(t)), text]), calls: model.data.calls,
 		partial: model.data.partial, functions: model.functions, command: model.command(0, model.end),
 		slowest: model.outliers(model.metrics[0]).slice(0, 5).map(({ f }) => [f.name, f.slowest.map((one) => [at(one.t),

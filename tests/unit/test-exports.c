@@ -21,6 +21,7 @@
 #include <zlib.h>
 
 #include "base/base.h"
+#include "ptd/calls.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
 
@@ -42,23 +43,23 @@ static const struct ptd_slice slices[] = {
 };
 
 /* f was open before; behind the gap it still is. */
-static const struct ptd_stated_call calls[] = {
-	{ .t = 1010, .symbol = 2, .kind = PTD_STATED_ENTER },
-	{ .t = 1020, .symbol = 2, .kind = PTD_STATED_LEAVE },
-	{ .t = 1030, .symbol = 1, .kind = PTD_STATED_LEAVE },
-	{ .t = 1040, .symbol = 1, .kind = PTD_STATED_ENTER },
-	{ .t = 2070, .symbol = 2, .kind = PTD_STATED_ENTER },
-	{ .t = 2080, .symbol = 2, .kind = PTD_STATED_LEAVE },
-	{ .t = 2090, .symbol = 1, .kind = PTD_STATED_LEAVE },
+static const struct ptd_logged_call calls[] = {
+	{ .t = 1010, .symbol = 2, .kind = PTD_LOGGED_ENTER },
+	{ .t = 1020, .symbol = 2, .kind = PTD_LOGGED_LEAVE },
+	{ .t = 1030, .symbol = 1, .kind = PTD_LOGGED_LEAVE },
+	{ .t = 1040, .symbol = 1, .kind = PTD_LOGGED_ENTER },
+	{ .t = 2070, .symbol = 2, .kind = PTD_LOGGED_ENTER },
+	{ .t = 2080, .symbol = 2, .kind = PTD_LOGGED_LEAVE },
+	{ .t = 2090, .symbol = 1, .kind = PTD_LOGGED_LEAVE },
 };
 
 static const struct ptd_mark marks[] = {
 	{ .kind = PTD_MARK_PTWRITE, .run = 1, .t = 1015, .value = 42, .ip = 0x2004 },
 	/* What the thread noted itself: f, in which another region begins and stays open. */
-	{ .kind = PTD_MARK_STATED, .run = 2, .t = 1022, .value = 1, .extra = PTD_STATED_ENTER },
-	{ .kind = PTD_MARK_STATED, .run = 2, .t = 1023, .value = 2, .extra = PTD_STATED_POINT },
-	{ .kind = PTD_MARK_STATED, .run = 2, .t = 1024, .value = 2, .extra = PTD_STATED_ENTER },
-	{ .kind = PTD_MARK_STATED, .run = 2, .t = 1025, .value = 1, .extra = PTD_STATED_LEAVE },
+	{ .kind = PTD_MARK_BEGIN, .run = 2, .t = 1022, .value = 1 },
+	{ .kind = PTD_MARK_POINT, .run = 2, .t = 1023, .value = 2 },
+	{ .kind = PTD_MARK_BEGIN, .run = 2, .t = 1024, .value = 2 },
+	{ .kind = PTD_MARK_END, .run = 2, .t = 1025, .value = 1 },
 	{ .kind = PTD_MARK_GAP, .run = 4, .reason = PTD_GAP_OVERFLOW, .t = 1060, .n_bytes = 9 },
 };
 
@@ -78,7 +79,7 @@ static void begin(struct fixture *f, const char *form)
 	char kind[32];
 
 	*f = (struct fixture){
-		.info = { .clock = PTD_CLOCK_NS, .states_calls = true, .snapshot_taken = 3000 },
+		.info = { .clock = PTD_CLOCK_NS, .logs_calls = true, .snapshot_taken = 3000 },
 		.fd = memfd_create("export", MFD_CLOEXEC),
 	};
 	assert_true(f->fd >= 0);
@@ -101,25 +102,25 @@ static void begin(struct fixture *f, const char *form)
 
 static void put_stream(struct fixture *f)
 {
-	struct ptd_stated_call stated[ARRAY_LEN(calls)];
-	struct ptd_batch batch = { .slice = &slices[0],
-				   .symbols = by_id,
-				   .n_symbols = ARRAY_LEN(by_id),
-				   .stated = stated,
-				   .n_stated = ARRAY_LEN(stated),
-				   .marks = marks,
-				   .n_marks = ARRAY_LEN(marks) };
+	struct ptd_logged_call of_object[ARRAY_LEN(calls)];
+	struct ptd_logged logged = { .batch = { .slice = &slices[0],
+						.symbols = by_id,
+						.n_symbols = ARRAY_LEN(by_id),
+						.marks = marks,
+						.n_marks = ARRAY_LEN(marks) },
+				     .calls = of_object,
+				     .n_calls = ARRAY_LEN(of_object) };
 
-	memcpy(stated, calls, sizeof(calls));
-	for (size_t i = 0; i < ARRAY_LEN(stated); i++)
-		stated[i].object = &object;
-	assert_int_equal(ptd_sink_batch(f->sink, &batch), 0);
-	batch.slice = &slices[1];
-	batch.stated = &stated[3];
-	batch.n_stated = 1;
-	batch.marks = NULL;
-	batch.n_marks = 0;
-	assert_int_equal(ptd_sink_batch(f->sink, &batch), 0);
+	memcpy(of_object, calls, sizeof(calls));
+	for (size_t i = 0; i < ARRAY_LEN(of_object); i++)
+		of_object[i].object = &object;
+	assert_int_equal(ptd_sink_logged(f->sink, &logged), 0);
+	logged.batch.slice = &slices[1];
+	logged.batch.marks = NULL;
+	logged.batch.n_marks = 0;
+	logged.calls = &of_object[3];
+	logged.n_calls = 1;
+	assert_int_equal(ptd_sink_logged(f->sink, &logged), 0);
 }
 
 static void end(struct fixture *f)
@@ -251,16 +252,16 @@ static void chrome(void **state)
 	    "  {\"ph\": \"M\", \"pid\": 5, \"tid\": 8388609, \"name\": \"thread_name\", \"args\": "
 	    "{\"name\": \"demo 7, events\"}},\n"
 	    "  {\"ph\": \"B\", \"ts\": 1.022, \"pid\": 5, \"tid\": 8388609, \"name\": \"f\", "
-	    "\"cat\": \"stated\", \"args\": {}},\n"
+	    "\"cat\": \"event\", \"args\": {}},\n"
 	    "  {\"ph\": \"i\", \"ts\": 1.023, \"pid\": 5, \"tid\": 8388609, \"name\": \"say "
-	    "\\\"hi\\\\;\\\"\\u000a\", \"cat\": \"stated\", \"s\": \"t\", \"args\": {}},\n"
+	    "\\\"hi\\\\;\\\"\\u000a\", \"cat\": \"event\", \"s\": \"t\", \"args\": {}},\n"
 	    "  {\"ph\": \"B\", \"ts\": 1.024, \"pid\": 5, \"tid\": 8388609, \"name\": \"say "
-	    "\\\"hi\\\\;\\\"\\u000a\", \"cat\": \"stated\", \"args\": {}},\n"
+	    "\\\"hi\\\\;\\\"\\u000a\", \"cat\": \"event\", \"args\": {}},\n"
 	    "  {\"ph\": \"E\", \"ts\": 1.025, \"pid\": 5, \"tid\": 8388609, \"name\": \"say "
 	    "\\\"hi\\\\;\\\"\\u000a\"},\n"
 	    "  {\"ph\": \"E\", \"ts\": 1.025, \"pid\": 5, \"tid\": 8388609, \"name\": \"f\"},\n"
 	    "  {\"ph\": \"B\", \"ts\": 1.025, \"pid\": 5, \"tid\": 8388609, \"name\": \"say "
-	    "\\\"hi\\\\;\\\"\\u000a\", \"cat\": \"stated\", \"args\": {}},\n"
+	    "\\\"hi\\\\;\\\"\\u000a\", \"cat\": \"event\", \"args\": {}},\n"
 	    "  {\"ph\": \"B\", \"ts\": 1.009, \"pid\": 5, \"tid\": 7, \"name\":"
 	    " \"f\", \"cat\": \"user\", \"args\": {\"address\": \"0x1000\","
 	    " \"object\": \"/bin/demo\", \"entered_by\": \"inference\"}},\n"
@@ -326,10 +327,10 @@ static void fxt(void **state)
 	    "0000008004010037 0000000000000005 000000006f6d6564\n"
 	    "0000018004020057 0000000000000007 000000006f6d6564 00000000000e0028 0000000000000005\n"
 	    "1000002000210058 00000000000003e8 0000000000000000 0000000000000007 8000000000110011\n"
-	    "0000000b00500032 5c69682220796173 00000000003f223b\n"
-	    "0000000900510032 6d65642f6e69622f 000000000000006f\n"
+	    "0000000b00520032 5c69682220796173 00000000003f223b\n"
+	    "0000000900530032 6d65642f6e69622f 000000000000006f\n"
 	    "0000000000020033 0000000000000005 0000000000000007\n"
-	    "0050001202220054 00000000000003f2 0000000000010027 0000000000002000 0000005100020016\n"
+	    "0052001202220054 00000000000003f2 0000000000010027 0000000000002000 0000005300020016\n"
 	    "002b001602300084 00000000000003f7 00000000000a0024 000000000000002a 00000000000b0024 "
 	    "0000000000000000 0000000000010027 0000000000002004\n"
 	    "0000000002030024 00000000000003fc\n"
@@ -342,17 +343,17 @@ static void fxt(void **state)
 	    "0000000003030024 0000000000000401\n"
 	    "0000000003030024 0000000000000401\n"
 	    "800b001803020044 0000000000000401 5c69682220796173 00000000003f223b\n"
-	    "0000000100520022 0000000000000066\n"
-	    "0052001202320064 00000000000003f1 0000000000010027 0000000000001000 0000005100020016 "
+	    "0000000100540022 0000000000000066\n"
+	    "0054001202320064 00000000000003f1 0000000000010027 0000000000001000 0000005300020016 "
 	    "0000001e00050016\n"
 	    "0000000002030024 0000000000000406\n"
-	    "0052001202220054 0000000000000410 0000000000010027 0000000000001000 0000005100020016\n"
+	    "0054001202220054 0000000000000410 0000000000010027 0000000000001000 0000005300020016\n"
 	    "0000000002130034 0000000000000424 0000002300060016\n"
-	    "0039001502120044 0000000000000424 0000000000090024 0000000000000009\n"
+	    "003b001502120044 0000000000000424 0000000000090024 0000000000000009\n"
 	    "0000000002030024 00000000000006d5\n"
-	    "0050001202220054 0000000000000816 0000000000010027 0000000000002000 0000005100020016\n"
+	    "0052001202220054 0000000000000816 0000000000010027 0000000000002000 0000005300020016\n"
 	    "0000000002030024 0000000000000820\n"
-	    "0052001202320064 0000000000000815 0000000000010027 0000000000001000 0000005100020016 "
+	    "0054001202320064 0000000000000815 0000000000010027 0000000000001000 0000005300020016 "
 	    "0000001f00050016\n"
 	    "0000000002030024 000000000000082a\n"
 	    "1000002000210058 000000000000082a 0000000000000007 0000000000000000 8000000000100011\n"
@@ -360,7 +361,7 @@ static void fxt(void **state)
 	    "0000018001020057 0000000000000000 000000000000003f 00000000000e0028 0000000000000000\n"
 	    "1000002000010058 000000000000044c 0000000000000000 0000000000000000 8000000000110011\n"
 	    "0000000000040033 0000000000000000 0000000000000000\n"
-	    "0052001204220054 0000000000000410 0000000000010027 0000000000001000 0000005100020016\n"
+	    "0054001204220054 0000000000000410 0000000000010027 0000000000001000 0000005300020016\n"
 	    "0000000004130034 0000000000000410 0000002400060016\n"
 	    "1000002000010058 000000000000044c 0000000000000000 0000000000000000 8000000000100011\n"
 	    "0000000003030024 000000000000082a\n"

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "decoder/extract.h"
+#include "ptd/calls.h"
 #include "tests/lib/stream.h"
 
 #define T UINT64_C(1000000005)
@@ -118,7 +119,7 @@ static void parts(void **state)
 		const struct row *row = &rows[i];
 		struct extract_counts counts = {};
 		struct extract *extract;
-		struct ptd_batch batch;
+		struct ptd_logged batch;
 		struct stream stream;
 		char text[512] = "";
 
@@ -126,8 +127,11 @@ static void parts(void **state)
 		assert_int_equal(extract_new(&row->part, NULL, &extract), 0);
 		if (row->to)
 			extract_set_times(extract, row->from, row->to);
-		assert_int_equal(extract_batch(extract, &stream.batch, &counts, &batch), 0);
-		put(text, &batch);
+		assert_int_equal(extract_batch(extract,
+					       &(struct ptd_logged){ .batch = stream.batch },
+					       &counts, &batch),
+				 0);
+		put(text, &batch.batch);
 		if (strcmp(text, row->expected) != 0 || counts.n_insns != row->n_left_out ||
 		    counts.t_first != row->first || counts.t_last != row->last)
 			fail_msg("row %zu: \"%s\", %" PRIu64 " left out, from %" PRIu64
@@ -145,7 +149,7 @@ static void unknown_thread(void **state)
 	const struct ptd_part part = { .tids = &eleven, .n_tids = 1 };
 	struct extract_counts counts = {};
 	struct extract *extract;
-	struct ptd_batch batch;
+	struct ptd_logged batch;
 	struct stream stream;
 	char text[512] = "";
 
@@ -153,8 +157,10 @@ static void unknown_thread(void **state)
 	stream_init(&stream);
 	stream.slice.pid = stream.slice.tid = PTD_ID_UNKNOWN;
 	assert_int_equal(extract_new(&part, NULL, &extract), 0);
-	assert_int_equal(extract_batch(extract, &stream.batch, &counts, &batch), 0);
-	put(text, &batch);
+	assert_int_equal(
+	    extract_batch(extract, &(struct ptd_logged){ .batch = stream.batch }, &counts, &batch),
+	    0);
+	put(text, &batch.batch);
 	assert_string_equal(text, "gap");
 	assert_int_equal(counts.n_insns, 8);
 	assert_int_equal(counts.n_gaps[PTD_GAP_OVERFLOW], 0);
@@ -168,7 +174,7 @@ static void broken_flow(void **state)
 	const struct ptd_part cpu = { .cpus = &three, .n_cpus = 1 };
 	struct extract_counts counts = {};
 	struct extract *extract;
-	struct ptd_batch batch;
+	struct ptd_logged batch;
 	struct stream stream;
 	char text[512] = "";
 
@@ -177,8 +183,11 @@ static void broken_flow(void **state)
 	stream.batch.n_marks = 0;
 	assert_int_equal(extract_new(&symbol, NULL, &extract), 0);
 	for (size_t i = 0; i < 2; i++) {
-		assert_int_equal(extract_batch(extract, &stream.batch, &counts, &batch), 0);
-		put(text, &batch);
+		assert_int_equal(extract_batch(extract,
+					       &(struct ptd_logged){ .batch = stream.batch },
+					       &counts, &batch),
+				 0);
+		put(text, &batch.batch);
 		stream.slice.t0 += 10;
 	}
 	assert_string_equal(text, "0:0+3 0:0+3 out of scope 0:0+3 0:0+3");
@@ -191,8 +200,11 @@ static void broken_flow(void **state)
 	assert_true(extract_asks_for_cpu(extract, three));
 	assert_false(extract_asks_for_cpu(extract, four));
 	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(extract_batch(extract, &stream.batch, &counts, &batch), 0);
-		put(text, &batch);
+		assert_int_equal(extract_batch(extract,
+					       &(struct ptd_logged){ .batch = stream.batch },
+					       &counts, &batch),
+				 0);
+		put(text, &batch.batch);
 		stream.slice.t0 += 10 * i;
 	}
 	assert_string_equal(text, "0:0+3 0:0+3 out of scope 0:0+3");
@@ -209,7 +221,7 @@ static void last_of_each_cpu(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
 		struct extract_counts counts = {};
 		struct extract *extract;
-		struct ptd_batch batch;
+		struct ptd_logged batch;
 		struct stream stream;
 
 		stream_init(&stream);
@@ -219,15 +231,21 @@ static void last_of_each_cpu(void **state)
 		extract_begin_search(extract);
 		extract_begin_window(extract, 1, UINT64_MAX);
 		for (stream.slice.cpu = 3; stream.slice.cpu < 5; stream.slice.cpu++)
-			assert_int_equal(extract_batch(extract, &stream.batch, &counts, &batch), 0);
+			assert_int_equal(
+			    extract_batch(extract, &(struct ptd_logged){ .batch = stream.batch },
+					  &counts, &batch),
+			    0);
 		extract_end_window(extract);
 		extract_end_search(extract);
 		for (stream.slice.cpu = 3; stream.slice.cpu < 5; stream.slice.cpu++) {
 			uint64_t n = 0;
 
-			assert_int_equal(extract_batch(extract, &stream.batch, &counts, &batch), 0);
-			for (size_t k = 0; k < batch.n_runs; k++)
-				n += batch.runs[k].n;
+			assert_int_equal(
+			    extract_batch(extract, &(struct ptd_logged){ .batch = stream.batch },
+					  &counts, &batch),
+			    0);
+			for (size_t k = 0; k < batch.batch.n_runs; k++)
+				n += batch.batch.runs[k].n;
 			assert_int_equal(n, 3);
 		}
 		extract_free(extract);

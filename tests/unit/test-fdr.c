@@ -15,9 +15,10 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "ptd/calls.h"
 #include "ptd/decode.h"
 #include "tests/lib/fdrmade.h"
-#include "tests/lib/statedread.h"
+#include "tests/lib/loggedread.h"
 #include "tests/lib/tempdir.h"
 
 struct row {
@@ -213,7 +214,7 @@ static void files(void **state)
 		tempdir_make("fdr", dir);
 		(void)snprintf(path, sizeof(path), "%s/log", dir);
 		put_file("log", rows[i].file);
-		text = statedread(path, &(struct ptd_part){});
+		text = loggedread(path, &(struct ptd_part){});
 		if (strcmp(text, rows[i].stream) != 0)
 			print_error("%s\n", rows[i].file);
 		assert_string_equal(text, rows[i].stream);
@@ -255,7 +256,7 @@ static void parts(void **state)
 	(void)snprintf(path, sizeof(path), "%s/log", dir);
 	put_file("log", THREADS);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
-		char *text = statedread(path, &asked[i].part);
+		char *text = loggedread(path, &asked[i].part);
 
 		assert_string_equal(text, asked[i].stream);
 		free(text);
@@ -274,11 +275,11 @@ static void directory(void **state)
 	put_file("xray-log.b.1", "h1 b8 w3 c1@150 >3+1 <3+1 .");
 	put_file("xray-log.a.3", "h5 x b7 w3 p9 c0@100 >1+1");
 	tempdir_put_text(dir, "notes", "not a log");
-	text = statedread(dir, &(struct ptd_part){});
+	text = loggedread(dir, &(struct ptd_part){});
 	assert_string_equal(text, "0 9/7: >#1@101 <#1@201 1 ?/8: >#3@151 <#3@152 ");
 	free(text);
 	tempdir_put_text(dir, "xray-log.c", "");
-	text = statedread(dir, &(struct ptd_part){});
+	text = loggedread(dir, &(struct ptd_part){});
 	assert_string_equal(text, "!/xray-log.c: byte 0: expected the header of a flight data "
 				  "recorder file of version 1 to 5");
 	free(text);
@@ -294,7 +295,7 @@ static void changed(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
 		const struct ptd_options options = { .size = sizeof(options), .input = dir };
-		const struct ptd_batch *batch;
+		const struct ptd_logged *logged;
 		struct ptd_decoder *d;
 		int r;
 
@@ -303,10 +304,10 @@ static void changed(void **state)
 		put_file("xray-log.2", "h5 x b8 w3 p9 c2@100 >1+1 <1+1");
 		assert_int_equal(ptd_decoder_new(&options, &d, NULL), 0);
 		put_file("xray-log.1", others[i]);
-		while ((r = ptd_decoder_next(d, &batch)) == 0)
+		while ((r = ptd_decoder_next_logged(d, &logged)) == 0)
 			;
 		assert_int_equal(r, -ESTALE);
-		assert_string_equal(statedread_without_path(ptd_decoder_message(d), dir),
+		assert_string_equal(loggedread_without_path(ptd_decoder_message(d), dir),
 				    "/xray-log.1: was changed while it was read");
 		ptd_decoder_free(d);
 		tempdir_remove(dir);

@@ -56,7 +56,7 @@ static int read_lane(struct calllog *log, struct calllane *calllane, struct call
 
 		assert_ptr_not_equal(end, lane->at);
 		lane->at = end + strspn(end, " ");
-		if (vec_push(&piece->calls, { .t = t, .symbol = 1, .kind = PTD_STATED_POINT }) < 0)
+		if (vec_push(&piece->calls, { .t = t, .symbol = 1, .kind = PTD_LOGGED_POINT }) < 0)
 			return -ENOMEM;
 	}
 	lane->lane.ended = *lane->at == '\0';
@@ -103,9 +103,8 @@ static const struct row {
 
 static void put_mark(FILE *f, const struct ptd_mark *mark)
 {
-	assert_true(
-	    mark->kind == PTD_MARK_GAP ||
-	    (mark->kind == PTD_MARK_STATED && mark->value == 1 && mark->extra == PTD_STATED_POINT));
+	assert_true(mark->kind == PTD_MARK_GAP ||
+		    (mark->kind == PTD_MARK_POINT && mark->value == 1));
 	fprintf(f, " %c%" PRIu64, mark->kind == PTD_MARK_GAP ? 'g' : '*', mark->t);
 }
 

@@ -17,10 +17,10 @@
 
 #include "base/base.h"
 #include "decoder/sink/sinks.h"
-#include "tests/lib/statedmade.h"
+#include "tests/lib/loggedmade.h"
 #include "tests/lib/tempdir.h"
 
-#define T0     STATEDMADE_T0
+#define T0     LOGGEDMADE_T0
 #define PROC   "ovni/loom.ptd/proc.5/"
 #define OLD    PROC "thread.70000"
 #define NEWEST PROC "thread.70000/stream.obs"
@@ -28,7 +28,7 @@
 static char dir[TEMPDIR_SIZE];
 
 struct fixture {
-	struct statedmade made;
+	struct loggedmade made;
 	uint8_t *bytes; /* of the file */
 	size_t size;
 	char text[4096];
@@ -39,13 +39,13 @@ static void init(struct fixture *f, const char *version)
 {
 	*f = (struct fixture){};
 	tempdir_make("ovni", dir);
-	statedmade_init(&f->made, &sink_ovni, dir, version);
+	loggedmade_init(&f->made, &sink_ovni, dir, version);
 }
 
 static void deinit(struct fixture *f)
 {
 	free(f->bytes);
-	statedmade_deinit(&f->made);
+	loggedmade_deinit(&f->made);
 	tempdir_remove(dir);
 }
 
@@ -130,7 +130,7 @@ static void check(struct fixture *f, const char *name, const char *expected)
 {
 	const struct ptd_stats stats = {};
 
-	statedmade_flush(&f->made);
+	loggedmade_flush(&f->made);
 	assert_int_equal(ptd_sink_finish(f->made.sink, &stats), 0);
 	say_file(f, name, strcmp(name, NEWEST) == 0);
 	assert_string_equal(f->text, expected);
@@ -140,12 +140,12 @@ static void check(struct fixture *f, const char *name, const char *expected)
 
 static void put_nested(struct fixture *f)
 {
-	statedmade_put(&f->made, PTD_STATED_ENTER, 3, T0);
-	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + 10);
-	statedmade_put(&f->made, PTD_STATED_TAIL, 1, T0 + 20);
-	statedmade_put(&f->made, PTD_STATED_ENTER, 2, T0 + 20);
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 2, T0 + 30);
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 3, T0 + 40);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 3, T0);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 1, T0 + 10);
+	loggedmade_put(&f->made, PTD_LOGGED_TAIL, 1, T0 + 20);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 2, T0 + 20);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 2, T0 + 30);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 3, T0 + 40);
 }
 
 /* Marks: the numbers of the functions, and the type 0; and what stream.json says of them. */
@@ -206,8 +206,8 @@ static void processes(void **state)
 		f.made.slice = (struct ptd_slice){
 			.id = i, .cpu = 2 + i % 2, .pid = 5 + i % 2, .tid = 70000 + i, .t0 = T0 + i
 		};
-		statedmade_put(&f.made, PTD_STATED_ENTER, 1, T0 + i);
-		statedmade_flush(&f.made);
+		loggedmade_put(&f.made, PTD_LOGGED_ENTER, 1, T0 + i);
+		loggedmade_flush(&f.made);
 	}
 	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, PROC "metadata.json");
@@ -232,18 +232,18 @@ static void put_cpus(struct fixture *f)
 	struct ptd_slice *slice = &f->made.slice;
 
 	*slice = (struct ptd_slice){ .id = 1, .cpu = 2, .pid = 5, .tid = 70000, .t0 = T0 };
-	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + 1);
-	statedmade_flush(&f->made);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 1, T0 + 1);
+	loggedmade_flush(&f->made);
 	slice->id = 2;
 	slice->t0 = T0 + 10;
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 1, T0 + 11);
-	statedmade_flush(&f->made);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 1, T0 + 11);
+	loggedmade_flush(&f->made);
 	*slice = (struct ptd_slice){ .id = 3, .cpu = 2, .pid = 5, .tid = 70001, .t0 = T0 + 11 };
-	statedmade_put(&f->made, PTD_STATED_ENTER, 3, T0 + 11);
-	statedmade_flush(&f->made);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 3, T0 + 11);
+	loggedmade_flush(&f->made);
 	*slice = (struct ptd_slice){ .id = 4, .cpu = 7, .pid = 5, .tid = 70000, .t0 = T0 + 20 };
-	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + 5);
-	statedmade_flush(&f->made);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 1, T0 + 5);
+	loggedmade_flush(&f->made);
 }
 
 static void cpus(void **state)
@@ -267,18 +267,18 @@ static void cpus(void **state)
 static void put_outer(struct fixture *f)
 {
 	f->made.slice.t0 = T0;
-	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0);
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 1, T0 + 10);
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 2, T0 + 20);
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 3, T0 + 30);
-	statedmade_put(&f->made, PTD_STATED_ENTER, 2, T0 + 40);
-	statedmade_put_mark(&f->made, PTD_MARK_GAP, T0 + 50);
-	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + 60);
-	statedmade_flush(&f->made);
-	statedmade_put_mark(&f->made, PTD_MARK_PTWRITE, T0 + 65);
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 1, T0 + 70);
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 2, T0 + 80);
-	statedmade_put_mark(&f->made, PTD_MARK_OUT_OF_SCOPE, T0 + 90);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 1, T0);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 1, T0 + 10);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 2, T0 + 20);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 3, T0 + 30);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 2, T0 + 40);
+	loggedmade_put_mark(&f->made, PTD_MARK_GAP, T0 + 50);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 1, T0 + 60);
+	loggedmade_flush(&f->made);
+	loggedmade_put_mark(&f->made, PTD_MARK_PTWRITE, T0 + 65);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 1, T0 + 70);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 2, T0 + 80);
+	loggedmade_put_mark(&f->made, PTD_MARK_OUT_OF_SCOPE, T0 + 90);
 }
 
 static void outer(void **state)
@@ -316,13 +316,13 @@ static void outer_much(void **state)
 	(void)state;
 	init(&f, NULL);
 	for (size_t i = 0; i < n; i++) {
-		statedmade_put(&f.made, i % 2 ? PTD_STATED_LEAVE : PTD_STATED_ENTER, 1, T0 + i);
-		if (i % STATEDMADE_MAX == STATEDMADE_MAX - 1)
-			statedmade_flush(&f.made);
+		loggedmade_put(&f.made, i % 2 ? PTD_LOGGED_LEAVE : PTD_LOGGED_ENTER, 1, T0 + i);
+		if (i % LOGGEDMADE_MAX == LOGGEDMADE_MAX - 1)
+			loggedmade_flush(&f.made);
 	}
-	statedmade_put(&f.made, PTD_STATED_LEAVE, 2, T0 + n);
-	statedmade_put(&f.made, PTD_STATED_LEAVE, 3, T0 + n);
-	statedmade_flush(&f.made);
+	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 2, T0 + n);
+	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 3, T0 + n);
+	loggedmade_flush(&f.made);
 	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, NEWEST);
 	assert_int_equal(f.size, 8 + 28 + (n + 4) * size + 12);
@@ -348,17 +348,17 @@ static void deep(void **state)
 	(void)state;
 	init(&f, NULL);
 	for (size_t i = 0; i < 600; i++) {
-		statedmade_put(&f.made, PTD_STATED_ENTER, 1, T0 + i);
-		if (i % STATEDMADE_MAX == STATEDMADE_MAX - 1)
-			statedmade_flush(&f.made);
+		loggedmade_put(&f.made, PTD_LOGGED_ENTER, 1, T0 + i);
+		if (i % LOGGEDMADE_MAX == LOGGEDMADE_MAX - 1)
+			loggedmade_flush(&f.made);
 	}
-	statedmade_flush(&f.made);
+	loggedmade_flush(&f.made);
 	for (size_t i = 0; i < 601; i++) {
-		statedmade_put(&f.made, PTD_STATED_LEAVE, i < 600 ? 1 : 2, T0 + 600 + i);
-		if (i % STATEDMADE_MAX == STATEDMADE_MAX - 1)
-			statedmade_flush(&f.made);
+		loggedmade_put(&f.made, PTD_LOGGED_LEAVE, i < 600 ? 1 : 2, T0 + 600 + i);
+		if (i % LOGGEDMADE_MAX == LOGGEDMADE_MAX - 1)
+			loggedmade_flush(&f.made);
 	}
-	statedmade_flush(&f.made);
+	loggedmade_flush(&f.made);
 	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, NEWEST);
 	for (const uint8_t *p = f.bytes + 8 + 28; p + 24 < f.bytes + f.size; p += 24) {
@@ -383,11 +383,11 @@ static void unknown(void **state)
 	(void)state;
 	init(&f, NULL);
 	f.made.slice = (struct ptd_slice){ .cpu = 1 };
-	statedmade_put(&f.made, PTD_STATED_ENTER, 1, T0);
-	statedmade_flush(&f.made);
+	loggedmade_put(&f.made, PTD_LOGGED_ENTER, 1, T0);
+	loggedmade_flush(&f.made);
 	f.made.slice = (struct ptd_slice){ .id = 1, .pid = PTD_ID_UNKNOWN, .tid = 7, .cpu = 1 };
-	statedmade_put(&f.made, PTD_STATED_ENTER, 1, T0 + 1);
-	statedmade_flush(&f.made);
+	loggedmade_put(&f.made, PTD_LOGGED_ENTER, 1, T0 + 1);
+	loggedmade_flush(&f.made);
 	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
 	say_file(&f, "ovni/loom.ptd/proc.8388608/thread.8388608/stream.obs", true);
 	say_file(&f, "ovni/loom.ptd/proc.8388608/thread.7/stream.obs", true);

@@ -15,9 +15,10 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "ptd/calls.h"
 #include "ptd/decode.h"
+#include "tests/lib/loggedread.h"
 #include "tests/lib/ovnimade.h"
-#include "tests/lib/statedread.h"
 #include "tests/lib/tempdir.h"
 
 static char dir[TEMPDIR_SIZE];
@@ -244,7 +245,7 @@ static void streams(void **state)
 		char *text;
 
 		put_trace(&rows[i]);
-		text = statedread(dir, &(struct ptd_part){});
+		text = loggedread(dir, &(struct ptd_part){});
 		if (strcmp(text, rows[i].text) != 0) {
 			is_right = false;
 			print_error("%s\n  %s\nnot %s\n", rows[i].stream, text, rows[i].text);
@@ -311,7 +312,7 @@ static void looms(void **state)
 	put_stream("a/ovni/loom.a/proc.9/thread.12", "VTc@80(6,1) VTx@80(6) VTe@81(6)");
 	tempdir_put_text(dir, "a/ovni/loom.d/proc.9/metadata.json", OLD(""));
 	put_stream("a/ovni/loom.d/proc.9/thread.13", "VTc@90(6,1) VTx@90(6) VTe@91(6)");
-	text = statedread(dir, &(struct ptd_part){});
+	text = loggedread(dir, &(struct ptd_part){});
 	assert_string_equal(
 	    text,
 	    "6 9/7: >one@0 <one@1 6 10/8: >two@10 <two@11 14 9/7: >three@50 <three@51 ? 11/?: "
@@ -351,7 +352,7 @@ static void parts(void **state)
 	(void)state;
 	put_threads();
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
-		char *text = statedread(dir, &asked[i].part);
+		char *text = loggedread(dir, &asked[i].part);
 
 		assert_string_equal(text, asked[i].text);
 		free(text);
@@ -368,7 +369,7 @@ static void changed(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
 		const struct ptd_options options = { .size = sizeof(options), .input = dir };
-		const struct ptd_batch *batch;
+		const struct ptd_logged *logged;
 		struct ptd_decoder *d;
 		int r;
 
@@ -376,10 +377,10 @@ static void changed(void **state)
 		put_stream("a/stream.obs", "h OM[@11(1q,0) OM]@12(1q,0)");
 		assert_int_equal(ptd_decoder_new(&options, &d, NULL), 0);
 		put_stream("a/stream.obs", others[i]);
-		while ((r = ptd_decoder_next(d, &batch)) == 0)
+		while ((r = ptd_decoder_next_logged(d, &logged)) == 0)
 			;
 		assert_int_equal(r, -ESTALE);
-		assert_string_equal(statedread_without_path(ptd_decoder_message(d), dir),
+		assert_string_equal(loggedread_without_path(ptd_decoder_message(d), dir),
 				    "/a/stream.obs: was changed while it was read");
 		ptd_decoder_free(d);
 		tempdir_remove(dir);
@@ -423,7 +424,7 @@ static void clocks(void **state)
 		put_stream("loom.b.example/proc.9/thread.8",
 			   "VTc@1900(5,1) VTx@1900(5) VTe@1910(5)");
 		tempdir_put_text(dir, "clock-offsets.txt", files[i].text);
-		text = statedread(dir, &(struct ptd_part){});
+		text = loggedread(dir, &(struct ptd_part){});
 		if (files[i].calls)
 			assert_string_equal(text, files[i].calls);
 		else

@@ -20,16 +20,16 @@
 #include "base/base.h"
 #include "decoder/sink/export/xray_file.h"
 #include "decoder/sink/sinks.h"
-#include "tests/lib/statedmade.h"
+#include "tests/lib/loggedmade.h"
 #include "tests/lib/tempdir.h"
 #include "util/fdr.h"
 
-#define T0 STATEDMADE_T0
+#define T0 LOGGEDMADE_T0
 
 static char dir[TEMPDIR_SIZE];
 
 struct fixture {
-	struct statedmade made;
+	struct loggedmade made;
 	uint8_t *bytes; /* of the file */
 	size_t size;
 	char text[4096];
@@ -40,7 +40,7 @@ static void init(struct fixture *f, const char *version)
 {
 	*f = (struct fixture){};
 	tempdir_make("xray", dir);
-	statedmade_init(&f->made, &sink_xray, dir, version);
+	loggedmade_init(&f->made, &sink_xray, dir, version);
 }
 
 static void read_file(struct fixture *f, const char *name)
@@ -183,7 +183,7 @@ static void say_file(struct fixture *f, const char *name)
 
 static void deinit(struct fixture *f)
 {
-	statedmade_deinit(&f->made);
+	loggedmade_deinit(&f->made);
 	tempdir_remove(dir);
 }
 
@@ -191,7 +191,7 @@ static void check(struct fixture *f, const char *expected)
 {
 	const struct ptd_stats stats = {};
 
-	statedmade_flush(&f->made);
+	loggedmade_flush(&f->made);
 	assert_int_equal(ptd_sink_finish(f->made.sink, &stats), 0);
 	say_file(f, "xray-log.my_demo_x.70000.0");
 	assert_string_equal(f->text, expected);
@@ -206,14 +206,14 @@ static void check(struct fixture *f, const char *expected)
 /* Entries, exits, tail exits, and their ids in the order in which they come. */
 static void put_nested(struct fixture *f)
 {
-	statedmade_put(&f->made, PTD_STATED_ENTER, 3, T0);
-	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + 10);
-	statedmade_put(&f->made, PTD_STATED_TAIL, 1, T0 + 20);
-	statedmade_put(&f->made, PTD_STATED_ENTER, 2, T0 + 20);
-	statedmade_put(&f->made, PTD_STATED_TAIL, 2, T0 + 23);
-	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + 24);
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 1, T0 + 30);
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 3, T0 + 40);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 3, T0);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 1, T0 + 10);
+	loggedmade_put(&f->made, PTD_LOGGED_TAIL, 1, T0 + 20);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 2, T0 + 20);
+	loggedmade_put(&f->made, PTD_LOGGED_TAIL, 2, T0 + 23);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 1, T0 + 24);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 1, T0 + 30);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 3, T0 + 40);
 }
 
 static void newest(void **state)
@@ -244,15 +244,15 @@ static void oldest(void **state)
 /* Time that needs more than 32 bits, goes back, or is on another CPU. */
 static void put_times(struct fixture *f)
 {
-	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0);
-	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + UINT32_MAX);
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 1, T0 + 2 * (uint64_t)UINT32_MAX + 1);
-	statedmade_put(&f->made, PTD_STATED_ENTER, 1, T0 + 2);
-	statedmade_flush(&f->made);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 1, T0);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 1, T0 + UINT32_MAX);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 1, T0 + 2 * (uint64_t)UINT32_MAX + 1);
+	loggedmade_put(&f->made, PTD_LOGGED_ENTER, 1, T0 + 2);
+	loggedmade_flush(&f->made);
 	f->made.slice.cpu = 3;
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 1, T0 + 8600000000);
-	statedmade_put_mark(&f->made, PTD_MARK_PTWRITE, T0 + 8600000007);
-	statedmade_put(&f->made, PTD_STATED_LEAVE, 1, T0 + 8600000010);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 1, T0 + 8600000000);
+	loggedmade_put_mark(&f->made, PTD_MARK_PTWRITE, T0 + 8600000007);
+	loggedmade_put(&f->made, PTD_LOGGED_LEAVE, 1, T0 + 8600000010);
 }
 
 static void times(void **state)
@@ -280,12 +280,12 @@ static void ticks(void **state)
 
 	(void)state;
 	init(&f, NULL);
-	statedmade_deinit(&f.made);
+	loggedmade_deinit(&f.made);
 	f.made.info.clock = PTD_CLOCK_TSC;
 	assert_int_equal(ptd_sink_open(&sink_xray, dir, &f.made.info, options, &f.made.sink), 0);
 	f.made.slice.cpu = PTD_ID_UNKNOWN;
-	statedmade_put(&f.made, PTD_STATED_ENTER, 1, T0);
-	statedmade_put(&f.made, PTD_STATED_LEAVE, 1, T0 + 3);
+	loggedmade_put(&f.made, PTD_LOGGED_ENTER, 1, T0);
+	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 1, T0 + 3);
 	check(&f, "v1 0 Hz; buffer 4464; wall 0.000000; cpu 65535 0; 1 +0; /1 +3; end; ");
 	deinit(&f);
 }
@@ -313,17 +313,17 @@ static void below(void **state)
 
 	(void)state;
 	init(&f, NULL);
-	statedmade_put(&f.made, PTD_STATED_ENTER, 1, T0);
-	statedmade_put(&f.made, PTD_STATED_LEAVE, 1, T0 + 10);
-	statedmade_put(&f.made, PTD_STATED_LEAVE, 2, T0 + 20);
-	statedmade_put(&f.made, PTD_STATED_LEAVE, 3, T0 + 30);
-	statedmade_put(&f.made, PTD_STATED_ENTER, 2, T0 + 40);
-	statedmade_put_mark(&f.made, PTD_MARK_GAP, T0 + 50);
-	statedmade_put(&f.made, PTD_STATED_ENTER, 1, T0 + 60);
-	statedmade_flush(&f.made);
-	statedmade_put(&f.made, PTD_STATED_LEAVE, 1, T0 + 70);
-	statedmade_put(&f.made, PTD_STATED_LEAVE, 2, T0 + 80);
-	statedmade_put(&f.made, PTD_STATED_ENTER, 3, T0 + 90);
+	loggedmade_put(&f.made, PTD_LOGGED_ENTER, 1, T0);
+	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 1, T0 + 10);
+	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 2, T0 + 20);
+	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 3, T0 + 30);
+	loggedmade_put(&f.made, PTD_LOGGED_ENTER, 2, T0 + 40);
+	loggedmade_put_mark(&f.made, PTD_MARK_GAP, T0 + 50);
+	loggedmade_put(&f.made, PTD_LOGGED_ENTER, 1, T0 + 60);
+	loggedmade_flush(&f.made);
+	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 1, T0 + 70);
+	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 2, T0 + 80);
+	loggedmade_put(&f.made, PTD_LOGGED_ENTER, 3, T0 + 90);
 	check(&f, HEAD5 "3 +0; 2 +0; 1 +0; /1 +10; /2 +10; /3 +10; 2 +10; /2 +10; "
 			"event +0 gap: overflow, 9 bytes lost; cpu 2 60; 2 +0; 1 +0; /1 +10; "
 			"/2 +10; 3 +10; event +0 end; /3 +0; ");
@@ -341,13 +341,13 @@ static void below_much(void **state)
 	(void)state;
 	init(&f, NULL);
 	for (size_t i = 0; i < n; i++) {
-		statedmade_put(&f.made, i % 2 ? PTD_STATED_LEAVE : PTD_STATED_ENTER, 1, T0 + i);
-		if (i % STATEDMADE_MAX == STATEDMADE_MAX - 1)
-			statedmade_flush(&f.made);
+		loggedmade_put(&f.made, i % 2 ? PTD_LOGGED_LEAVE : PTD_LOGGED_ENTER, 1, T0 + i);
+		if (i % LOGGEDMADE_MAX == LOGGEDMADE_MAX - 1)
+			loggedmade_flush(&f.made);
 	}
-	statedmade_put(&f.made, PTD_STATED_LEAVE, 2, T0 + n);
-	statedmade_put(&f.made, PTD_STATED_LEAVE, 3, T0 + n);
-	statedmade_flush(&f.made);
+	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 2, T0 + n);
+	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 3, T0 + n);
+	loggedmade_flush(&f.made);
 	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, "xray-log.my_demo_x.70000.0");
 	assert_int_equal(f.size,
@@ -376,7 +376,7 @@ static void map(void **state)
 	(void)state;
 	init(&f, NULL);
 	put_nested(&f);
-	statedmade_flush(&f.made);
+	loggedmade_flush(&f.made);
 	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, "map.elf");
 	header = (const void *)f.bytes;
@@ -422,7 +422,7 @@ static void failures(void **state)
 	/* The directory is gone. */
 	init(&f, NULL);
 	put_nested(&f);
-	statedmade_flush(&f.made);
+	loggedmade_flush(&f.made);
 	tempdir_remove(dir);
 	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), -ENOENT);
 	deinit(&f);
@@ -431,7 +431,7 @@ static void failures(void **state)
 /* A kind that shows instructions is not opened for an input that has none. */
 static void others(void **state)
 {
-	const struct ptd_info info = { .clock = PTD_CLOCK_NS, .states_calls = true };
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS, .logs_calls = true };
 	const struct ptd_sink_config config = { .size = sizeof(config), .info = &info, .fd = -1 };
 	struct ptd_sink *sink = NULL;
 	char *message;

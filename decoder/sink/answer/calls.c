@@ -95,6 +95,15 @@ static int calls_write(void *state, const struct ptd_batch *batch, const void *b
 	return r < 0 ? r : write_calls(calls);
 }
 
+static int calls_logged(void *state, const struct ptd_logged *logged)
+{
+	struct calls *calls = state;
+	const int r = callfeed_logged(&calls->feed, logged);
+
+	calls->tree.symbols = logged->batch.symbols;
+	return r < 0 ? r : write_calls(calls);
+}
+
 static int calls_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct calls *calls = state;
@@ -122,7 +131,7 @@ const struct ptd_sink_ops sink_calls = {
 	.options = options,
 	.open = calls_open,
 	.write = calls_write,
+	.logged = calls_logged,
 	.finish = calls_finish,
 	.free = calls_free,
-	.takes_stated = true,
 };

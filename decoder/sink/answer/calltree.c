@@ -599,22 +599,21 @@ int calltree_calls(struct calltree *tree, const struct ptd_call_thread *thread,
 }
 
 /* Write what the thread noted itself, on the line that begins with @line. */
-static void put_stated(struct calltree *tree, const char *line, const struct ptd_mark *mark)
+static void put_noted(struct calltree *tree, const char *line, const struct ptd_mark *mark)
 {
-	ptd_output_printf(tree->output, "%s// %s ", line,
-			  ptd_stated_kind_name((enum ptd_stated_kind)mark->extra));
+	ptd_output_printf(tree->output, "%s// %s ", line, ptd_mark_kind_name(mark->kind));
 	output_name(tree->output, tree->symbols[mark->value]->name);
 	ptd_output_printf(tree->output, "\n");
 }
 
-static void put_json_stated(struct calltree *tree, const struct ptd_slice *slice,
-			    const struct ptd_mark *mark)
+static void put_json_noted(struct calltree *tree, const struct ptd_slice *slice,
+			   const struct ptd_mark *mark)
 {
 	json_object(&tree->json, NULL);
 	json_id(&tree->json, "pid", slice->pid);
 	json_id(&tree->json, "tid", slice->tid);
 	json_text(&tree->json, "event", tree->symbols[mark->value]->name);
-	json_text(&tree->json, "kind", ptd_stated_kind_name((enum ptd_stated_kind)mark->extra));
+	json_text(&tree->json, "kind", ptd_mark_kind_name(mark->kind));
 	json_number(&tree->json, "t", mark->t);
 	json_close(&tree->json);
 }
@@ -622,19 +621,19 @@ static void put_json_stated(struct calltree *tree, const struct ptd_slice *slice
 void calltree_mark(struct calltree *tree, const struct ptd_slice *slice,
 		   const struct ptd_mark *mark)
 {
-	const bool is_stated = mark->kind == PTD_MARK_STATED;
+	const bool is_noted = ptd_mark_has_name(mark);
 	char line[2 * COLUMN_MAX];
 
-	if (mark->kind != PTD_MARK_GAP && mark->kind != PTD_MARK_OUT_OF_SCOPE && !is_stated)
+	if (mark->kind != PTD_MARK_GAP && mark->kind != PTD_MARK_OUT_OF_SCOPE && !is_noted)
 		return;
-	if (tree->is_json && is_stated) {
-		put_json_stated(tree, slice, mark);
+	if (tree->is_json && is_noted) {
+		put_json_noted(tree, slice, mark);
 		return;
 	}
 	/* It stands behind the beginnings of the functions that are open, in which it happened. */
-	if (is_stated && is_named(tree, slice->pid, slice->tid))
+	if (is_noted && is_named(tree, slice->pid, slice->tid))
 		tree->t = mark->t;
-	if (is_stated && tree->is_begun)
+	if (is_noted && tree->is_begun)
 		suspend(tree);
 	if (tree->is_json) {
 		json_object(&tree->json, NULL);
@@ -652,8 +651,8 @@ void calltree_mark(struct calltree *tree, const struct ptd_slice *slice,
 		name_thread(tree, slice->pid, slice->tid, slice->comm);
 	*put_blanks(column_time(line, tree->info->clock, mark->t),
 		    COLUMN_DURATION + INSNS_WIDTH + DEPTH_WIDTH + 5) = '\0';
-	if (is_stated)
-		put_stated(tree, line, mark);
+	if (is_noted)
+		put_noted(tree, line, mark);
 	else if (mark->kind == PTD_MARK_GAP)
 		ptd_output_printf(tree->output, "%s// gap: %s, %" PRIu64 " byte%s lost\n", line,
 				  ptd_gap_reason_name(mark->reason), mark->n_bytes,

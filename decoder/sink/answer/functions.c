@@ -297,6 +297,14 @@ static int functions_write(void *state, const struct ptd_batch *batch, const voi
 	return r < 0 ? r : take_calls(functions);
 }
 
+static int functions_logged(void *state, const struct ptd_logged *logged)
+{
+	struct functions *functions = state;
+	const int r = ptd_calls_logged(functions->calls, logged);
+
+	return r < 0 ? r : take_calls(functions);
+}
+
 static int functions_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct functions *functions = state;
@@ -329,8 +337,8 @@ const struct ptd_sink_ops sink_functions = {
 	.options = options,
 	.open = functions_open,
 	.write = functions_write,
+	.logged = functions_logged,
 	.finish = functions_finish,
 	.free = functions_free,
-	.takes_stated = true,
 	.writes_last = true,
 };

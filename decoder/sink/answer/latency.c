@@ -381,6 +381,14 @@ static int latency_write(void *state, const struct ptd_batch *batch, const void 
 	return r < 0 ? r : take_calls(latency);
 }
 
+static int latency_logged(void *state, const struct ptd_logged *logged)
+{
+	struct latency *latency = state;
+	const int r = ptd_calls_logged(latency->calls, logged);
+
+	return r < 0 ? r : take_calls(latency);
+}
+
 static int latency_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct latency *latency = state;
@@ -426,9 +434,9 @@ const struct ptd_sink_ops sink_latency = {
 	.options = options,
 	.open = latency_open,
 	.write = latency_write,
+	.logged = latency_logged,
 	.finish = latency_finish,
 	.omission = latency_omission,
 	.free = latency_free,
-	.takes_stated = true,
 	.writes_last = true,
 };

@@ -231,7 +231,7 @@ static void put_events(const struct callgrind *cg, struct ptd_output *output,
 {
 	if (cg->info->clock != PTD_CLOCK_NONE)
 		ptd_output_printf(output, " %" PRIu64, cost->t);
-	if (!cg->info->states_calls)
+	if (!cg->info->logs_calls)
 		ptd_output_printf(output, " %" PRIu64, cost->n_insns);
 	ptd_output_printf(output, "\n");
 }
@@ -256,7 +256,7 @@ static void put_head(const struct callgrind *cg, struct ptd_output *output)
 			  "positions: line\nevents:%s%s\nsummary:",
 			  ptd_version(),
 			  cg->info->clock == PTD_CLOCK_NONE ? "" : times[cg->info->clock],
-			  cg->info->states_calls ? "" : " Instructions");
+			  cg->info->logs_calls ? "" : " Instructions");
 	put_events(cg, output, &sum);
 }
 
@@ -400,9 +400,9 @@ const struct ptd_sink_ops sink_callgrind = {
 	.help = "what functions cost and called, for callgrind_annotate and KCachegrind",
 	.open = callgrind_open,
 	.write = stacktree_sink_write,
+	.logged = stacktree_sink_logged,
 	.finish = callgrind_finish,
 	.omission = stacktree_sink_omission,
 	.free = callgrind_free,
-	.takes_stated = true,
 	.writes_last = true,
 };

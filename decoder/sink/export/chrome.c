@@ -347,15 +347,15 @@ static int put_mark(void *state, const struct viewtrack *track, uint64_t t,
 	return end_point(chrome);
 }
 
-static int put_stated(struct chrome *chrome, char phase, const struct viewtrack *track, uint64_t t,
-		      const struct ptd_symbol *symbol)
+static int put_noted(struct chrome *chrome, char phase, const struct viewtrack *track, uint64_t t,
+		     const struct ptd_symbol *symbol)
 {
-	(void)put_point(chrome, phase, t, track, VIEWTRACK_STATED, symbol->name);
+	(void)put_point(chrome, phase, t, track, VIEWTRACK_NOTED, symbol->name);
 	return end_point(chrome);
 }
 
-static int begin_stated(void *state, const struct viewtrack *track, uint64_t t,
-			const struct ptd_symbol *symbol)
+static int begin_noted(void *state, const struct viewtrack *track, uint64_t t,
+		       const struct ptd_symbol *symbol)
 {
 	struct chrome *chrome = state;
 	struct members name;
@@ -363,13 +363,13 @@ static int begin_stated(void *state, const struct viewtrack *track, uint64_t t,
 	if (get_name(chrome, symbol->name, symbol->name, &name) < 0 ||
 	    open_span(chrome, track, name) < 0)
 		return -ENOMEM;
-	return put_stated(chrome, 'B', track, t, symbol);
+	return put_noted(chrome, 'B', track, t, symbol);
 }
 
-static int point_stated(void *state, const struct viewtrack *track, uint64_t t,
-			const struct ptd_symbol *symbol)
+static int point_noted(void *state, const struct viewtrack *track, uint64_t t,
+		       const struct ptd_symbol *symbol)
 {
-	return put_stated(state, 'i', track, t, symbol);
+	return put_noted(state, 'i', track, t, symbol);
 }
 
 static int put_signal(void *state, const struct viewtrack *track,
@@ -479,8 +479,8 @@ static const struct viewtracks_ops ops = {
 	.begin = begin,
 	.begin_gap = begin_gap,
 	.end = end,
-	.begin_stated = begin_stated,
-	.point_stated = point_stated,
+	.begin_noted = begin_noted,
+	.point_noted = point_noted,
 	.mark = put_mark,
 	.signal = put_signal,
 	.snapshot = put_snapshot,
@@ -520,7 +520,7 @@ static int chrome_open(const struct ptd_sink_config *config, struct ptd_output *
 	chrome->scratch = output_memory();
 	if (config->positions != PTD_SHOW_NO_POSITIONS)
 		chrome->decoder = config->decoder;
-	chrome->has_insns = !config->info->states_calls;
+	chrome->has_insns = !config->info->logs_calls;
 	r = viewtracks_open(&chrome->tracks, &ops, config->info);
 	if (r < 0) {
 		chrome_free(chrome);
@@ -555,8 +555,8 @@ const struct ptd_sink_ops sink_chrome = {
 	.open = chrome_open,
 	.sideband = viewtracks_sink_sideband,
 	.write = viewtracks_sink_write,
+	.logged = viewtracks_sink_logged,
 	.finish = chrome_finish,
 	.omission = viewtracks_sink_omission,
 	.free = chrome_free,
-	.takes_stated = true,
 };

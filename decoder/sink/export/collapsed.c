@@ -202,9 +202,9 @@ const struct ptd_sink_ops sink_collapsed = {
 	.options = options,
 	.open = collapsed_open,
 	.write = stacktree_sink_write,
+	.logged = stacktree_sink_logged,
 	.finish = collapsed_finish,
 	.omission = stacktree_sink_omission,
 	.free = collapsed_free,
-	.takes_stated = true,
 	.writes_last = true,
 };

@@ -559,8 +559,8 @@ static int put_mark(void *state, const struct viewtrack *track, uint64_t t,
 			 NAME_CATEGORIES + VIEWTRACK_MARK, (uint16_t)(NAME_MARKS + mark->kind));
 }
 
-static int put_stated(struct fxt *fxt, enum fxt_event_type type, const struct viewtrack *track,
-		      uint64_t t, const struct ptd_symbol *symbol)
+static int put_noted(struct fxt *fxt, enum fxt_event_type type, const struct viewtrack *track,
+		     uint64_t t, const struct ptd_symbol *symbol)
 {
 	struct fxt_record record = { .n_words = 2 };
 	char name[OUTPUT_NAME_MAX];
@@ -570,19 +570,19 @@ static int put_stated(struct fxt *fxt, enum fxt_event_type type, const struct vi
 	printable_clean(name, n);
 	fxt_record_text(&record, name, n);
 	return put_event(fxt, &record, type, refer_thread(fxt, track), t,
-			 NAME_CATEGORIES + VIEWTRACK_STATED, (uint16_t)(FXT_INLINE | n));
+			 NAME_CATEGORIES + VIEWTRACK_NOTED, (uint16_t)(FXT_INLINE | n));
 }
 
-static int begin_stated(void *state, const struct viewtrack *track, uint64_t t,
-			const struct ptd_symbol *symbol)
+static int begin_noted(void *state, const struct viewtrack *track, uint64_t t,
+		       const struct ptd_symbol *symbol)
 {
-	return put_stated(state, FXT_EVENT_BEGIN, track, t, symbol);
+	return put_noted(state, FXT_EVENT_BEGIN, track, t, symbol);
 }
 
-static int point_stated(void *state, const struct viewtrack *track, uint64_t t,
-			const struct ptd_symbol *symbol)
+static int point_noted(void *state, const struct viewtrack *track, uint64_t t,
+		       const struct ptd_symbol *symbol)
 {
-	return put_stated(state, FXT_EVENT_INSTANT, track, t, symbol);
+	return put_noted(state, FXT_EVENT_INSTANT, track, t, symbol);
 }
 
 static int put_signal(void *state, const struct viewtrack *track,
@@ -632,8 +632,8 @@ static const struct viewtracks_ops ops = {
 	.begin = begin,
 	.begin_gap = begin_gap,
 	.end = end,
-	.begin_stated = begin_stated,
-	.point_stated = point_stated,
+	.begin_noted = begin_noted,
+	.point_noted = point_noted,
 	.mark = put_mark,
 	.signal = put_signal,
 	.snapshot = put_snapshot,
@@ -716,7 +716,7 @@ static int fxt_open(const struct ptd_sink_config *config, struct ptd_output *out
 	fxt->output = output;
 	if (config->positions != PTD_SHOW_NO_POSITIONS)
 		fxt->decoder = config->decoder;
-	fxt->has_insns = !config->info->states_calls;
+	fxt->has_insns = !config->info->logs_calls;
 	r = viewtracks_open(&fxt->tracks, &ops, config->info);
 	if (r == 0)
 		r = put_head(fxt);
@@ -744,8 +744,8 @@ const struct ptd_sink_ops sink_fxt = {
 	.open = fxt_open,
 	.sideband = viewtracks_sink_sideband,
 	.write = viewtracks_sink_write,
+	.logged = viewtracks_sink_logged,
 	.finish = fxt_finish,
 	.omission = viewtracks_sink_omission,
 	.free = fxt_free,
-	.takes_stated = true,
 };

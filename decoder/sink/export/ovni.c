@@ -228,7 +228,8 @@ static void move_on(struct ovni *ovni, uint64_t t)
 		ovni->t_last = t;
 }
 
-static int take_batch(struct ovni *ovni, const struct ptd_batch *batch)
+/* Take what the batch says of its CPU, which its thread is on until @t or longer. */
+static int take_batch(struct ovni *ovni, const struct ptd_batch *batch, uint64_t t)
 {
 	int r = 0;
 
@@ -238,8 +239,7 @@ static int take_batch(struct ovni *ovni, const struct ptd_batch *batch)
 		move_on(ovni, batch->runs[batch->n_runs - 1].t);
 	if (batch->n_marks > 0)
 		move_on(ovni, batch->marks[batch->n_marks - 1].t);
-	if (batch->n_stated > 0)
-		move_on(ovni, batch->stated[batch->n_stated - 1].t);
+	move_on(ovni, t);
 	return r;
 }
 
@@ -617,10 +617,11 @@ static int ovni_open(const struct ptd_sink_config *config, struct ptd_output *ou
 }
 
 /*
- * Take what there is of @batch, which is NULL at the end. What a program leaves that the thread no
- * longer executes comes before the first call of the batch, and before the thread comes to the CPU.
+ * Take what there is of @batch, which is NULL at the end, and of calls of a log until @t. What a
+ * program leaves that the thread no longer executes comes before the first call of the batch, and
+ * before the thread comes to the CPU.
  */
-static int take_items(struct ovni *ovni, const struct ptd_batch *batch)
+static int take_items(struct ovni *ovni, const struct ptd_batch *batch, uint64_t t)
 {
 	bool has_come = !batch;
 	struct callfeed_item item;
@@ -629,7 +630,7 @@ static int take_items(struct ovni *ovni, const struct ptd_batch *batch)
 	while ((r = callfeed_next(&ovni->feed, &item)) == 0) {
 		if (!has_come && item.slice) {
 			has_come = true;
-			r = take_batch(ovni, batch);
+			r = take_batch(ovni, batch, t);
 		}
 		if (r == 0)
 			r = item.call ? take_call(ovni, &item) : take_mark(ovni, item.mark);
@@ -637,7 +638,7 @@ static int take_items(struct ovni *ovni, const struct ptd_batch *batch)
 			return r;
 	}
 	if (r == PTD_END && !has_come)
-		r = take_batch(ovni, batch);
+		r = take_batch(ovni, batch, t);
 	return r < 0 ? r : bound_memory(ovni);
 }
 
@@ -650,7 +651,16 @@ static int ovni_write(void *state, const struct ptd_batch *batch, const void *by
 	(void)bytes;
 	(void)n_bytes;
 	(void)output;
-	return r < 0 ? r : take_items(ovni, batch);
+	return r < 0 ? r : take_items(ovni, batch, 0);
+}
+
+static int ovni_logged(void *state, const struct ptd_logged *logged)
+{
+	const size_t n = logged->n_calls;
+	struct ovni *ovni = state;
+	const int r = callfeed_logged(&ovni->feed, logged);
+
+	return r < 0 ? r : take_items(ovni, &logged->batch, n > 0 ? logged->calls[n - 1].t : 0);
 }
 
 static int ovni_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
@@ -665,7 +675,7 @@ static int ovni_finish(void *state, const struct ptd_stats *stats, struct ptd_ou
 		leave_cpu(ovni);
 	r = callfeed_finish(&ovni->feed);
 	if (r == 0)
-		r = take_items(ovni, NULL);
+		r = take_items(ovni, NULL, 0);
 	for (size_t i = 0; i < ovni->threads.n && r == 0; i++)
 		r = finish_thread(ovni, ovni->threads.items[i], &written);
 	map_deinit(&written);
@@ -700,8 +710,8 @@ const struct ptd_sink_ops sink_ovni = {
 	.options = options,
 	.open = ovni_open,
 	.write = ovni_write,
+	.logged = ovni_logged,
 	.finish = ovni_finish,
 	.omission = ovni_omission,
 	.free = ovni_free,
-	.takes_stated = true,
 };

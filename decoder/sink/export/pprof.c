@@ -305,7 +305,7 @@ static bool has_time(const struct pprof *pprof)
 
 static bool has_insns(const struct pprof *pprof)
 {
-	return !pprof->info->states_calls;
+	return !pprof->info->logs_calls;
 }
 
 static int put_type(struct pprof *pprof, uint64_t type, uint64_t unit)
@@ -590,9 +590,9 @@ const struct ptd_sink_ops sink_pprof = {
 	.help = "what was spent on which stack, for Go's pprof",
 	.open = pprof_open,
 	.write = stacktree_sink_write,
+	.logged = stacktree_sink_logged,
 	.finish = pprof_finish,
 	.omission = stacktree_sink_omission,
 	.free = pprof_free,
-	.takes_stated = true,
 	.writes_last = true,
 };

@@ -422,6 +422,14 @@ int stacktree_sink_write(void *state, const struct ptd_batch *batch, const void 
 	return r < 0 ? r : take_calls(tree);
 }
 
+int stacktree_sink_logged(void *state, const struct ptd_logged *logged)
+{
+	struct stacktree *tree = state;
+	const int r = callfeed_logged(&tree->feed, logged);
+
+	return r < 0 ? r : take_calls(tree);
+}
+
 const char *stacktree_sink_omission(void *state)
 {
 	struct stacktree *tree = state;

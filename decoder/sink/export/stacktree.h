@@ -110,4 +110,5 @@ _must_check_ int stacktree_end(struct stacktree *tree);
 /* Members of these sinks' struct ptd_sink_ops. */
 int stacktree_sink_write(void *state, const struct ptd_batch *batch, const void *bytes,
 			 size_t n_bytes, struct ptd_output *output);
+int stacktree_sink_logged(void *state, const struct ptd_logged *logged);
 const char *stacktree_sink_omission(void *state);

@@ -15,9 +15,9 @@
 #define ROOM_MORE   256
 
 const char *const viewtrack_categories[_VIEWTRACK_CATEGORIES] = {
-	[VIEWTRACK_USER] = "user",     [VIEWTRACK_KERNEL] = "kernel", [VIEWTRACK_JIT] = "jit",
-	[VIEWTRACK_GAP] = "gap",       [VIEWTRACK_MARK] = "mark",     [VIEWTRACK_SIGNAL] = "signal",
-	[VIEWTRACK_STATED] = "stated",
+	[VIEWTRACK_USER] = "user",   [VIEWTRACK_KERNEL] = "kernel", [VIEWTRACK_JIT] = "jit",
+	[VIEWTRACK_GAP] = "gap",     [VIEWTRACK_MARK] = "mark",     [VIEWTRACK_SIGNAL] = "signal",
+	[VIEWTRACK_NOTED] = "event",
 };
 
 enum viewtrack_category viewtrack_category_of(const struct ptd_function *function)
@@ -37,10 +37,10 @@ void viewtracks_deinit(struct viewtracks *tracks)
 	vec_deinit(&tracks->signals);
 	map_deinit(&tracks->cpus);
 	callfeed_deinit(&tracks->feed);
-	for (size_t i = 0; i < tracks->stated.n; i++)
-		vec_deinit(&tracks->stated.items[i].open);
-	vec_deinit(&tracks->stated);
-	map_deinit(&tracks->stated_by_thread);
+	for (size_t i = 0; i < tracks->noted.n; i++)
+		vec_deinit(&tracks->noted.items[i].open);
+	vec_deinit(&tracks->noted);
+	map_deinit(&tracks->noted_by_thread);
 }
 
 const char *viewtrack_name(const struct viewtrack *track, char ret_name[static VIEWTRACK_NAME])
@@ -388,90 +388,90 @@ static int get_slice_track(struct viewtracks *ts, const struct ptd_slice *slice,
 }
 
 /* Get what the thread of the slice noted, with its track. Return: 0 or negative errno. */
-static int get_stated(struct viewtracks *ts, const struct ptd_slice *slice,
-		      struct viewtrack_stated **ret_stated)
+static int get_noted(struct viewtracks *ts, const struct ptd_slice *slice,
+		     struct viewtrack_noted **ret_noted)
 {
 	const uint64_t key = key_of(slice->pid, slice->tid);
-	const uint64_t *found = map_get(&ts->stated_by_thread, key);
+	const uint64_t *found = map_get(&ts->noted_by_thread, key);
 	const struct viewtrack track = { .pid = shown_id(slice->pid),
 					 .tid = VIEWTRACK_TID_UNKNOWN + ts->n_further + 1,
 					 .stack = VIEWTRACK_NONE,
 					 .noted_by = shown_id(slice->tid),
 					 .comm = slice->comm };
-	struct viewtrack_stated stated = {};
+	struct viewtrack_noted noted = {};
 	int r = 0;
 
 	if (!found) {
-		r = get_thread_track(ts, slice->pid, slice->tid, slice->comm, &stated.of_thread);
+		r = get_thread_track(ts, slice->pid, slice->tid, slice->comm, &noted.of_thread);
 		if (r == 0)
-			r = make_track(ts, &track, &stated.track);
+			r = make_track(ts, &track, &noted.track);
 		if (r == 0)
-			r = vec_push(&ts->stated, stated);
+			r = vec_push(&ts->noted, noted);
 		if (r == 0)
-			r = map_put(&ts->stated_by_thread, key, ts->stated.n - 1);
+			r = map_put(&ts->noted_by_thread, key, ts->noted.n - 1);
 		if (r < 0)
 			return r;
 		ts->n_further++;
 	}
-	*ret_stated = &ts->stated.items[found ? (size_t)*found : ts->stated.n - 1];
+	*ret_noted = &ts->noted.items[found ? (size_t)*found : ts->noted.n - 1];
 	return 0;
 }
 
 /* End the regions from @first on. */
-static int end_stated(struct viewtracks *ts, struct viewtrack_stated *stated, size_t first)
+static int end_noted(struct viewtracks *ts, struct viewtrack_noted *noted, size_t first)
 {
-	const struct viewtrack *track = &ts->all.items[stated->track];
+	const struct viewtrack *track = &ts->all.items[noted->track];
 	int r = 0;
 
-	for (size_t i = stated->open.n; r == 0 && i-- > first;)
+	for (size_t i = noted->open.n; r == 0 && i-- > first;)
 		r = ts->ops->end(ts->state, track, track->last, NULL);
 	return r;
 }
 
 /* The region ends. One that is not open began before the trace, and is shown as a point. */
-static int leave_stated(struct viewtracks *ts, struct viewtrack_stated *stated,
-			const struct ptd_symbol *symbol)
+static int leave_noted(struct viewtracks *ts, struct viewtrack_noted *noted,
+		       const struct ptd_symbol *symbol)
 {
-	const struct viewtrack *track = &ts->all.items[stated->track];
-	size_t i = stated->open.n;
+	const struct viewtrack *track = &ts->all.items[noted->track];
+	size_t i = noted->open.n;
 	int r;
 
-	while (i > 0 && stated->open.items[i - 1] != symbol)
+	while (i > 0 && noted->open.items[i - 1] != symbol)
 		i--;
 	if (i == 0)
-		return ts->ops->point_stated(ts->state, track, track->last, symbol);
-	r = end_stated(ts, stated, i - 1);
-	stated->open.n--;
-	for (i--; r == 0 && i < stated->open.n; i++) {
-		stated->open.items[i] = stated->open.items[i + 1];
-		r = ts->ops->begin_stated(ts->state, track, track->last, stated->open.items[i]);
+		return ts->ops->point_noted(ts->state, track, track->last, symbol);
+	r = end_noted(ts, noted, i - 1);
+	noted->open.n--;
+	for (i--; r == 0 && i < noted->open.n; i++) {
+		noted->open.items[i] = noted->open.items[i + 1];
+		r = ts->ops->begin_noted(ts->state, track, track->last, noted->open.items[i]);
 	}
 	return r;
 }
 
 /* Show what the thread of the slice noted itself. */
-static int show_stated(struct viewtracks *ts, const struct ptd_slice *slice,
-		       const struct ptd_mark *mark)
+static int show_noted(struct viewtracks *ts, const struct ptd_slice *slice,
+		      const struct ptd_mark *mark)
 {
 	const struct ptd_symbol *symbol = ts->symbols[mark->value];
-	struct viewtrack_stated *stated;
+	struct viewtrack_noted *noted;
 	struct viewtrack *track;
 	int r;
 
-	if (!ts->ops->begin_stated)
+	if (!ts->ops->begin_noted)
 		return 0;
-	r = get_stated(ts, slice, &stated);
+	r = get_noted(ts, slice, &noted);
 	if (r < 0)
 		return r;
-	track = &ts->all.items[stated->track];
+	track = &ts->all.items[noted->track];
 	track->last = not_before(mark->t, track->last);
-	if (mark->extra == PTD_STATED_ENTER && stated->open.n < VIEWTRACK_STATED_MAX) {
-		r = vec_push(&stated->open, symbol);
-		return r < 0 ? r : ts->ops->begin_stated(ts->state, track, track->last, symbol);
+	if (mark->kind == PTD_MARK_BEGIN && noted->open.n < VIEWTRACK_NOTED_MAX) {
+		r = vec_push(&noted->open, symbol);
+		return r < 0 ? r : ts->ops->begin_noted(ts->state, track, track->last, symbol);
 	}
-	if (mark->extra == PTD_STATED_ENTER || mark->extra == PTD_STATED_POINT)
-		return ts->ops->point_stated(ts->state, track, track->last, symbol);
-	return leave_stated(ts, stated, symbol);
+	if (mark->kind != PTD_MARK_END)
+		return ts->ops->point_noted(ts->state, track, track->last, symbol);
+	return leave_noted(ts, noted, symbol);
 }
 
 int viewtracks_mark(struct viewtracks *tracks, const struct ptd_slice *slice,
@@ -483,8 +483,8 @@ int viewtracks_mark(struct viewtracks *tracks, const struct ptd_slice *slice,
 
 	if (!is_shown(mark))
 		return 0;
-	if (mark->kind == PTD_MARK_STATED)
-		return show_stated(tracks, slice, mark);
+	if (ptd_mark_has_name(mark))
+		return show_noted(tracks, slice, mark);
 	r = get_slice_track(tracks, slice, &track);
 	if (r < 0)
 		return r;
@@ -562,10 +562,17 @@ int viewtracks_batch(struct viewtracks *tracks, const struct ptd_batch *batch)
 	}
 	if (batch->n_runs > 0)
 		tracks->t_end = not_before(batch->runs[batch->n_runs - 1].t, tracks->t_end);
-	if (batch->n_stated > 0)
-		tracks->t_end = not_before(batch->stated[batch->n_stated - 1].t, tracks->t_end);
 	if (batch->n_marks > 0)
 		tracks->t_end = not_before(batch->marks[batch->n_marks - 1].t, tracks->t_end);
+	return r;
+}
+
+int viewtracks_logged(struct viewtracks *tracks, const struct ptd_logged *logged)
+{
+	const int r = viewtracks_batch(tracks, &logged->batch);
+
+	if (tracks->clock != PTD_CLOCK_NONE && logged->n_calls > 0)
+		tracks->t_end = not_before(logged->calls[logged->n_calls - 1].t, tracks->t_end);
 	return r;
 }
 
@@ -597,12 +604,12 @@ int viewtracks_finish(struct viewtracks *tracks)
 		if (track->has_gap)
 			r = end_gap(tracks, track, not_before(tracks->t_end, track->last));
 	}
-	for (size_t i = 0; r == 0 && i < tracks->stated.n; i++) {
-		struct viewtrack_stated *stated = &tracks->stated.items[i];
-		struct viewtrack *track = &tracks->all.items[stated->track];
+	for (size_t i = 0; r == 0 && i < tracks->noted.n; i++) {
+		struct viewtrack_noted *noted = &tracks->noted.items[i];
+		struct viewtrack *track = &tracks->all.items[noted->track];
 
-		track->last = not_before(tracks->all.items[stated->of_thread].last, track->last);
-		r = end_stated(tracks, stated, 0);
+		track->last = not_before(tracks->all.items[noted->of_thread].last, track->last);
+		r = end_noted(tracks, noted, 0);
 	}
 	for (size_t i = 0; r == 0 && i < tracks->signals.n; i++) {
 		const struct viewtrack_signal *signal = &tracks->signals.items[i];
@@ -669,6 +676,16 @@ int viewtracks_sink_write(void *state, const struct ptd_batch *batch, const void
 	(void)output;
 	if (r == 0)
 		r = callfeed_batch(&tracks->feed, batch);
+	return r < 0 ? r : show_calls(tracks);
+}
+
+int viewtracks_sink_logged(void *state, const struct ptd_logged *logged)
+{
+	struct viewtracks *tracks = state;
+	int r = viewtracks_logged(tracks, logged);
+
+	if (r == 0)
+		r = callfeed_logged(&tracks->feed, logged);
 	return r < 0 ? r : show_calls(tracks);
 }
 

@@ -7,7 +7,7 @@
  * What a viewer of traces shows: tracks, on which spans of time nest. Each thread has a track. So
  * has each further stack of a process, such as a goroutine's, since spans on a track must nest, and
  * the calls of two stacks do not. A span is a function that is open, or a gap. What a thread noted
- * itself (PTD_MARK_STATED) is on a track of its own, since it does not nest with the calls. If a
+ * itself (PTD_MARK_BEGIN) is on a track of its own, since it does not nest with the calls. If a
  * region ends before others that began in it, those end and begin again there.
  *
  * Viewers sort what they read by time, and what has the same time by its order in the file. A
@@ -47,7 +47,7 @@
 #define VIEWTRACK_SIGNALS_MAX (1u << 16)
 
 /* Regions that a thread noted and that are open; what begins beyond them is shown as a point. */
-#define VIEWTRACK_STATED_MAX 256u
+#define VIEWTRACK_NOTED_MAX 256u
 
 #define VIEWTRACK_NONE UINT32_MAX
 #define VIEWTRACK_NAME 64 /* bytes of viewtrack_name() */
@@ -78,7 +78,7 @@ enum viewtrack_category {
 	VIEWTRACK_GAP,
 	VIEWTRACK_MARK,
 	VIEWTRACK_SIGNAL,
-	VIEWTRACK_STATED,
+	VIEWTRACK_NOTED,
 	_VIEWTRACK_CATEGORIES,
 };
 extern const char *const viewtrack_categories[_VIEWTRACK_CATEGORIES]; /* their names */
@@ -120,10 +120,10 @@ struct viewtracks_ops {
 		   const struct ptd_call *leave);
 
 	/* What a thread noted itself: a region begins, which end() ends; or a point. */
-	int (*begin_stated)(void *state, const struct viewtrack *track, uint64_t t,
-			    const struct ptd_symbol *symbol);
-	int (*point_stated)(void *state, const struct viewtrack *track, uint64_t t,
-			    const struct ptd_symbol *symbol);
+	int (*begin_noted)(void *state, const struct viewtrack *track, uint64_t t,
+			   const struct ptd_symbol *symbol);
+	int (*point_noted)(void *state, const struct viewtrack *track, uint64_t t,
+			   const struct ptd_symbol *symbol);
 
 	/* Points in time, in any order. The snapshot has a track of its own. */
 	int (*mark)(void *state, const struct viewtrack *track, uint64_t t,
@@ -153,8 +153,8 @@ struct viewtracks {
 	uint32_t n_further; /* tracks of further stacks, and of what threads noted, so far */
 
 	const struct ptd_symbol *const *symbols; /* of the last batch, by their ids; borrowed */
-	VEC(struct viewtrack_stated) stated;
-	struct map stated_by_thread; /* by pid and tid → index */
+	VEC(struct viewtrack_noted) noted;
+	struct map noted_by_thread; /* by pid and tid → index */
 
 	/* The thread of the last call, and the track of its stack. */
 	const struct ptd_call_thread *thread;
@@ -181,7 +181,7 @@ struct viewtrack_stack {
 };
 
 /* What a thread noted itself. */
-struct viewtrack_stated {
+struct viewtrack_noted {
 	uint32_t track, of_thread;           /* with what it noted; with its calls */
 	VEC(const struct ptd_symbol *) open; /* regions, the innermost is the last */
 };
@@ -194,6 +194,9 @@ _must_check_ int viewtracks_sideband(struct viewtracks *tracks, const struct ptd
 
 /* A batch comes, whose calls and marks follow. Return: 0 or negative errno. */
 _must_check_ int viewtracks_batch(struct viewtracks *tracks, const struct ptd_batch *batch);
+
+/* Likewise, with the next calls of a log. */
+_must_check_ int viewtracks_logged(struct viewtracks *tracks, const struct ptd_logged *logged);
 
 /* Show the next call or mark. Return: 0 or negative errno. */
 _must_check_ int viewtracks_call(struct viewtracks *tracks, const struct ptd_call_thread *thread,
@@ -223,4 +226,5 @@ int viewtracks_sink_sideband(void *state, const struct ptd_sideband *record,
 			     struct ptd_output *output);
 int viewtracks_sink_write(void *state, const struct ptd_batch *batch, const void *bytes,
 			  size_t n_bytes, struct ptd_output *output);
+int viewtracks_sink_logged(void *state, const struct ptd_logged *logged);
 const char *viewtracks_sink_omission(void *state);

@@ -625,6 +625,14 @@ static int xray_write(void *state, const struct ptd_batch *batch, const void *by
 	return r < 0 ? r : take_items(xray);
 }
 
+static int xray_logged(void *state, const struct ptd_logged *logged)
+{
+	struct xray *xray = state;
+	const int r = callfeed_logged(&xray->feed, logged);
+
+	return r < 0 ? r : take_items(xray);
+}
+
 static int xray_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	const struct ptd_function *const *functions;
@@ -668,8 +676,8 @@ const struct ptd_sink_ops sink_xray = {
 	.options = options,
 	.open = xray_open,
 	.write = xray_write,
+	.logged = xray_logged,
 	.finish = xray_finish,
 	.omission = xray_omission,
 	.free = xray_free,
-	.takes_stated = true,
 };

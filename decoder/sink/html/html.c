@@ -256,6 +256,16 @@ static int html_write(void *state, const struct ptd_batch *batch, const void *by
 	return r < 0 ? r : take_items(html);
 }
 
+static int html_logged(void *state, const struct ptd_logged *logged)
+{
+	struct html *html = state;
+	int r = viewtracks_logged(&html->trackspans.tracks, logged);
+
+	if (r == 0)
+		r = callfeed_logged(&html->feed, logged);
+	return r < 0 ? r : take_items(html);
+}
+
 static int html_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct html *html = state;
@@ -293,8 +303,8 @@ const struct ptd_sink_ops sink_html = {
 	.open = html_open,
 	.sideband = html_sideband,
 	.write = html_write,
+	.logged = html_logged,
 	.finish = html_finish,
 	.free = html_free,
-	.takes_stated = true,
 	.writes_last = true,
 };

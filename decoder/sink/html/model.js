@@ -3,7 +3,7 @@
 // Model: what report.c wrote, as the views of the page use it. Nothing here needs a browser.
 "use strict";
 
-const KIND = { run: 0, gap: 1, mark: 2, signal: 3, call: 4, stated: 5 };
+const KIND = { run: 0, gap: 1, mark: 2, signal: 3, call: 4, noted: 5 };
 const OUT_OF_SCOPE = 1 << 16, FATAL = 1 << 16;
 
 // Signals of x86-64 Linux, by their numbers.
@@ -109,7 +109,7 @@ function readTracks(data, text) {
 		const track = tracks[numbers.next()], kind = numbers.next(), number = numbers.next(), n = numbers.next();
 		const row = new Row(track, kind, number, n);
 		row.read(numbers);
-		if (kind === KIND.call || kind === KIND.stated)
+		if (kind === KIND.call || kind === KIND.noted)
 			track.calls[number] = row;
 		else
 			track[["run", "gap", "mark", "signal"][kind]] = row;
@@ -266,8 +266,8 @@ class Model {
 			const reason = this.data.gaps[value % OUT_OF_SCOPE]?.[0] ?? "?";
 			return value >= OUT_OF_SCOPE ? `not asked for: ${reason}` : `gap: ${reason}`;
 		}
-		case KIND.stated:
-			return this.data.stated[value] ?? "?";
+		case KIND.noted:
+			return this.data.noted[value] ?? "?";
 		case KIND.mark:
 			return this.data.marks[value] ?? "?";
 		case KIND.signal: {

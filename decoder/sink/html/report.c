@@ -237,7 +237,7 @@ static void put_trace(const struct report *report, struct json *json)
 	for (int i = 0; i < _PTD_MARK_KINDS; i++)
 		json_text(json, NULL, ptd_mark_kind_name((enum ptd_mark_kind)i));
 	json_close(json);
-	json_array(json, "stated");
+	json_array(json, "noted");
 	for (size_t i = 0; i < report->trackspans->names.n; i++)
 		put_name(json, NULL, report->trackspans->names.items[i]->name);
 	json_close(json);

@@ -38,7 +38,7 @@ enum span_kind {
 	SPAN_MARK,     /* enum ptd_mark_kind */
 	SPAN_SIGNAL,   /* its number; SPAN_FATAL: it killed the process */
 	SPAN_FUNCTION, /* id of the function */
-	SPAN_STATED,   /* number of the name of what the thread noted itself */
+	SPAN_NOTED,    /* number of the name of what the thread noted itself */
 	_SPAN_KINDS,
 };
 

@@ -78,7 +78,7 @@ class Timeline extends Chart {
 	}
 	colourOf(row, i) {
 		const colours = this.report.colours, value = row.value[i];
-		if (row.kind === KIND.stated)
+		if (row.kind === KIND.noted)
 			return this.isSearching ? colours.dim : colours.ofName(this.model.spanName(row, i));
 		if (this.isFound(value))
 			return colours.match;

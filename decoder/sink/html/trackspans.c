@@ -78,8 +78,8 @@ static int find_name(struct trackspans *ts, const struct ptd_symbol *symbol, uin
 	return r < 0 ? r : vec_push(&ts->names, symbol);
 }
 
-static int begin_stated(void *state, const struct viewtrack *track, uint64_t t,
-			const struct ptd_symbol *symbol)
+static int begin_noted(void *state, const struct viewtrack *track, uint64_t t,
+		       const struct ptd_symbol *symbol)
 {
 	struct trackspans_track *to = track_of(state, track);
 	struct trackspans_open open = { .t = t, .row = (int32_t)to->open.n };
@@ -88,8 +88,8 @@ static int begin_stated(void *state, const struct viewtrack *track, uint64_t t,
 	return r < 0 ? r : vec_push(&to->open, open);
 }
 
-static int add_stated(struct trackspans *ts, const struct viewtrack *track, uint64_t t,
-		      const struct trackspans_open *open)
+static int add_noted(struct trackspans *ts, const struct viewtrack *track, uint64_t t,
+		     const struct trackspans_open *open)
 {
 	return add_span(ts, &(struct span){ .t = open->t,
 					    .duration = t - open->t,
@@ -98,16 +98,16 @@ static int add_stated(struct trackspans *ts, const struct viewtrack *track, uint
 					    .value = open->name,
 					    .track = track->id,
 					    .row = open->row,
-					    .kind = SPAN_STATED });
+					    .kind = SPAN_NOTED });
 }
 
-static int point_stated(void *state, const struct viewtrack *track, uint64_t t,
-			const struct ptd_symbol *symbol)
+static int point_noted(void *state, const struct viewtrack *track, uint64_t t,
+		       const struct ptd_symbol *symbol)
 {
 	struct trackspans_open point = { .t = t, .row = (int32_t)track_of(state, track)->open.n };
 	const int r = find_name(state, symbol, &point.name);
 
-	return r < 0 ? r : add_stated(state, track, t, &point);
+	return r < 0 ? r : add_noted(state, track, t, &point);
 }
 
 /* --- functions that end ----------------------------------------------------------------------- */
@@ -151,7 +151,7 @@ static int end_function(struct trackspans *ts, const struct viewtrack *track, ui
 	if (from->open.n == 0)
 		vec_deinit(&from->open);
 	if (!open.frame.function)
-		return add_stated(ts, track, t, &open);
+		return add_noted(ts, track, t, &open);
 	if (leave)
 		r = add_outlier(ts, track, &open, leave);
 	if (r < 0)
@@ -250,8 +250,8 @@ static const struct viewtracks_ops ops = {
 	.begin = begin,
 	.begin_gap = begin_gap,
 	.end = end,
-	.begin_stated = begin_stated,
-	.point_stated = point_stated,
+	.begin_noted = begin_noted,
+	.point_noted = point_noted,
 	.mark = add_mark,
 	.signal = add_signal,
 	.run = run,

@@ -12,7 +12,7 @@
  * at any of them. A chunk ends with a footer; the next begins with what the reader has to know: how
  * many records it would have seen, the time, and the CPU. These are not counted as records.
  *
- * Bytes are announced anew in every chunk, and the symbol is stated anew, also in a file without
+ * Bytes are announced anew in every chunk, and the symbol is given anew, also in a file without
  * members, which DynamoRIO treats as one chunk: a reader that relies on the chunk size in the
  * header finds both.
  */

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Reading of stated calls
+ * Reading of logged calls
  *
- * What the decoder makes of an input that states calls, as text:
+ * What the decoder makes of a log of calls, as text:
  *
  *	2 9/7: >f@101 <f@111	on CPU 2, process 9, thread 7 enters f at 101 and leaves it at 111
  *	~f ^f *f		leaves it by a jump; and so the first of a chain of jumps; enters it
@@ -17,7 +17,7 @@
 #include "ptd/decode.h"
 
 /* Read the part @part of the input @path. Return: the text, which the caller frees. */
-char *statedread(const char *path, const struct ptd_part *part);
+char *loggedread(const char *path, const struct ptd_part *part);
 
 /* Return: @message without the path. */
-const char *statedread_without_path(const char *message, const char *path);
+const char *loggedread_without_path(const char *message, const char *path);

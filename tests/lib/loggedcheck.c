@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/lib/statedcheck.h"
+#include "tests/lib/loggedcheck.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,21 +21,22 @@ static void take_calls(struct ptd_calls *calls, struct callcheck *check)
 static void follow(struct ptd_decoder *d)
 {
 	struct callcheck check = { .faults = stderr };
-	const struct ptd_batch *batch;
+	const struct ptd_logged *logged;
 	struct ptd_calls *calls;
 	int r;
 
 	if (ptd_calls_new(ptd_decoder_info(d), &calls) < 0)
 		abort();
-	while ((r = ptd_decoder_next(d, &batch)) == 0) {
-		for (size_t i = 0; i < batch->n_stated; i++)
-			if (batch->stated[i].symbol == PTD_NO_SYMBOL ||
-			    batch->stated[i].symbol >= batch->n_symbols)
+	while ((r = ptd_decoder_next_logged(d, &logged)) == 0) {
+		for (size_t i = 0; i < logged->n_calls; i++)
+			if (logged->calls[i].symbol == PTD_NO_SYMBOL ||
+			    logged->calls[i].symbol >= logged->batch.n_symbols)
 				abort();
-		for (size_t i = 0; i < batch->n_marks; i++)
-			if (batch->marks[i].run > batch->n_stated)
+		for (size_t i = 0; i < logged->batch.n_marks; i++)
+			if (logged->batch.marks[i].run > logged->n_calls)
 				abort();
-		if (ptd_calls_batch(calls, batch) < 0)
+		check.n_logged = logged->n_calls;
+		if (ptd_calls_logged(calls, logged) < 0)
 			abort();
 		take_calls(calls, &check);
 	}
@@ -50,7 +51,7 @@ static void follow(struct ptd_decoder *d)
 	ptd_calls_free(calls);
 }
 
-void statedcheck(const char *input, const char *map)
+void loggedcheck(const char *input, const char *map)
 {
 	const struct ptd_options options = { .size = sizeof(options),
 					     .input = input,
@@ -64,7 +65,7 @@ void statedcheck(const char *input, const char *map)
 		free(message);
 		return;
 	}
-	if (ptd_decoder_info(d)->states_calls)
+	if (ptd_decoder_info(d)->logs_calls)
 		follow(d);
 	ptd_decoder_free(d);
 }

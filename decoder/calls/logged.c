@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/calls/stated.h"
+#include "decoder/calls/logged.h"
 
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 
 #define NOT_OPEN SIZE_MAX
 
-/* A stated call that is taken. */
+/* A call that is taken. */
 struct statement {
 	struct callthread *thread;
 	struct call_world *world;
@@ -103,18 +103,18 @@ static void take(struct statement *s, uint8_t kind)
 	if (thread->after == CALL_AFTER_NOTHING)
 		callstack_begin(thread->stack, &s->place);
 	thread->after = CALL_AFTER_INSN;
-	thread->is_in_tail = kind == PTD_STATED_TAIL || kind == PTD_STATED_TAIL_CHAIN;
+	thread->is_in_tail = kind == PTD_LOGGED_TAIL || kind == PTD_LOGGED_TAIL_CHAIN;
 	switch (kind) {
-	case PTD_STATED_ENTER:
+	case PTD_LOGGED_ENTER:
 		enter(s, was_in_tail ? PTD_CALL_BY_TAIL : PTD_CALL_BY_CALL);
 		break;
-	case PTD_STATED_LEAVE:
+	case PTD_LOGGED_LEAVE:
 		take_leave(s, PTD_CALL_BY_RETURN);
 		break;
-	case PTD_STATED_TAIL:
+	case PTD_LOGGED_TAIL:
 		take_leave(s, PTD_CALL_BY_TAIL);
 		break;
-	case PTD_STATED_POINT:
+	case PTD_LOGGED_POINT:
 		enter(s, was_in_tail ? PTD_CALL_BY_TAIL : PTD_CALL_BY_CALL);
 		if (s->world->list.r == 0)
 			take_leave(s, PTD_CALL_BY_RETURN);
@@ -125,21 +125,21 @@ static void take(struct statement *s, uint8_t kind)
 	}
 }
 
-int stated_take(struct callthread *thread, struct call_world *world, const struct ptd_batch *batch,
-		size_t *at, size_t last)
+int logged_take(struct callthread *thread, struct call_world *world,
+		const struct ptd_logged *logged, size_t *at, size_t last)
 {
 	int r = 0;
 
 	while (*at < last && world->list.calls.n < CALLTHREAD_CALLS && r == 0) {
-		const struct ptd_stated_call *call = &batch->stated[*at];
+		const struct ptd_logged_call *call = &logged->calls[*at];
 		struct statement s = {
 			.thread = thread,
 			.world = world,
 			.place = { .run = *at, .t = call->t },
 		};
 
-		r = functions_of_symbol(&world->functions, batch, call->object, call->symbol,
-					&s.function);
+		r = functions_of_symbol(&world->functions, &logged->batch, call->object,
+					call->symbol, &s.function);
 		if (r < 0)
 			break;
 		take(&s, call->kind);

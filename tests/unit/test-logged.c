@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Calls that an input states: for each rule a stream, and the calls that the layer makes of it. */
+/* Calls of a log: for each rule a stream, and the calls that the layer makes of it. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "ptd/decode.h"
 #include "tests/lib/callcheck.h"
 
-#define STATED_MAX 64
+#define LOGGED_MAX 64
 
 static const struct ptd_symbol symbols[] = {
 	{ .name = "" },
@@ -46,10 +46,10 @@ static const struct row rows[] = {
 	{ ">f>g~g>h<h<f",
 	  "f 0 call; g 1 call; /g tail call 10; h 1 tail call; /h return 10; /f return 50; " },
 
-	/* It led to a function that states no calls. */
+	/* It led to a function that logs no calls. */
 	{ ">f>g~g<f", "f 0 call; g 1 call; /g tail call 10; /f return 30; " },
 
-	/* A chain of jumps, stated by the end and by the beginning. */
+	/* A chain of jumps, logged by the end and by the beginning. */
 	{ ">f~f>g~g>h<h", "f 0 call; /f tail call 10; g 0 tail call; /g tail call 10; "
 			  "h 0 tail call; /h return 10; " },
 	{ ">f^f>g^f>h<h", "f 0 call; /f tail call 10; g 0 tail call; /g tail call 10; "
@@ -85,40 +85,40 @@ static const struct row rows[] = {
 struct fixture {
 	struct ptd_object object;
 	struct ptd_slice slice;
-	struct ptd_stated_call stated[STATED_MAX];
-	struct ptd_mark marks[STATED_MAX];
-	struct ptd_batch batch;
+	struct ptd_logged_call logged_calls[LOGGED_MAX];
+	struct ptd_mark marks[LOGGED_MAX];
+	struct ptd_logged logged;
 	struct ptd_calls *calls;
 	struct callcheck check;
 	char text[2048];
 	size_t n;
 };
 
-static const uint8_t kinds[] = { ['>'] = PTD_STATED_ENTER,
-				 ['<'] = PTD_STATED_LEAVE,
-				 ['~'] = PTD_STATED_TAIL,
-				 ['^'] = PTD_STATED_TAIL_CHAIN,
-				 ['*'] = PTD_STATED_POINT };
+static const uint8_t kinds[] = { ['>'] = PTD_LOGGED_ENTER,
+				 ['<'] = PTD_LOGGED_LEAVE,
+				 ['~'] = PTD_LOGGED_TAIL,
+				 ['^'] = PTD_LOGGED_TAIL_CHAIN,
+				 ['*'] = PTD_LOGGED_POINT };
 
 static void make(struct fixture *f, const char *stream)
 {
 	uint64_t t = 1000;
 
 	f->slice = (struct ptd_slice){ .pid = 5, .tid = 7, .comm = "demo" };
-	f->batch = (struct ptd_batch){ .slice = &f->slice,
-				       .marks = f->marks,
-				       .symbols = by_id,
-				       .n_symbols = ARRAY_LEN(by_id),
-				       .stated = f->stated };
+	f->logged = (struct ptd_logged){ .batch = { .slice = &f->slice,
+						    .marks = f->marks,
+						    .symbols = by_id,
+						    .n_symbols = ARRAY_LEN(by_id) },
+					 .calls = f->logged_calls };
 	for (const char *p = stream; *p; p++, t += 10) {
 		if (*p == '!') {
-			f->marks[f->batch.n_marks++] = (struct ptd_mark){ .kind = PTD_MARK_GAP,
-									  .run = f->batch.n_stated,
-									  .t = t };
+			f->marks[f->logged.batch.n_marks++] = (struct ptd_mark){
+				.kind = PTD_MARK_GAP, .run = f->logged.n_calls, .t = t
+			};
 			continue;
 		}
-		f->stated[f->batch.n_stated++] =
-		    (struct ptd_stated_call){ .t = t,
+		f->logged_calls[f->logged.n_calls++] =
+		    (struct ptd_logged_call){ .t = t,
 					      .object = &f->object,
 					      .symbol = (uint32_t)(p[1] - 'f' + 1),
 					      .kind = kinds[(uint8_t)p[0]] };
@@ -163,19 +163,20 @@ static void run(const struct row *row, size_t n)
 
 	make(&f, row->stream);
 	assert_int_equal(ptd_calls_new(NULL, &f.calls), 0);
-	for (size_t i = 0; i < f.batch.n_stated; i += n) {
-		const bool is_last = i + n >= f.batch.n_stated;
-		struct ptd_batch piece = f.batch;
+	for (size_t i = 0; i < f.logged.n_calls; i += n) {
+		const bool is_last = i + n >= f.logged.n_calls;
+		struct ptd_logged piece = f.logged;
 
-		piece.stated += i;
-		piece.n_stated = is_last ? f.batch.n_stated - i : n;
-		piece.marks += m;
-		piece.n_marks = 0;
-		while (m < f.batch.n_marks && (is_last || f.marks[m].run < i + n)) {
+		piece.calls += i;
+		piece.n_calls = is_last ? f.logged.n_calls - i : n;
+		piece.batch.marks += m;
+		piece.batch.n_marks = 0;
+		while (m < f.logged.batch.n_marks && (is_last || f.marks[m].run < i + n)) {
 			f.marks[m++].run -= i;
-			piece.n_marks++;
+			piece.batch.n_marks++;
 		}
-		assert_int_equal(ptd_calls_batch(f.calls, &piece), 0);
+		f.check.n_logged = piece.n_calls;
+		assert_int_equal(ptd_calls_logged(f.calls, &piece), 0);
 		take(&f);
 		assert_int_equal(ptd_calls_stack(f.calls, 0, &frames, &n_frames), 0);
 	}
@@ -192,7 +193,7 @@ static void rules(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		run(&rows[i], STATED_MAX);
+		run(&rows[i], LOGGED_MAX);
 		run(&rows[i], 1);
 		run(&rows[i], 3);
 	}
@@ -202,28 +203,28 @@ static void rules(void **state)
 static void too_deep(void **state)
 {
 	const size_t n = PTD_CALLS_DEPTH_MAX + 10;
-	struct ptd_stated_call *stated = calloc(2 * n, sizeof(*stated));
+	struct ptd_logged_call *items = calloc(2 * n, sizeof(*items));
 	const struct ptd_object object = {};
 	const struct ptd_slice slice = { .pid = 5, .tid = 7 };
-	const struct ptd_batch batch = { .slice = &slice,
-					 .symbols = by_id,
-					 .n_symbols = ARRAY_LEN(by_id),
-					 .stated = stated,
-					 .n_stated = 2 * n };
+	const struct ptd_logged logged = {
+		.batch = { .slice = &slice, .symbols = by_id, .n_symbols = ARRAY_LEN(by_id) },
+		.calls = items,
+		.n_calls = 2 * n
+	};
 	const struct ptd_call_batch *found;
 	size_t n_entered = 0, n_left = 0;
 	struct ptd_calls *calls;
 
 	(void)state;
-	assert_non_null(stated);
+	assert_non_null(items);
 	for (size_t i = 0; i < 2 * n; i++)
-		stated[i] =
-		    (struct ptd_stated_call){ .t = i,
+		items[i] =
+		    (struct ptd_logged_call){ .t = i,
 					      .object = &object,
 					      .symbol = 1,
-					      .kind = i < n ? PTD_STATED_ENTER : PTD_STATED_LEAVE };
+					      .kind = i < n ? PTD_LOGGED_ENTER : PTD_LOGGED_LEAVE };
 	assert_int_equal(ptd_calls_new(NULL, &calls), 0);
-	assert_int_equal(ptd_calls_batch(calls, &batch), 0);
+	assert_int_equal(ptd_calls_logged(calls, &logged), 0);
 	while (ptd_calls_next(calls, &found) == 0)
 		for (size_t i = 0; i < found->n_calls; i++) {
 			n_entered += found->calls[i].kind == PTD_CALL_ENTER;
@@ -233,7 +234,7 @@ static void too_deep(void **state)
 	assert_int_equal(n_left, PTD_CALLS_DEPTH_MAX);
 	assert_int_equal(ptd_calls_stats(calls)->n_too_deep, 10);
 	ptd_calls_free(calls);
-	free(stated);
+	free(items);
 }
 
 int main(void)
