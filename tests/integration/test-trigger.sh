@@ -20,9 +20,9 @@ start_ptd AuxSize=1M
 "$ptctl" trigger oom >"$T/out" 2>&1 || skip "this kernel or user has no such events: $(cat "$T/out")"
 "$ptctl" trigger --remove 1 || fail "--remove"
 
-# hits: of the triggers so far, each "CONDITION TID".
 nothing_pending() { ! "$ptctl" status | grep -qE '^ *pending: [1-9]'; }
 
+# hits: of the triggers so far, each "CONDITION TID".
 hits() {
 	local id
 	await nothing_pending
@@ -37,9 +37,7 @@ has_hits() {
 }
 
 # wait_hits N: wait until there are so many, and print them.
-wait_nothing_pending() { ! "$ptctl" status | grep -qE '^ *pending: [1-9]'; }
-
-hits() {
+wait_hits() {
 	await has_hits "$1"
 	cat "$T/hits"
 }
