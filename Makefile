@@ -42,7 +42,7 @@ endef
 FOLDERS   := $(shell awk '/^[a-z]/ { print $$1 }' tests/layers)
 files      = $(filter-out %/main.c,$(foreach f,$(FOLDERS),$(if $(filter $(1),$f),$(if $(filter $(2),$f),,$(wildcard $f/*.c)))))
 LIBCOMMON := $(call files,util util/% record)
-LIBDECODE := $(LIBCOMMON) $(call files,decoder decoder/%,decoder/cmd decoder/dlfilter)
+LIBDECODE := $(LIBCOMMON) $(call files,decoder decoder/%,decoder/cmd decoder/dlfilter decoder/examples)
 LIBFILTER := $(filter-out %/dlfilter.c,$(call files,decoder/dlfilter))
 LIBCMD    := $(call files,decoder/cmd)
 LIBPTD    := $(call files,daemon daemon/%,daemon/emu)
@@ -234,8 +234,8 @@ lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, mess
 	for s in $$(git ls-files '*.js' '*.mjs'); do node --check $$s || exit 1; done
 	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'record/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done
-	$(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only examples/*.c
-	$(CXX) -std=c++17 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only examples/*.cc
+	$(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only decoder/examples/*.c
+	$(CXX) -std=c++17 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only decoder/examples/*.cc
 	for h in $$(git ls-files 'include/ptd/*.h'); do \
 		echo 'extern int alone;' | $(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror \
 			-fsyntax-only -include $$h -x c - || exit 1; \
@@ -257,7 +257,7 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             644:$(O)/libptdecode.a:$(libdir)/libptdecode.a \
             644:$(O)/libptdecode.so.$(SO_VERSION):$(libdir)/libptdecode.so.$(SO_VERSION) \
             644:decoder/ptdecode.pc:$(libdir)/pkgconfig/ptdecode.pc \
-            $(foreach e,$(wildcard examples/*),644:$e:share/doc/ptd/$e) \
+            $(foreach e,$(wildcard decoder/examples/*),644:$e:share/doc/ptd/examples/$(notdir $e)) \
             $(foreach h,$(wildcard include/ptd/*.h),644:$h:$h) \
             644:systemd/ptd.service:lib/systemd/system/ptd.service \
             755:$(O)/ptd-keeper:lib/ptd/ptd-keeper \
