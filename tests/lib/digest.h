@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/ahead.h"
+#include "decoder/stream/ahead.h"
 
 struct ptd_options;
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/ahead.h"
+#include "decoder/stream/ahead.h"
 #include "ptd/decode.h"
 #include "tests/lib/digest.h"
 

@@ -27,8 +27,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/ahead.h"
 #include "decoder/cmd/verify.h"
+#include "decoder/stream/ahead.h"
 #include "tests/lib/copydir.h"
 #include "tests/lib/digest.h"
 #include "tests/lib/golden_input.h"

@@ -18,10 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decoder/ahead.h"
 #include "decoder/image/objects.h"
 #include "decoder/image/view.h"
 #include "decoder/sideband/timeline.h"
+#include "decoder/stream/ahead.h"
 #include "tests/lib/failing.h"
 #include "tests/unit/smallside.h"
 

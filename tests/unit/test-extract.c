@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/extract.h"
+#include "decoder/stream/extract.h"
 #include "ptd/calls.h"
 #include "tests/lib/stream.h"
 

@@ -19,8 +19,8 @@
 #include "decoder/image/cache.h"
 #include "decoder/image/objects.h"
 #include "decoder/image/view.h"
-#include "decoder/lane.h"
 #include "decoder/sideband/timeline.h"
+#include "decoder/stream/lane.h"
 #include "tests/lib/jitbuild.h"
 #include "tests/unit/smallside.h"
 

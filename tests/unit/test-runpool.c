@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decoder/runpool.h"
+#include "decoder/stream/runpool.h"
 #include "tests/lib/failing.h"
 
 #define N_CHUNKS 100

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "decoder/timerange.h"
+#include "decoder/stream/timerange.h"
 
 #define S UINT64_C(1000000000)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/extract.h"
+#include "decoder/stream/extract.h"
 
 #include <errno.h>
 #include <stdlib.h>

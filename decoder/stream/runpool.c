@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/runpool.h"
+#include "decoder/stream/runpool.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/ahead.h"
-#include "decoder/lane.h"
 #include "decoder/pt/engine.h"
+#include "decoder/stream/ahead.h"
+#include "decoder/stream/lane.h"
 
 /* AUX buffers, of CPUs or threads. Each lane has a buffer for its runs and an engine. */
 #define LANES_MAX 4096

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/ahead.h"
+#include "decoder/stream/ahead.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/lanes.h"
+#include "decoder/stream/lanes.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "decoder/extract.h"
 #include "decoder/image/cache.h"
 #include "decoder/image/view.h"
-#include "decoder/runpool.h"
-#include "decoder/sections.h"
+#include "decoder/stream/extract.h"
+#include "decoder/stream/runpool.h"
+#include "decoder/stream/sections.h"
 #include "decoder/trace/trace.h"
 #include "util/threads.h"
 

@@ -22,9 +22,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/extract.h"
 #include "decoder/pt/psbs.h"
 #include "decoder/sideband/timeline.h"
+#include "decoder/stream/extract.h"
 #include "decoder/trace/trace.h"
 
 struct sections_config {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/timerange.h"
+#include "decoder/stream/timerange.h"
 
 #include <errno.h>
 #include <stdio.h>

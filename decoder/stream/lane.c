@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/lane.h"
+#include "decoder/stream/lane.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/stays.h"
+#include "decoder/stream/stays.h"
 #include "record/tsc.h"
 
 #define LANE_RUNS_MAX  (4 * ENGINE_STEP_RUNS_MAX)

@@ -22,8 +22,8 @@
 
 #include "base/base.h"
 #include "decoder/image/cache.h"
-#include "decoder/lane.h"
-#include "decoder/runpool.h"
+#include "decoder/stream/lane.h"
+#include "decoder/stream/runpool.h"
 #include "util/threads.h"
 #include "util/vec.h"
 

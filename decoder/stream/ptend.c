@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/ptend.h"
+#include "decoder/stream/ptend.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/sections.h"
+#include "decoder/stream/sections.h"
 
 #include "decoder/pt/engine.h"
-#include "decoder/stays.h"
+#include "decoder/stream/stays.h"
 #include "record/tsc.h"
 
 void sections_init(struct sections *sections, const struct sections_config *config, size_t span)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/stays.h"
+#include "decoder/stream/stays.h"
 
 #include <stddef.h>
 
