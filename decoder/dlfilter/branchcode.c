@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "decoder/drmemtrace/blockstore.h"
 #include "decoder/image/objects.h"
-#include "decoder/memtrace/blockstore.h"
 #include "decoder/symbol/resolver.h"
 #include "decoder/symbol/source.h"
 #include "decoder/x86/insn.h"

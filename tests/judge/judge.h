@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/memtrace/tracerecord.h"
+#include "decoder/drmemtrace/tracerecord.h"
 #include "tests/judge/judge_code.h"
 #include "tests/judge/judge_flow.h"
 #include "tests/judge/memtrace.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/memtrace/container.h"
-#include "decoder/memtrace/tracedir.h"
+#include "decoder/drmemtrace/container.h"
+#include "decoder/drmemtrace/tracedir.h"
 
 #define TEXT_MAX (UINT64_C(1) << 28)
 

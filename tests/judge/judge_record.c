@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
-#include "decoder/memtrace/tracerecord.h"
+#include "decoder/drmemtrace/tracerecord.h"
 
 static const char *data_refusal(uint16_t type)
 {

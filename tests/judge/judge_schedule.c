@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/memtrace/container.h"
+#include "decoder/drmemtrace/container.h"
 #include "util/map.h"
 #include "util/message.h"
 

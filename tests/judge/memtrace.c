@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/memtrace/tracedir.h"
-#include "decoder/memtrace/tracerecord.h"
+#include "decoder/drmemtrace/tracedir.h"
+#include "decoder/drmemtrace/tracerecord.h"
 
 void memtrace_deinit(struct memtrace *trace)
 {

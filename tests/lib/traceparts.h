@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/memtrace/tracerecord.h"
+#include "decoder/drmemtrace/tracerecord.h"
 
 #define TRACE_TIME (TRACE_TIME_UNIX + UINT64_C(1700000000000000))
 

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/memtrace/container.h"
-#include "decoder/memtrace/tracerecord.h"
+#include "decoder/drmemtrace/container.h"
+#include "decoder/drmemtrace/tracerecord.h"
 #include "tests/lib/reservoir.h"
 #include "util/map.h"
 #include "util/vec.h"

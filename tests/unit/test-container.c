@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "decoder/memtrace/container.h"
+#include "decoder/drmemtrace/container.h"
 #include "tests/lib/tempdir.h"
 
 #define SIZE 100000

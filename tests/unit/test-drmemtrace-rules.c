@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/sink/memtrace/record.h"
+#include "decoder/drmemtrace/record.h"
 #include "decoder/sink/sinks.h"
 #include "tests/lib/tempdir.h"
 

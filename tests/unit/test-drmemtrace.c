@@ -22,11 +22,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "decoder/sink/memtrace/calls.h"
-#include "decoder/sink/memtrace/file.h"
-#include "decoder/sink/memtrace/record.h"
-#include "decoder/sink/memtrace/schedule.h"
-#include "decoder/sink/memtrace/thread.h"
+#include "decoder/drmemtrace/calls.h"
+#include "decoder/drmemtrace/file.h"
+#include "decoder/drmemtrace/record.h"
+#include "decoder/drmemtrace/schedule.h"
+#include "decoder/drmemtrace/thread.h"
 #include "decoder/sink/sinks.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"

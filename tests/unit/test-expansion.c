@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/sink/memtrace/file.h"
+#include "decoder/drmemtrace/file.h"
 #include "decoder/sink/sinks.h"
 #include "tests/lib/tempdir.h"
 #include "util/mapfile.h"

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "decoder/memtrace/tracerecord.h"
+#include "decoder/drmemtrace/tracerecord.h"
 #include "tests/judge/judge_code.h"
 #include "tests/judge/memtrace.h"
 #include "tests/lib/tempdir.h"

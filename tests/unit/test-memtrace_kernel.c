@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "decoder/sink/memtrace/kernel.h"
+#include "decoder/drmemtrace/kernel.h"
 
 static int teardown(void **state)
 {

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/sink/memtrace/out.h"
+#include "decoder/drmemtrace/out.h"
 #include "ptd/threads.h"
 #include "tests/lib/tempdir.h"
 #include "tests/lib/unpack.h"

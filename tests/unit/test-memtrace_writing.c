@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/sink/memtrace/out.h"
-#include "decoder/sink/memtrace/writing.h"
+#include "decoder/drmemtrace/out.h"
+#include "decoder/drmemtrace/writing.h"
 #include "ptd/threads.h"
 
 #define N_PIECES 200

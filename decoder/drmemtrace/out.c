@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/drmemtrace/out.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "decoder/drmemtrace/writing.h"
+#include "util/fullwrite.h"
+#include "util/map.h"
+#include "util/outdir.h"
+#include "util/threads.h"
+
+static_assert(MEMTRACE_OUT_BUFFER <= MEMTRACE_PIECE_ROOM, "what is added fits behind a piece");
+
+#define NUMBER_MAX 9999
+#define PART       ".part"
+
+static const char *const suffixes[] = {
+	[MEMTRACE_PLAIN] = "",
+	[MEMTRACE_ZIP] = ".zip",
+	[MEMTRACE_LZ4] = ".lz4",
+};
+
+int memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t *room,
+			   enum memtrace_container container, struct ptd_threads *threads)
+{
+	*pool = (struct memtrace_out_pool){
+		.dir_fd = dir_fd,
+		.room = room,
+		.container = container,
+	};
+	if (container != MEMTRACE_PLAIN)
+		return memtrace_packing_new(container, threads, &pool->packing);
+	return threads_n(threads) > 1 ? memtrace_writing_new(threads, &pool->writing) : 0;
+}
+
+void memtrace_out_pool_deinit(struct memtrace_out_pool *pool)
+{
+	map_deinit(&pool->n_made);
+	assert(!pool->newest);
+	(void)memtrace_packing_free(pool->packing);
+	(void)memtrace_writing_free(pool->writing);
+	*pool = (struct memtrace_out_pool){ .dir_fd = -1 };
+}
+
+/* --- files that are open ---------------------------------------------------------------------- */
+
+static void link_newest(struct memtrace_out *out)
+{
+	struct memtrace_out_pool *pool = out->pool;
+
+	out->newer = NULL;
+	out->older = pool->newest;
+	if (pool->newest)
+		pool->newest->newer = out;
+	else
+		pool->oldest = out;
+	pool->newest = out;
+}
+
+static void unlink_out(struct memtrace_out *out)
+{
+	struct memtrace_out_pool *pool = out->pool;
+
+	if (out->newer)
+		out->newer->older = out->older;
+	else
+		pool->newest = out->older;
+	if (out->older)
+		out->older->newer = out->newer;
+	else
+		pool->oldest = out->newer;
+}
+
+/* Take @size bytes of what may still be written. Return: 0 or -EFBIG. */
+static int take_room(struct memtrace_out_pool *pool, size_t size)
+{
+	if (pool->room && size > *pool->room)
+		return -EFBIG;
+	if (pool->room)
+		*pool->room -= size;
+	return 0;
+}
+
+static int name_part(const char *name, char **ret_part)
+{
+	if (asprintf(ret_part, "%s" PART, name) >= 0)
+		return 0;
+	*ret_part = NULL;
+	return -ENOMEM;
+}
+
+/* Close the file at @fd, which is whole, and give it its name. */
+static int close_whole(struct memtrace_out_pool *pool, const char *name, int fd)
+{
+	_cleanup_(freep) char *part = NULL;
+	int r = name_part(name, &part);
+
+	/* Some file systems report only here that the disk is full. */
+	if (close(fd) < 0 && r == 0)
+		r = -errno;
+	return r < 0 ? r : outdir_rename(pool->dir_fd, part, name);
+}
+
+/* Wait until all bytes that were handed on are in plain files. */
+static int drain(struct memtrace_out_pool *pool)
+{
+	return pool->writing ? memtrace_writing_drain(pool->writing) : 0;
+}
+
+static uint8_t *new_buffer(struct memtrace_out_pool *pool)
+{
+	return pool->packing   ? memtrace_packing_buffer(pool->packing)
+	       : pool->writing ? memtrace_writing_buffer(pool->writing)
+			       : malloc(MEMTRACE_OUT_BUFFER);
+}
+
+/* The file takes no more bytes until it is opened again. */
+static void free_buffer(struct memtrace_out *out)
+{
+	if (out->pool->packing)
+		memtrace_packing_give_back(out->pool->packing, out->buffer);
+	else if (out->pool->writing)
+		memtrace_writing_give_back(out->pool->writing, out->buffer);
+	else
+		free(out->buffer);
+	out->buffer = NULL;
+	out->n = 0;
+	out->n_dictionary = 0;
+	unlink_out(out);
+	out->pool->n_open--;
+}
+
+static int close_fd(struct memtrace_out *out)
+{
+	const int r = drain(out->pool), fd = out->fd;
+
+	out->fd = -1;
+	return close(fd) < 0 && r == 0 ? -errno : r;
+}
+
+/* --- compressed files ------------------------------------------------------------------------- */
+
+/* Append bytes to the file itself. */
+static int append(struct memtrace_out *out, const uint8_t *bytes, size_t size)
+{
+	int r = take_room(out->pool, size);
+
+	if (r == 0)
+		r = fullwrite_at(out->fd, bytes, size, out->size);
+	if (r == 0)
+		out->size += size;
+	return r;
+}
+
+static int begin_member(struct memtrace_out *out)
+{
+	struct zip_member member = { .offset = out->size };
+	uint8_t header[ZIP_HEADER_MAX];
+	int r;
+
+	(void)snprintf(member.name, sizeof(member.name), "chunk.%08zu", out->members.n);
+	r = vec_push(&out->members, member);
+	if (r == 0)
+		r = append(out, header, zip_put_header(&member, header));
+	out->is_in_member = true;
+	return r;
+}
+
+/* Write the header of a member that is complete, or was changed afterwards. */
+static int write_header(struct memtrace_out *out, const struct zip_member *member)
+{
+	uint8_t header[ZIP_HEADER_MAX];
+	const size_t size = zip_put_header(member, header);
+
+	return fullwrite_at(out->fd, header, size, member->offset);
+}
+
+static int end_member(struct memtrace_out *out)
+{
+	struct zip_member *member = &out->members.items[out->members.n - 1];
+	int r = append(out, memtrace_pack_end, sizeof(memtrace_pack_end));
+
+	if (r < 0)
+		return r;
+	member->packed_size += sizeof(memtrace_pack_end);
+	out->is_in_member = false;
+	return write_header(out, member);
+}
+
+/* The bytes of @piece, which are watched, are about to be appended. */
+static void place_watch(struct memtrace_out *out, const struct memtrace_piece *piece)
+{
+	for (size_t i = 0; i < out->watches.n; i++) {
+		struct memtrace_watch *watch = &out->watches.items[i];
+
+		if (watch->offset != piece->offset)
+			continue;
+		watch->at = out->size + piece->verbatim_at;
+		memcpy(watch->bytes, piece->bytes, sizeof(watch->bytes));
+		if (out->members.n > 0) {
+			watch->member = out->members.n - 1;
+			watch->offset_in_member = out->members.items[watch->member].size;
+		}
+	}
+}
+
+static int write_piece(struct memtrace_out *out, const struct memtrace_piece *piece)
+{
+	struct zip_member *member;
+	int r = piece->r;
+
+	if (r == 0 && out->pool->container == MEMTRACE_ZIP && !out->is_in_member)
+		r = begin_member(out);
+	if (r < 0)
+		return r;
+	if (piece->is_verbatim)
+		place_watch(out, piece);
+	r = append(out, piece->packed, piece->n_packed);
+	if (r < 0 || out->pool->container != MEMTRACE_ZIP)
+		return r;
+	member = &out->members.items[out->members.n - 1];
+	member->crc = (uint32_t)crc32_combine(member->crc, piece->crc, (z_off_t)piece->n);
+	member->packed_size += piece->n_packed;
+	member->size += piece->n;
+	if (member->size > ZIP_SIZE_MAX - MEMTRACE_PIECE ||
+	    member->packed_size > ZIP_SIZE_MAX - 2 * MEMTRACE_PIECE)
+		return -EFBIG;
+	return piece->ends_member ? end_member(out) : 0;
+}
+
+/* All pieces of the file are written. */
+static int end_file(struct memtrace_out *out)
+{
+	_cleanup_(freep) uint8_t *directory = NULL;
+	size_t size;
+	int r = 0, fd;
+
+	if (out->pool->container == MEMTRACE_ZIP) {
+		r = zip_directory(out->members.items, out->members.n, out->size, &directory, &size);
+		if (r == 0)
+			r = append(out, directory, size);
+	}
+	fd = out->fd;
+	if (r < 0)
+		return r;
+	out->fd = -1;
+	return close_whole(out->pool, out->name, fd);
+}
+
+/* Write the oldest piece, which is compressed. */
+static int write_oldest(struct memtrace_out_pool *pool, const struct memtrace_piece *piece)
+{
+	struct memtrace_out *out = piece->out;
+	const bool ends_file = piece->ends_file;
+	int r;
+
+	if (!out) {
+		memtrace_packing_drop(pool->packing);
+		return 0;
+	}
+	r = write_piece(out, piece);
+	memtrace_packing_drop(pool->packing);
+	out->n_packing--;
+	if (r == 0 && ends_file)
+		return end_file(out);
+	/* It was closed to make room while pieces of it were compressed. */
+	if (r == 0 && out->n_packing == 0 && !out->buffer)
+		return close_fd(out);
+	return r;
+}
+
+/* Write what is compressed; with @all, wait for what is not. */
+static int write_ready(struct memtrace_out_pool *pool, bool all)
+{
+	const struct memtrace_piece *piece;
+	int r = 0;
+
+	while (r == 0 && pool->packing && (piece = memtrace_packing_oldest(pool->packing, all)))
+		r = write_oldest(pool, piece);
+	return r;
+}
+
+int memtrace_out_pool_flush(struct memtrace_out_pool *pool)
+{
+	return write_ready(pool, true);
+}
+
+enum piece_kind {
+	PIECE_COMPRESSED,
+	PIECE_VERBATIM,
+	PIECE_ENDS_MEMBER, /* compressed; likewise the next */
+	PIECE_ENDS_FILE,
+};
+
+/*
+ * Hand on the first @n bytes of the buffer; those behind them stay. What comes may refer to the
+ * bytes handed on, unless they may still change, or end a member.
+ */
+static int hand_on(struct memtrace_out *out, size_t n, enum piece_kind kind)
+{
+	struct memtrace_packing *packing = out->pool->packing;
+	const size_t before = out->n_dictionary + n;
+	const struct memtrace_piece piece = {
+		.out = out,
+		.offset = out->n_written,
+		.bytes = out->buffer,
+		.n = n,
+		.n_dictionary = out->n_dictionary,
+		.is_verbatim = kind == PIECE_VERBATIM,
+		.ends_member = kind == PIECE_ENDS_MEMBER || kind == PIECE_ENDS_FILE,
+		.ends_file = kind == PIECE_ENDS_FILE,
+	};
+	uint8_t *next;
+	int r = 0;
+
+	if (n == 0 && !piece.ends_member)
+		return 0;
+	next = memtrace_packing_buffer(packing);
+	if (!next)
+		return -ENOMEM;
+	out->n_dictionary = before < MEMTRACE_DICTIONARY ? before : MEMTRACE_DICTIONARY;
+	if (kind != PIECE_COMPRESSED || out->pool->container != MEMTRACE_ZIP)
+		out->n_dictionary = 0;
+	memcpy(next - out->n_dictionary, out->buffer + n - out->n_dictionary, out->n_dictionary);
+	memcpy(next, out->buffer + n, out->n - n);
+	out->buffer = next;
+	out->n -= n;
+	out->n_written += n;
+
+	if (memtrace_packing_is_full(packing))
+		r = write_oldest(out->pool, memtrace_packing_oldest(packing, true));
+	if (r < 0) {
+		memtrace_packing_give_back(packing, piece.bytes);
+		return r;
+	}
+	out->n_packing++;
+	memtrace_packing_add(packing, &piece);
+	return write_ready(out->pool, false);
+}
+
+/* Hand on @n bytes of the buffer. Those of watched records become pieces of their own. */
+static int hand_on_parts(struct memtrace_out *out, size_t n, enum piece_kind last)
+{
+	const uint64_t end = out->n_written + n;
+	int r = 0;
+
+	for (size_t i = 0; i < out->watches.n && r == 0; i++) {
+		const uint64_t offset = out->watches.items[i].offset;
+
+		if (offset < out->n_written || offset >= end)
+			continue;
+		r = hand_on(out, (size_t)(offset - out->n_written), PIECE_COMPRESSED);
+		if (r == 0)
+			r = hand_on(out, MEMTRACE_OUT_WATCHED, PIECE_VERBATIM);
+	}
+	return r < 0 ? r : hand_on(out, (size_t)(end - out->n_written), last);
+}
+
+/*
+ * Hand on the pieces that are complete. This is done before anything else happens to the file, so
+ * that its bytes do not depend on how many were added at a time.
+ */
+static int hand_on_complete(struct memtrace_out *out)
+{
+	int r = 0;
+
+	while (r == 0 && out->pool->packing && out->n >= MEMTRACE_PIECE)
+		r = hand_on_parts(out, MEMTRACE_PIECE, PIECE_COMPRESSED);
+	return r;
+}
+
+/* Hand on all that is in the buffer. */
+static int hand_on_all(struct memtrace_out *out, enum piece_kind last)
+{
+	const int r = hand_on_complete(out);
+
+	return r < 0 ? r : hand_on_parts(out, out->n, last);
+}
+
+/* --- the life of a file ----------------------------------------------------------------------- */
+
+/* Have another thread write the buffer of a plain file. */
+static int hand_on_writing(struct memtrace_out *out)
+{
+	uint8_t *next = new_buffer(out->pool), *full = out->buffer;
+
+	if (!next)
+		return -ENOMEM;
+	out->buffer = next;
+	return memtrace_writing_add(out->pool->writing, out->fd, full, out->n, out->n_written);
+}
+
+static int flush(struct memtrace_out *out)
+{
+	int r;
+
+	if (out->pool->packing)
+		return hand_on_all(out, PIECE_COMPRESSED);
+	/* The file must not end in the middle of the records of an instruction. */
+	r = take_room(out->pool, out->n);
+	if (r == 0 && out->pool->writing)
+		r = hand_on_writing(out);
+	else if (r == 0)
+		r = fullwrite_at(out->fd, out->buffer, out->n, out->n_written);
+	if (r < 0)
+		return r;
+	out->n_written += out->n;
+	out->n = 0;
+	return 0;
+}
+
+/* Close the file to make room for another. */
+static int close_for_now(struct memtrace_out *out)
+{
+	int r = out->n ? flush(out) : 0;
+
+	free_buffer(out);
+	if (out->n_packing == 0 && out->fd >= 0) {
+		const int q = close_fd(out);
+
+		r = r < 0 ? r : q;
+	}
+	return r;
+}
+
+/* @fd belongs to @out afterwards; on failure it is closed. */
+static int adopt(struct memtrace_out *out, int fd)
+{
+	out->buffer = new_buffer(out->pool);
+	if (!out->buffer) {
+		(void)close(fd);
+		out->fd = -1;
+		return -ENOMEM;
+	}
+	out->fd = fd;
+	out->pool->n_open++;
+	link_newest(out);
+	return 0;
+}
+
+/* Open the file, closing others for as long as there are too many. Return: its fd, or -errno. */
+static int open_file(struct memtrace_out_pool *pool, const char *name, bool is_new)
+{
+	for (;;) {
+		int r = -EMFILE;
+
+		if (pool->n_open < MEMTRACE_OUT_OPEN_MAX) {
+			r = outdir_open(pool->dir_fd, name, is_new);
+			if (r >= 0)
+				return r;
+		}
+		if ((r != -EMFILE && r != -ENFILE) || !pool->oldest)
+			return r;
+		r = close_for_now(pool->oldest);
+		/* The descriptors of files that are being compressed are still open. */
+		if (r == 0 && pool->n_open < MEMTRACE_OUT_OPEN_MAX - 1)
+			r = write_ready(pool, true);
+		if (r < 0)
+			return r;
+	}
+}
+
+static int open_part(struct memtrace_out_pool *pool, const char *name, bool is_new)
+{
+	_cleanup_(freep) char *part = NULL;
+	const int r = name_part(name, &part);
+
+	return r < 0 ? r : open_file(pool, part, is_new);
+}
+
+int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool, const char *stem)
+{
+	const uint64_t key = map_hash(stem, strlen(stem));
+	const uint64_t *made = map_get(&pool->n_made, key);
+	int r;
+
+	/* One that is complete has another name, so its number does not show in what there is. */
+	for (uint64_t i = made ? *made : 0; i <= NUMBER_MAX; i++) {
+		_cleanup_(freep) char *name = NULL;
+		int fd;
+
+		if (asprintf(&name, "%s.%04u.trace%s", stem, (unsigned)i,
+			     suffixes[pool->container]) < 0) {
+			name = NULL;
+			return -ENOMEM;
+		}
+		fd = open_part(pool, name, true);
+		if (fd == -EEXIST)
+			continue;
+		if (fd < 0)
+			return fd;
+
+		*out = (struct memtrace_out){ .pool = pool, .fd = -1 };
+		r = adopt(out, fd);
+		if (r < 0)
+			return r;
+		r = map_put(&pool->n_made, key, i + 1);
+		if (r < 0)
+			return r;
+		out->name = TAKE(name);
+		return 0;
+	}
+	return -EEXIST;
+}
+
+int memtrace_out_use(struct memtrace_out *out)
+{
+	int fd, r = 0;
+
+	if (out->buffer) {
+		if (out->pool->newest != out) {
+			unlink_out(out);
+			link_newest(out);
+		}
+		return 0;
+	}
+
+	if (out->pool->n_open >= MEMTRACE_OUT_OPEN_MAX)
+		r = close_for_now(out->pool->oldest);
+	if (r < 0)
+		return r;
+	/* It is still open if pieces of it are being compressed. */
+	fd = out->fd >= 0 ? out->fd : open_part(out->pool, out->name, false);
+	return fd < 0 ? fd : adopt(out, fd);
+}
+
+int memtrace_out_room(struct memtrace_out *out, size_t size, uint8_t **ret_room)
+{
+	int r = hand_on_complete(out);
+
+	assert(out->buffer);
+	assert(size <= MEMTRACE_OUT_BUFFER);
+
+	if (r == 0 && !out->pool->packing && size > MEMTRACE_OUT_BUFFER - out->n)
+		r = flush(out);
+	*ret_room = out->buffer + out->n;
+	return r;
+}
+
+int memtrace_out_end_member(struct memtrace_out *out)
+{
+	assert(memtrace_out_has_members(out));
+
+	return hand_on_all(out, PIECE_ENDS_MEMBER);
+}
+
+int memtrace_out_watch(struct memtrace_out *out, uint64_t offset)
+{
+	int r;
+
+	assert(offset + MEMTRACE_OUT_WATCHED == memtrace_out_offset(out));
+
+	if (!out->pool->packing)
+		return 0;
+	if (out->watches.n == MEMTRACE_OUT_WATCH_MAX) {
+		out->watches.n--;
+		memmove(out->watches.items, out->watches.items + 1,
+			out->watches.n * sizeof(*out->watches.items));
+	}
+	r = vec_push(&out->watches, { .offset = offset });
+	return r < 0 ? r : hand_on_complete(out);
+}
+
+int memtrace_out_settle(struct memtrace_out *out, uint64_t offset)
+{
+	const int r = hand_on_complete(out);
+
+	while (out->watches.n > 0 && out->watches.items[out->watches.n - 1].offset >= offset)
+		out->watches.n--;
+	return r;
+}
+
+/* Change the bytes that are watched in a compressed file. */
+static int change(struct memtrace_out *out, struct memtrace_watch *watch, const uint8_t *bytes)
+{
+	struct zip_member *member;
+	uint64_t n_behind;
+	int r = 0;
+
+	if (!watch->at)
+		r = write_ready(out->pool, true);
+	if (r == 0)
+		r = fullwrite_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, watch->at);
+	if (r < 0 || out->pool->container != MEMTRACE_ZIP)
+		return r;
+
+	/* A CRC is linear: what changed in it is what the change alone gives, with zeros behind. */
+	member = &out->members.items[watch->member];
+	n_behind = member->size - watch->offset_in_member - MEMTRACE_OUT_WATCHED;
+	member->crc ^= (uint32_t)crc32_combine(crc32(0, watch->bytes, MEMTRACE_OUT_WATCHED) ^
+						   crc32(0, bytes, MEMTRACE_OUT_WATCHED),
+					       0, (z_off_t)n_behind);
+	memcpy(watch->bytes, bytes, MEMTRACE_OUT_WATCHED);
+	if (out->is_in_member && watch->member + 1 == out->members.n)
+		return 0;
+	return write_header(out, member);
+}
+
+int memtrace_out_patch(struct memtrace_out *out, uint64_t offset,
+		       const uint8_t bytes[static MEMTRACE_OUT_WATCHED])
+{
+	const int r = hand_on_complete(out);
+
+	assert(out->buffer);
+	assert(offset + MEMTRACE_OUT_WATCHED <= memtrace_out_offset(out));
+
+	if (r < 0)
+		return r;
+	if (offset >= out->n_written) {
+		memcpy(out->buffer + (offset - out->n_written), bytes, MEMTRACE_OUT_WATCHED);
+		return 0;
+	}
+	if (!out->pool->packing) {
+		const int q = drain(out->pool);
+
+		return q < 0 ? q : fullwrite_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, offset);
+	}
+	for (size_t i = 0; i < out->watches.n; i++)
+		if (out->watches.items[i].offset == offset)
+			return change(out, &out->watches.items[i], bytes);
+	return -ENOENT;
+}
+
+int memtrace_out_finish(struct memtrace_out *out)
+{
+	int r, fd;
+
+	if (out->pool->packing) {
+		r = hand_on_all(out, PIECE_ENDS_FILE);
+		free_buffer(out);
+		return r;
+	}
+	r = flush(out);
+	if (r == 0)
+		r = drain(out->pool);
+	free_buffer(out);
+	if (r < 0) {
+		(void)close_fd(out);
+		return r;
+	}
+	fd = out->fd;
+	out->fd = -1;
+	return close_whole(out->pool, out->name, fd);
+}
+
+int memtrace_out_whole(struct memtrace_out_pool *pool, const char *name, const uint8_t *bytes,
+		       size_t size)
+{
+	int fd, r;
+
+	fd = open_part(pool, name, true);
+	if (fd < 0)
+		return fd;
+	r = take_room(pool, size);
+	if (r == 0)
+		r = fullwrite_at(fd, bytes, size, 0);
+	if (r == 0)
+		return close_whole(pool, name, fd);
+	(void)fd_close(fd);
+	return r;
+}
+
+void memtrace_out_deinit(struct memtrace_out *out)
+{
+	if (out->pool && out->pool->packing)
+		memtrace_packing_forget(out->pool->packing, out);
+	if (out->buffer)
+		free_buffer(out);
+	if (out->pool && out->fd >= 0)
+		(void)close_fd(out);
+	out->fd = -1;
+	vec_deinit(&out->members);
+	vec_deinit(&out->watches);
+	free(out->name);
+	*out = (struct memtrace_out){ .fd = -1 };
+}
