@@ -24,7 +24,7 @@
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
 #include "daemon/proc/journal.h"
-#include "daemon/retention.h"
+#include "daemon/retention/retention.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/snapshot/kernelfiles.h"
 #include "daemon/snapshotjob.h"

@@ -11,7 +11,7 @@
  */
 
 #include "base/base.h"
-#include "daemon/retention.h"
+#include "daemon/retention/retention.h"
 
 struct config;
 struct intake;

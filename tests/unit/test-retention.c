@@ -15,7 +15,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/objects/objectstore.h"
-#include "daemon/retention.h"
+#include "daemon/retention/retention.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 

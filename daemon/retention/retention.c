@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/retention.h"
+#include "daemon/retention/retention.h"
 
 #include <errno.h>
 #include <stdlib.h>
