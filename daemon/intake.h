@@ -7,8 +7,8 @@
  * Takes the task records from the source as soon as they come, and gives them to the modules that
  * remember something of them: the sideband, the object store and the list of JIT compilers' files.
  * Takes also the code that programs hand over, for the code store. If the source has to look at the
- * tasks to know which live, the intake has it do so (daemon/tasks/scanner.h). All of it happens in
- * the event loop.
+ * tasks to know which live, the intake has it do so (daemon/sideband/scanner.h). All of it happens
+ * in the event loop.
  */
 
 #include <stdint.h>

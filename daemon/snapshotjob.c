@@ -12,12 +12,12 @@
 #include "daemon/intake.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
+#include "daemon/sideband/sideband.h"
 #include "daemon/snapshot/estimate.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/snapshot/snapshot.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/source.h"
-#include "daemon/tasks/sideband.h"
 
 /* Bytes to have free in addition before a snapshot is tried again. */
 #define ROOM_RETRY (UINT64_C(256) << 20)

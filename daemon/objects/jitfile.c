@@ -17,7 +17,7 @@
 #include "daemon/objects/original.h"
 #include "daemon/proc/process.h"
 #include "daemon/share/share.h"
-#include "daemon/tasks/tasks.h"
+#include "daemon/sideband/tasks.h"
 #include "record/record.h"
 #include "util/map.h"
 #include "util/mapname.h"

@@ -23,9 +23,9 @@
 #include "daemon/pt/rights.h"
 #include "daemon/pt/suspend.h"
 #include "daemon/pt/taskrings.h"
+#include "daemon/sideband/tasks.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/ptclock.h"
-#include "daemon/tasks/tasks.h"
 
 struct source_pt {
 	struct source source;

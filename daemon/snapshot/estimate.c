@@ -5,9 +5,9 @@
 #include "base/cursor.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
+#include "daemon/sideband/sideband.h"
 #include "daemon/snapshot/snapshot.h"
 #include "daemon/source/source.h"
-#include "daemon/tasks/sideband.h"
 
 #define BLOCK_SIZE  4096u
 #define FILES_MIN   32u /* with a manifest, lists of objects, and the like */

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "daemon/sideband/sideband.h"
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/snapshot/perffile.h"
-#include "daemon/tasks/sideband.h"
 #include "record/codec.h"
 #include "record/record.h"
 #include "util/map.h"

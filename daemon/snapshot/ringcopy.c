@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "daemon/proc/meminfo.h"
+#include "daemon/sideband/scope.h"
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/source/source.h"
-#include "daemon/tasks/scope.h"
 #include "util/cancel.h"
 
 /* PT that may be in memory before it is written, at least; a ring is copied as a whole all the

@@ -7,10 +7,10 @@
 #include <time.h>
 
 #include "daemon/proc/caller.h"
+#include "daemon/sideband/sideband.h"
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/snapshot/snapshot.h"
 #include "daemon/source/source.h"
-#include "daemon/tasks/sideband.h"
 #include "ptd/snapshot.h"
 
 /* UTC. */

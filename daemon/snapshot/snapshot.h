@@ -18,7 +18,7 @@
 
 #include "base/base.h"
 #include "daemon/share/share.h"
-#include "daemon/tasks/scope.h"
+#include "daemon/sideband/scope.h"
 
 struct caller;
 struct codestore;

@@ -6,8 +6,8 @@
  * who ask it.
  */
 
+#include "daemon/sideband/tasks.h"
 #include "daemon/source/source.h"
-#include "daemon/tasks/tasks.h"
 
 /* It tells what the records said. */
 static inline int sources_tell_known(struct source *source, const struct tasks *known,

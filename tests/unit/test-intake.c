@@ -24,9 +24,9 @@
 
 #include "daemon/intake.h"
 #include "daemon/objects/objectstore.h"
+#include "daemon/sideband/sideband.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
-#include "daemon/tasks/sideband.h"
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"

@@ -22,7 +22,7 @@
 #include "daemon/objects/jitfile.h"
 #include "daemon/proc/memcopy.h"
 #include "daemon/share/share.h"
-#include "daemon/tasks/tasks.h"
+#include "daemon/sideband/tasks.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 #include "util/mapname.h"

@@ -17,10 +17,10 @@
 #include <sys/resource.h>
 
 #include "daemon/proc/meminfo.h"
+#include "daemon/sideband/scope.h"
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/snapshot/ringcopy.h"
 #include "daemon/source/source.h"
-#include "daemon/tasks/scope.h"
 
 #define N_CPUS    3u
 #define RING_SIZE ((size_t)4 << 20)

@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <systemd/sd-event.h>
 
+#include "daemon/sideband/scanner.h"
+#include "daemon/sideband/sideband.h"
 #include "daemon/source/source.h"
-#include "daemon/tasks/scanner.h"
-#include "daemon/tasks/sideband.h"
 #include "tests/unit/records.h"
 
 #define N_TASKS 5u

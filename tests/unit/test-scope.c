@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/tasks/scope.h"
-#include "daemon/tasks/sideband.h"
+#include "daemon/sideband/scope.h"
+#include "daemon/sideband/sideband.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 #include "util/dirs.h"

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 
 #include "daemon/share/share.h"
+#include "daemon/sideband/sideband.h"
 #include "daemon/source/kept.h"
-#include "daemon/tasks/sideband.h"
 #include "tests/lib/failing.h"
 #include "tests/unit/records.h"
 #include "tests/unit/sources.h"

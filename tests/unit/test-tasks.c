@@ -14,8 +14,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/tasks/sideband.h"
-#include "daemon/tasks/tasks.h"
+#include "daemon/sideband/sideband.h"
+#include "daemon/sideband/tasks.h"
 #include "decoder/image/layout.h"
 #include "decoder/sideband/timeline.h"
 #include "tests/lib/failing.h"
@@ -586,7 +586,7 @@ static void compare(const struct world *w, const struct decoded *all, const stru
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-/* As in daemon/tasks/tasks.c. */
+/* As in daemon/sideband/tasks.c. */
 #define PROCESSES_MAX 32768u
 #define THREADS_MAX   131072u
 #define MAPS_MAX      262144u

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/tasks/userstreams.h"
+#include "daemon/sideband/userstreams.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "daemon/sideband/tasks.h"
 #include "daemon/source/source.h"
-#include "daemon/tasks/tasks.h"
 #include "record/codec.h"
 #include "record/record.h"
 #include "util/map.h"

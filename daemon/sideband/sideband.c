@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/tasks/sideband.h"
+#include "daemon/sideband/sideband.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "daemon/share/share.h"
+#include "daemon/sideband/stream.h"
+#include "daemon/sideband/userstreams.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/source.h"
-#include "daemon/tasks/stream.h"
-#include "daemon/tasks/userstreams.h"
 #include "record/codec.h"
 #include "record/record.h"
 #include "util/vec.h"

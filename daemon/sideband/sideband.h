@@ -29,10 +29,10 @@
  * the first of such records say nothing (tasks_repeats()), and they are left out.
  *
  * One user could fill the epochs all the same. So the records of each user's processes are a stream
- * of their own (daemon/tasks/stream.h), whose account follows the rule of daemon/share/share.h. A
- * stream that has as much as its user may have begins a new epoch of itself: it forgets its oldest
- * records, and begins with what its processes have mapped then. What ran before that cannot be
- * decoded; but nothing is decoded wrongly, since of no process later records are forgotten than
+ * of their own (daemon/sideband/stream.h), whose account follows the rule of daemon/share/share.h.
+ * A stream that has as much as its user may have begins a new epoch of itself: it forgets its
+ * oldest records, and begins with what its processes have mapped then. What ran before that cannot
+ * be decoded; but nothing is decoded wrongly, since of no process later records are forgotten than
  * earlier ones. Records of other users stay. A snapshot states whose records begin later. Root's
  * stream begins an epoch with all others.
  *
@@ -47,7 +47,7 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "daemon/tasks/tasks.h"
+#include "daemon/sideband/tasks.h"
 
 struct share;
 struct sideband;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/tasks/stream.h"
+#include "daemon/sideband/stream.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/tasks/sideband.h"
+#include "daemon/sideband/sideband.h"
 #include "record/record.h"
 
 /* Where a chunk belongs. */

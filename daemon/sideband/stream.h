@@ -4,7 +4,7 @@
 /*
  * Stream
  *
- * The task records of the processes of one user, in the sideband (daemon/tasks/sideband.h). They
+ * The task records of the processes of one user, in the sideband (daemon/sideband/sideband.h). They
  * lie in chunks that only grow at their end, in two epochs. When an epoch ends, the one before it
  * is freed, so a user's stream forgets only what is oldest in it.
  *

@@ -4,9 +4,9 @@
 /*
  * User streams
  *
- * The streams of the sideband (daemon/tasks/sideband.h), one for each user: which of them a record
- * belongs to, how much each may have, and what the daemon knew of them before it was started again.
- * They are of root, of as many users as there is room for, and of all others together.
+ * The streams of the sideband (daemon/sideband/sideband.h), one for each user: which of them a
+ * record belongs to, how much each may have, and what the daemon knew of them before it was started
+ * again. They are of root, of as many users as there is room for, and of all others together.
  *
  * The event loop calls all functions.
  */
@@ -18,9 +18,9 @@
 
 #include "base/base.h"
 #include "daemon/share/share.h"
+#include "daemon/sideband/sideband.h"
+#include "daemon/sideband/stream.h"
 #include "daemon/source/kept.h"
-#include "daemon/tasks/sideband.h"
-#include "daemon/tasks/stream.h"
 
 struct record;
 struct source;

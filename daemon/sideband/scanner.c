@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/tasks/scanner.h"
+#include "daemon/sideband/scanner.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/sideband/sideband.h"
 #include "daemon/source/source.h"
-#include "daemon/tasks/sideband.h"
 
 /* How long the event loop is kept at a time, and left to others in between. */
 #define STEP_US UINT64_C(4000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/tasks/scope.h"
+#include "daemon/sideband/scope.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/tasks/sideband.h"
+#include "daemon/sideband/sideband.h"
 #include "ptd/snapshot.h"
 #include "record/record.h"
 #include "util/dirs.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/tasks/tasks.h"
+#include "daemon/sideband/tasks.h"
 
 #include <errno.h>
 #include <signal.h>
