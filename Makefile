@@ -110,9 +110,9 @@ $(O)/libptdecode.a: $(O)/libdecode.a
 
 $(O)/ptd: $(O)/daemon/main.o | $(O)/libptd.a $(O)/libcommon.a
 	$(call link,$(LINK),,$(LIBS_DAEMON))
-$(O)/ptd-keeper: $(O)/daemon/keeper/main.o | $(O)/libptd.a $(O)/libcommon.a
+$(O)/ptd-keeper: $(O)/daemon/helper/keeper/main.o | $(O)/libptd.a $(O)/libcommon.a
 	$(call link,$(LINK))
-$(O)/ptd-collector: $(O)/daemon/collector/main.o | $(O)/libptd.a $(O)/libcommon.a
+$(O)/ptd-collector: $(O)/daemon/helper/collector/main.o | $(O)/libptd.a $(O)/libcommon.a
 	$(call link,$(LINK),,-lelf -lcrypto)
 $(O)/ptctl: $(O)/ctl/main.o | $(O)/libctl.a $(O)/libcommon.a
 	$(call link,$(LINK),,-lsystemd)

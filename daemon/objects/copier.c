@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/link.h"
 #include "daemon/objects/asker.h"
 #include "daemon/objects/copylane.h"
 #include "daemon/objects/copyqueue.h"

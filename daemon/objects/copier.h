@@ -12,8 +12,9 @@
  * longer than a moment for all files together that one user, who is not root, executes.
  *
  * The copier gets a descriptor of the original together with the object, so it copies what was
- * mapped even if another file is at the path by then. The collector (daemon/collector/link.h) reads
- * the originals, and writes the copies to descriptors that it is passed.
+ * mapped even if another file is at the path by then. The collector
+ * (daemon/helper/collector/link.h) reads the originals, and writes the copies to descriptors that
+ * it is passed.
  *
  * The functions are to be called in the event loop's thread, unless they say otherwise.
  */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/link.h"
 #include "daemon/objects/asker.h"
 #include "daemon/objects/object.h"
 #include "daemon/spool/storedir.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/link.h"
 #include "daemon/objects/original.h"
 #include "daemon/proc/process.h"
 #include "daemon/share/share.h"

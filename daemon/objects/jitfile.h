@@ -14,8 +14,8 @@
  * only if it is regular and owned by the user of the process; a perf map only if it is not a
  * symbolic link; and a jitdump only if the process has it mapped. Once the process has ended,
  * that cannot be checked any more: then the file must be the one whose inode the record names. The
- * collector (daemon/collector/link.h) opens and reads the files; ptd's descriptors only stand for
- * them (O_PATH).
+ * collector (daemon/helper/collector/link.h) opens and reads the files; ptd's descriptors only
+ * stand for them (O_PATH).
  */
 
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/link.h"
 #include "daemon/objects/asker.h"
 #include "daemon/objects/copier.h"
 #include "daemon/objects/eviction.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/link.h"
 #include "daemon/proc/vdso.h"
 #include "record/record.h"
 #include "util/mapname.h"

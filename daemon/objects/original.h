@@ -5,9 +5,10 @@
  * Original
  *
  * The file that a record says is mapped, before it is copied. The collector finds the file
- * (daemon/collector/link.h), and can say later whether the file at the path is still the same one.
- * A record is only a claim: a file is accepted if it is a regular file, has the build-id in the
- * record, and the process in the record has it mapped or may read it (daemon/proc/mappedfile.h).
+ * (daemon/helper/collector/link.h), and can say later whether the file at the path is still the
+ * same one. A record is only a claim: a file is accepted if it is a regular file, has the build-id
+ * in the record, and the process in the record has it mapped or may read it
+ * (daemon/proc/mappedfile.h).
  *
  * ptd gets a descriptor that only stands for the file (O_PATH): whatever the file's disk does, the
  * descriptor can be kept, passed on and closed without waiting.

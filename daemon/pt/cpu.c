@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
-#include "daemon/keeper/link.h"
+#include "daemon/helper/keeper/link.h"
 #include "daemon/source/source.h"
 #include "record/perfrec.h"
 #include "record/record.h"

@@ -10,8 +10,8 @@
 #include <x86intrin.h>
 
 #include "base/log.h"
-#include "daemon/keeper/link.h"
-#include "daemon/keeper/message.h"
+#include "daemon/helper/keeper/link.h"
+#include "daemon/helper/keeper/message.h"
 #include "daemon/proc/cpulist.h"
 #include "daemon/proc/journal.h"
 #include "daemon/proc/meminfo.h"

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/collector/hungusers.h"
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/hungusers.h"
+#include "daemon/helper/collector/link.h"
 
 #define TIMEOUT_MS 1000u
 #define BYTES_MAX  (UINT64_C(8) << 20) /* of one process's records */

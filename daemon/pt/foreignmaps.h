@@ -4,8 +4,8 @@
 /*
  * Foreign mappings
  *
- * Has the collector (daemon/collector/link.h) write the records of what other users' processes have
- * mapped, for a scan of /proc (daemon/pt/procscan.h).
+ * Has the collector (daemon/helper/collector/link.h) write the records of what other users'
+ * processes have mapped, for a scan of /proc (daemon/pt/procscan.h).
  */
 
 #include <stddef.h>

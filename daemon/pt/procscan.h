@@ -14,7 +14,7 @@
  * forked meanwhile are found, too, even if their parent has not been scanned yet.
  *
  * A machine may have very many tasks. Therefore a scan goes on for a limited time at each call. It
- * runs in the event loop; files are read in another thread (daemon/collector/mappings.h).
+ * runs in the event loop; files are read in another thread (daemon/helper/collector/mappings.h).
  */
 
 #include <stddef.h>

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/link.h"
 
 #define TIMEOUT_MS 500u /* the event loop waits */
 

@@ -4,7 +4,7 @@
 /*
  * PT users
  *
- * Asks the collector which program may have Intel PT (daemon/collector/work.h).
+ * Asks the collector which program may have Intel PT (daemon/helper/collector/work.h).
  */
 
 #include <stddef.h>

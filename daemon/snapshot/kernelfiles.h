@@ -5,7 +5,7 @@
  * Kernel files
  *
  * Has the collector write what a snapshot of a traced kernel needs of it: its code, which is in
- * /proc/kcore, and its names (daemon/collector/kernelcode.h). ptd may read neither.
+ * /proc/kcore, and its names (daemon/helper/collector/kernelcode.h). ptd may read neither.
  */
 
 #include <stdatomic.h>

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/collector/hungusers.h"
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/hungusers.h"
+#include "daemon/helper/collector/link.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/proc/caller.h"

@@ -7,16 +7,16 @@
  * Adds to a snapshot the code of processes that is in no file. If the source gives the code that
  * ran, that is taken from the code store; otherwise the anonymous executable memory of the
  * processes is read as it is now. Also adds the files in which JIT compilers describe such code.
- * The collector (daemon/collector/link.h) reads memory and files. The manifest says what was kept,
- * and why something was not. MemMax= and JitMax=, which users share, limit what is kept of one
- * user, and so does his part of what snapshots may take (daemon/snapshot/userparts.h).
+ * The collector (daemon/helper/collector/link.h) reads memory and files. The manifest says what was
+ * kept, and why something was not. MemMax= and JitMax=, which users share, limit what is kept of
+ * one user, and so does his part of what snapshots may take (daemon/snapshot/userparts.h).
  */
 
 #include <stdint.h>
 #include <stdio.h>
 
 #include "base/base.h"
-#include "daemon/collector/hungusers.h"
+#include "daemon/helper/collector/hungusers.h"
 #include "util/map.h"
 
 struct bundle;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/link.h"
 #include "daemon/proc/mappedfile.h"
 #include "daemon/proc/sysfile.h"
 #include "daemon/source/ring.h"

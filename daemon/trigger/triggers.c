@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/link.h"
 #include "util/message.h"
 #include "util/number.h"
 #include "util/regular.h"

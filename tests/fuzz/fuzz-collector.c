@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/collector/message.h"
-#include "daemon/collector/work.h"
+#include "daemon/helper/collector/message.h"
+#include "daemon/helper/collector/work.h"
 #include "daemon/snapshot/kernelfiles.h"
 #include "record/codec.h"
 #include "record/perfrec.h"

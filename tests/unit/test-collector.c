@@ -23,9 +23,9 @@
 #include <x86intrin.h>
 
 #include "base/clock.h"
-#include "daemon/collector/collector.h"
-#include "daemon/collector/link.h"
-#include "daemon/collector/message.h"
+#include "daemon/helper/collector/collector.h"
+#include "daemon/helper/collector/link.h"
+#include "daemon/helper/collector/message.h"
 #include "record/record.h"
 #include "tests/lib/tempdir.h"
 #include "util/cancel.h"

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "daemon/keeper/link.h"
+#include "daemon/helper/keeper/link.h"
 #include "daemon/pt/cpu.h"
 #include "daemon/pt/pmu.h"
 #include "daemon/pt/source_pt.h"

@@ -18,7 +18,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#include "daemon/keeper/link.h"
+#include "daemon/helper/keeper/link.h"
 #include "daemon/proc/cpulist.h"
 #include "daemon/proc/meminfo.h"
 #include "daemon/pt/cpus.h"
@@ -159,7 +159,7 @@ void cpu_take_fingerprint(struct cpu *cpu)
 	machine.order[strlen(machine.order)] = (char)('a' + cpu->number);
 }
 
-/* --- in place of daemon/keeper/link.c --------------------------------------------------------- */
+/* --- in place of daemon/helper/keeper/link.c -------------------------------------------------- */
 
 static char *find_kept(const char *name)
 {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/collector/mappings.h"
+#include "daemon/helper/collector/mappings.h"
 #include "util/buildid.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/link.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/proc/memcopy.h"
 #include "daemon/share/share.h"

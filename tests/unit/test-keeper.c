@@ -16,9 +16,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/keeper/keeper.h"
-#include "daemon/keeper/link.h"
-#include "daemon/keeper/message.h"
+#include "daemon/helper/keeper/keeper.h"
+#include "daemon/helper/keeper/link.h"
+#include "daemon/helper/keeper/message.h"
 #include "tests/lib/tempdir.h"
 #include "util/fdpass.h"
 

@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "daemon/collector/kernelcode.h"
+#include "daemon/helper/collector/kernelcode.h"
 #include "daemon/proc/kernelmap.h"
 #include "daemon/snapshot/kernelfiles.h"
 #include "decoder/kernel/kcore.h"

@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/collector/message.h"
-#include "daemon/collector/work.h"
+#include "daemon/helper/collector/message.h"
+#include "daemon/helper/collector/work.h"
 #include "daemon/snapshot/kernelfiles.h"
 #include "tests/lib/tempdir.h"
 #include "util/dirs.h"

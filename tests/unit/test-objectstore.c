@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/link.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/objects/original.h"
 #include "daemon/share/share.h"

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "daemon/collector/work.h"
+#include "daemon/helper/collector/work.h"
 
 static int open_pid(pid_t pid)
 {

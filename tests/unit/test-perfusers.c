@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/collector/work.h"
+#include "daemon/helper/collector/work.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "daemon/collector/mappings.h"
+#include "daemon/helper/collector/mappings.h"
 #include "daemon/pt/procscan.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"

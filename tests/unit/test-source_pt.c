@@ -20,7 +20,7 @@
 #include <x86intrin.h>
 
 #include "daemon/config/config.h"
-#include "daemon/keeper/link.h"
+#include "daemon/helper/keeper/link.h"
 #include "daemon/proc/cpulist.h"
 #include "daemon/proc/meminfo.h"
 #include "daemon/pt/cpu.h"

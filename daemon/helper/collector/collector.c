@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/collector/collector.h"
+#include "daemon/helper/collector/collector.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/collector/message.h"
-#include "daemon/collector/work.h"
+#include "daemon/helper/collector/message.h"
+#include "daemon/helper/collector/work.h"
 #include "daemon/proc/process.h"
 #include "util/peeruser.h"
 #include "util/vec.h"

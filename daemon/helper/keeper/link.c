@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/keeper/link.h"
+#include "daemon/helper/keeper/link.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "daemon/helper/helper.h"
-#include "daemon/keeper/message.h"
+#include "daemon/helper/keeper/message.h"
 #include "util/fdpass.h"
 #include "util/peeruser.h"
 #include "util/vec.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/keeper/keeper.h"
+#include "daemon/helper/keeper/keeper.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/keeper/message.h"
+#include "daemon/helper/keeper/message.h"
 #include "util/fdpass.h"
 #include "util/peeruser.h"
 #include "util/vec.h"

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "daemon/helper/keeper/keeper.h"
 #include "daemon/helper/serve.h"
-#include "daemon/keeper/keeper.h"
 
 #define FIRST_WAIT_SECONDS 30u
 

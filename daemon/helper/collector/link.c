@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/collector/link.h"
+#include "daemon/helper/collector/link.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -6,9 +6,9 @@
  *
  * Looks at processes and files of others for ptd, which has no right to do so, and may not wait for
  * them. The collector itself only passes messages on: for the processes of each user it has worker
- * processes, which do the work (daemon/collector/work.h). A worker that takes longer than its
- * request allows is killed, and the request is answered with -ETIMEDOUT. So a file system of a user
- * that does not answer costs that user one request, and others nothing.
+ * processes, which do the work (daemon/helper/collector/work.h). A worker that takes longer than
+ * its request allows is killed, and the request is answered with -ETIMEDOUT. So a file system of a
+ * user that does not answer costs that user one request, and others nothing.
  *
  * Finding files and reading them are done by different workers, so that a large file of a user does
  * not delay looking at the next process.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/collector/work.h"
+#include "daemon/helper/collector/work.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -19,9 +19,9 @@
 #include <x86intrin.h>
 
 #include "base/clock.h"
-#include "daemon/collector/kernelcode.h"
-#include "daemon/collector/mappings.h"
-#include "daemon/collector/message.h"
+#include "daemon/helper/collector/kernelcode.h"
+#include "daemon/helper/collector/mappings.h"
+#include "daemon/helper/collector/message.h"
 #include "daemon/proc/kernelmap.h"
 #include "daemon/proc/mappedfile.h"
 #include "daemon/proc/memcopy.h"

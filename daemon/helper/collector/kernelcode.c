@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/collector/kernelcode.h"
+#include "daemon/helper/collector/kernelcode.h"
 
 #include <elf.h>
 #include <errno.h>

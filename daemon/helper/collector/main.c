@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "daemon/collector/collector.h"
+#include "daemon/helper/collector/collector.h"
 #include "daemon/helper/serve.h"
 
 /* One that ptd has started ends soon after ptd. A service manager ends its own. */

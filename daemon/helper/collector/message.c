@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/collector/message.h"
+#include "daemon/helper/collector/message.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/collector/hungusers.h"
+#include "daemon/helper/collector/hungusers.h"
 
 #include "daemon/proc/process.h"
 

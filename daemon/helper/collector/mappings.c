@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/collector/mappings.h"
+#include "daemon/helper/collector/mappings.h"
 
 #include <errno.h>
 #include <fcntl.h>

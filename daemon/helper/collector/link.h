@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/collector/message.h"
+#include "daemon/helper/collector/message.h"
 
 /* Has the collector read a small file that ptd may not read, such as those of tracefs. */
 
