@@ -45,8 +45,8 @@ LIBCOMMON := $(call files,util util/% record)
 LIBDECODE := $(LIBCOMMON) $(call files,decoder decoder/%,decoder/cmd decoder/dlfilter decoder/examples)
 LIBFILTER := $(filter-out %/dlfilter.c,$(call files,decoder/dlfilter))
 LIBCMD    := $(call files,decoder/cmd)
-LIBPTD    := $(call files,daemon daemon/%,daemon/emu)
-LIBEMU    := $(filter-out %/plugin.c,$(call files,daemon/emu))
+LIBPTD    := $(call files,daemon daemon/%,daemon/plugin)
+LIBEMU    := $(filter-out %/plugin.c,$(call files,daemon/plugin))
 LIBCTL    := $(call files,ctl)
 TESTLIB   := $(filter-out %/plugin.c,$(wildcard tests/lib/*.c tests/judge/*.c tests/system/*.c))
 UNITS     := $(patsubst tests/unit/test-%.c,%,$(wildcard tests/unit/test-*.c))
@@ -122,7 +122,7 @@ $(O)/ptdecode: $(O)/decoder/cmd/main.o | $(O)/libcmd.a $(O)/libdecode.a
 $(O)/libptd-dlfilter.so: $(O)/decoder/dlfilter/dlfilter.o decoder/dlfilter/dlfilter.map | $(O)/libfilter.a $(O)/libcmd.a $(O)/libdecode.a
 	$(call link,$(LINK_SHARED) -Wl$(comma)--version-script=decoder/dlfilter/dlfilter.map,,$(LIBS_DECODE))
 # The plugin's undefined symbols are QEMU's.
-$(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o | $(O)/libemu.a $(O)/libdecode.a
+$(O)/ptd-emu.so: $(O)/daemon/plugin/plugin.o | $(O)/libemu.a $(O)/libdecode.a
 	$(call link,$(LINK_SHARED),,-lZydis -lelf)
 # The same for a whole guest, for tests.
 $(O)/ptd-emu-system.so: $(O)/tests/system/plugin.o | $(O)/libtest.a $(O)/libemu.a $(O)/libdecode.a

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/emu/coderecord.h"
 #include "daemon/objects/codeimage.h"
+#include "daemon/plugin/coderecord.h"
 
 #define PAGE 4096u
 

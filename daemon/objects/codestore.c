@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "daemon/emu/coderecord.h"
 #include "daemon/objects/codeimage.h"
 #include "daemon/objects/codeprogram.h"
+#include "daemon/plugin/coderecord.h"
 #include "daemon/share/share.h"
 #include "util/map.h"
 #include "util/vec.h"

@@ -4,8 +4,8 @@
 /*
  * Code store
  *
- * The code that programs handed over as it ran (daemon/emu/coderecord.h). A snapshot may need code
- * that was translated long before, and that the program has freed since, or whose program has
+ * The code that programs handed over as it ran (daemon/plugin/coderecord.h). A snapshot may need
+ * code that was translated long before, and that the program has freed since, or whose program has
  * ended. For each program the store has the first bytes at each address, by page, and the changes
  * since, by time. A forked child shares the code of its parent.
  *

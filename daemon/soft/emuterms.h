@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "daemon/config/ptterms.h"
-#include "daemon/emu/pool.h"
+#include "daemon/plugin/pool.h"
 #include "daemon/source/source.h"
 
 struct config;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "daemon/emu/coderecord.h"
-#include "daemon/emu/poolrecord.h"
+#include "daemon/plugin/coderecord.h"
+#include "daemon/plugin/poolrecord.h"
 #include "record/codec.h"
 #include "record/record.h"
 

@@ -39,8 +39,8 @@ struct poolrecords {
  * count as one that is lost. */
 size_t poolrecords_tasks(struct poolrecords *records, uint8_t *bytes, size_t size);
 
-/* Records of code (daemon/emu/coderecord.h), which get their process's user. If some make no sense,
- * what is left ends before them, and @ret_torn is set. */
+/* Records of code (daemon/plugin/coderecord.h), which get their process's user. If some make no
+ * sense, what is left ends before them, and @ret_torn is set. */
 size_t poolrecords_code(struct poolrecords *records, uint8_t *bytes, size_t size, bool *ret_torn);
 
 /* Whole switch records of a CPU of the pool. */

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/pool.h"
+#include "daemon/plugin/pool.h"
 #include "daemon/source/source.h"
 
 #define POOLRINGS_BOOKMARKS 16u

@@ -5,7 +5,7 @@
  * Source emu
  *
  * The software source: a pool of virtual CPUs in shared memory, to which programs under QEMU write
- * (daemon/emu/pool.h). A recorded program can overwrite it with anything at any time. Therefore
+ * (daemon/plugin/pool.h). A recorded program can overwrite it with anything at any time. Therefore
  * only heads and bytes of rings are read from it, both are checked, and the layout is the copy that
  * was made before any program saw the pool. Records that make no sense are left out
  * (daemon/soft/poolrecords.h).

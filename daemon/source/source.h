@@ -139,7 +139,7 @@ struct source_view {
 
 enum source_stream {
 	SOURCE_TASKS, /* task records */
-	SOURCE_CODE,  /* code that ran (daemon/emu/coderecord.h); empty without facts.gives_code */
+	SOURCE_CODE, /* code that ran (plugin/coderecord.h); empty without facts.gives_code */
 };
 
 enum {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/emu/coderecord.h"
+#include "daemon/plugin/coderecord.h"
 #include "daemon/soft/poolrecords.h"
 #include "record/codec.h"
 #include "record/record.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "daemon/emu/truthlog.h"
+#include "daemon/plugin/truthlog.h"
 
 #define WORD        sizeof(uint32_t)
 #define PARENTS_MAX 1000 /* a dictionary that inherits from itself must come to an end */

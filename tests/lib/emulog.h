@@ -4,8 +4,8 @@
 /*
  * Truth log
  *
- * Reads a truth log of the software source (daemon/emu/truthlog.h): which instructions each thread
- * retired, through all programs that its process executed.
+ * Reads a truth log of the software source (daemon/plugin/truthlog.h): which instructions each
+ * thread retired, through all programs that its process executed.
  */
 
 #include <stdbool.h>

@@ -8,7 +8,7 @@
  * recorded program does. What cannot be had ends the test program.
  */
 
-#include "daemon/emu/attach.h"
+#include "daemon/plugin/attach.h"
 
 /* Return: the descriptor of a new pool, which the caller closes. */
 int emupool_fd(const struct emu_pool_layout *layout);

@@ -22,8 +22,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/emu/machine.h"
-#include "daemon/emu/qemu.h"
+#include "daemon/plugin/machine.h"
+#include "daemon/plugin/qemu.h"
 #include "tests/system/unit.h"
 
 #define EXPORT    __attribute__((__visibility__("default")))

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/block.h"
-#include "daemon/emu/truthlog.h"
+#include "daemon/plugin/block.h"
+#include "daemon/plugin/truthlog.h"
 #include "util/map.h"
 #include "util/vec.h"
 

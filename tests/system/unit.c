@@ -2,7 +2,7 @@
 
 #include "tests/system/unit.h"
 
-#include "daemon/emu/machine.h"
+#include "daemon/plugin/machine.h"
 
 /* Bytes of the ring that are never exceeded by the packets of one block and a PSB+. */
 #define RESERVE 1024

@@ -16,9 +16,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/block.h"
-#include "daemon/emu/encode.h"
-#include "daemon/emu/flow.h"
+#include "daemon/plugin/block.h"
+#include "daemon/plugin/encode.h"
+#include "daemon/plugin/flow.h"
 #include "tests/system/truth.h"
 #include "tests/system/vmring.h"
 

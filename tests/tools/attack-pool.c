@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/emu/lease.h"
+#include "daemon/plugin/lease.h"
 #include "ptd/control.h"
 #include "record/codec.h"
 #include "tests/lib/controlbus.h"

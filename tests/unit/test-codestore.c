@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/emu/coderecord.h"
 #include "daemon/objects/codestore.h"
+#include "daemon/plugin/coderecord.h"
 #include "daemon/share/share.h"
 #include "ptd/snapshot.h"
 #include "tests/lib/failing.h"

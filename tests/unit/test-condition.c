@@ -20,7 +20,7 @@
 #include "ctl/client.h"
 #include "ctl/trigger.h"
 #include "ctl/verb.h"
-#include "daemon/emu/process.h"
+#include "daemon/plugin/process.h"
 #include "tests/lib/failing.h"
 #include "util/condition.h"
 

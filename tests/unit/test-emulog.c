@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/emu/block.h"
-#include "daemon/emu/truthlog.h"
+#include "daemon/plugin/block.h"
+#include "daemon/plugin/truthlog.h"
 #include "tests/lib/emulog.h"
 #include "tests/lib/tempdir.h"
 

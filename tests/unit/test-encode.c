@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/emu/encode.h"
+#include "daemon/plugin/encode.h"
 
 #define RING 4096
 #define IP   UINT64_C(0x401000)

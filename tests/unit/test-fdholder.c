@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "daemon/emu/fdholder.h"
+#include "daemon/plugin/fdholder.h"
 
 static void keeps(void **state)
 {

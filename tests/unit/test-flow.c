@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "daemon/emu/flow.h"
+#include "daemon/plugin/flow.h"
 
 #define AT         UINT64_C(0x401000)
 #define RING       4096

@@ -21,7 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/emu/maps.h"
+#include "daemon/plugin/maps.h"
 #include "util/function.h"
 
 /* Not inlined, and in one of the symbol tables. */

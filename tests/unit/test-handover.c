@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/emu/coderecord.h"
-#include "daemon/emu/handover.h"
+#include "daemon/plugin/coderecord.h"
+#include "daemon/plugin/handover.h"
 #include "tests/lib/emupool.h"
 
 #define M HANDOVER_MEMORY

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/emu/lease.h"
+#include "daemon/plugin/lease.h"
 #include "tests/lib/emupool.h"
 
 static const struct emu_pool_layout layout = {

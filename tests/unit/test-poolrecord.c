@@ -13,7 +13,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-#include "daemon/emu/poolrecord.h"
+#include "daemon/plugin/poolrecord.h"
 #include "record/codec.h"
 #include "tests/lib/emupool.h"
 

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "daemon/emu/coderecord.h"
-#include "daemon/emu/poolrecord.h"
+#include "daemon/plugin/coderecord.h"
+#include "daemon/plugin/poolrecord.h"
 #include "daemon/soft/poolrecords.h"
 #include "record/record.h"
 

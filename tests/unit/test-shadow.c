@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "daemon/emu/handover.h"
+#include "daemon/plugin/handover.h"
 #include "tests/lib/failing.h"
 
 /* The last four bytes of a page, and the first four of the next one. */

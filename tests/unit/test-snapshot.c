@@ -22,10 +22,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "daemon/emu/coderecord.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
+#include "daemon/plugin/coderecord.h"
 #include "daemon/proc/caller.h"
 #include "daemon/share/share.h"
 #include "daemon/sideband/sideband.h"

@@ -17,8 +17,8 @@
 #include <time.h>
 
 #include "daemon/config/config.h"
-#include "daemon/emu/coderecord.h"
-#include "daemon/emu/pool.h"
+#include "daemon/plugin/coderecord.h"
+#include "daemon/plugin/pool.h"
 #include "daemon/soft/source_emu.h"
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"

@@ -20,8 +20,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/emu/maps.h"
-#include "daemon/emu/target.h"
+#include "daemon/plugin/maps.h"
+#include "daemon/plugin/target.h"
 #include "tests/lib/emupool.h"
 #include "tests/lib/tempdir.h"
 

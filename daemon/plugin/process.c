@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/process.h"
+#include "daemon/plugin/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/emu/thread.h"
+#include "daemon/plugin/thread.h"
 
 #define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
 #define PAGE          UINT64_C(4096)

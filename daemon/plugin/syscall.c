@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/syscall.h"
+#include "daemon/plugin/syscall.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>

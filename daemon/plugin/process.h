@@ -16,13 +16,13 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/attach.h"
-#include "daemon/emu/block.h"
-#include "daemon/emu/fdholder.h"
-#include "daemon/emu/handover.h"
-#include "daemon/emu/maps.h"
-#include "daemon/emu/target.h"
-#include "daemon/emu/truthlog.h"
+#include "daemon/plugin/attach.h"
+#include "daemon/plugin/block.h"
+#include "daemon/plugin/fdholder.h"
+#include "daemon/plugin/handover.h"
+#include "daemon/plugin/maps.h"
+#include "daemon/plugin/target.h"
+#include "daemon/plugin/truthlog.h"
 #include "util/condition.h"
 #include "util/vec.h"
 

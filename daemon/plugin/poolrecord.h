@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/attach.h"
+#include "daemon/plugin/attach.h"
 
 /* If no thread runs on a CPU for longer than this, in ns, switch records say that it was idle. */
 #define POOLRECORD_IDLE_NS UINT64_C(50000)

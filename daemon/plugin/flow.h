@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/block.h"
-#include "daemon/emu/encode.h"
-#include "daemon/emu/truthlog.h"
+#include "daemon/plugin/block.h"
+#include "daemon/plugin/encode.h"
+#include "daemon/plugin/truthlog.h"
 
 struct flow {
 	struct encode *encode;     /* of the thread's virtual CPU; NULL: packets are off */

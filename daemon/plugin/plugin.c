@@ -33,10 +33,10 @@
 #include <sys/syscall.h>
 
 #include "base/base.h"
-#include "daemon/emu/exec.h"
-#include "daemon/emu/machine.h"
-#include "daemon/emu/qemu.h"
-#include "daemon/emu/syscall.h"
+#include "daemon/plugin/exec.h"
+#include "daemon/plugin/machine.h"
+#include "daemon/plugin/qemu.h"
+#include "daemon/plugin/syscall.h"
 #include "util/qemuoption.h"
 
 /* --- got -------------------------------------------------------------------------------------- */

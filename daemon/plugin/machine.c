@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/machine.h"
+#include "daemon/plugin/machine.h"
 
 #include <string.h>
 

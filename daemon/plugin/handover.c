@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/handover.h"
+#include "daemon/plugin/handover.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/emu/coderecord.h"
+#include "daemon/plugin/coderecord.h"
 
 /* Longest time that a translation waits for a process that was stopped while it wrote a record. */
 #define LOCK_PATIENCE_NS UINT64_C(5000000)

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/attach.h"
-#include "daemon/emu/poolrecord.h"
+#include "daemon/plugin/attach.h"
+#include "daemon/plugin/poolrecord.h"
 
 struct lease {
 	const struct attach *attach; /* borrowed */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/poolrecord.h"
+#include "daemon/plugin/poolrecord.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -16,7 +16,7 @@
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "daemon/emu/pool.h"
+#include "daemon/plugin/pool.h"
 
 struct attach {
 	struct emu_pool *pool;

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/emu/target.h"
-#include "daemon/emu/thread.h"
+#include "daemon/plugin/target.h"
+#include "daemon/plugin/thread.h"
 
 enum syscall_kind {
 	SYSCALL_OTHER,

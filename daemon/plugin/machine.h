@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/qemu.h"
+#include "daemon/plugin/qemu.h"
 
 /* Return: the value of a register of @vcpu between two blocks; 0 if it cannot be read. */
 uint64_t machine_register(unsigned vcpu, enum qemu_x86_register which);

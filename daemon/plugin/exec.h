@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/fdholder.h"
-#include "daemon/emu/target.h"
+#include "daemon/plugin/fdholder.h"
+#include "daemon/plugin/target.h"
 #include "util/execfile.h"
 #include "util/vec.h"
 

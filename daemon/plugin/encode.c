@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/encode.h"
+#include "daemon/plugin/encode.h"
 
 #include <assert.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/maps.h"
+#include "daemon/plugin/maps.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/block.h"
+#include "daemon/plugin/block.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/lease.h"
+#include "daemon/plugin/lease.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/flow.h"
-#include "daemon/emu/lease.h"
-#include "daemon/emu/process.h"
+#include "daemon/plugin/flow.h"
+#include "daemon/plugin/lease.h"
+#include "daemon/plugin/process.h"
 
 struct thread {
 	/* What every block needs. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/attach.h"
+#include "daemon/plugin/attach.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/flow.h"
+#include "daemon/plugin/flow.h"
 
 static enum flow_verdict follows(const struct flow *flow)
 {

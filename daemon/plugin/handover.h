@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/attach.h"
+#include "daemon/plugin/attach.h"
 #include "util/arena.h"
 #include "util/map.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/thread.h"
+#include "daemon/plugin/thread.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/fdholder.h"
+#include "daemon/plugin/fdholder.h"
 
 #include <errno.h>
 #include <fcntl.h>

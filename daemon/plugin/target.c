@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/target.h"
+#include "daemon/plugin/target.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -35,7 +35,7 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
-#include "daemon/emu/encode.h"
+#include "daemon/plugin/encode.h"
 
 #define EMU_POOL_MAGIC   UINT64_C(0x006c6f6f70647470) /* "ptdpool" */
 #define EMU_POOL_VERSION 11u

@@ -16,9 +16,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/handover.h"
-#include "daemon/emu/poolrecord.h"
-#include "daemon/emu/target.h"
+#include "daemon/plugin/handover.h"
+#include "daemon/plugin/poolrecord.h"
+#include "daemon/plugin/target.h"
 #include "util/buildid.h"
 #include "util/condition.h"
 #include "util/vec.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/emu/truthlog.h"
+#include "daemon/plugin/truthlog.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "daemon/emu/block.h"
+#include "daemon/plugin/block.h"
 #include "util/fullwrite.h"
 
 int truthlog_new(const char *dir, const char *name, int flag, struct truthlog **ret_file)
