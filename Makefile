@@ -41,7 +41,7 @@ endef
 # The folders are those of tests/layers.
 FOLDERS   := $(shell awk '/^[a-z]/ { print $$1 }' tests/layers)
 files      = $(filter-out %/main.c,$(foreach f,$(FOLDERS),$(if $(filter $(1),$f),$(if $(filter $(2),$f),,$(wildcard $f/*.c)))))
-LIBCOMMON := $(call files,util util/% record)
+LIBCOMMON := $(call files,util util/%)
 LIBDECODE := $(LIBCOMMON) $(call files,decoder decoder/%,decoder/cmd decoder/dlfilter decoder/examples)
 LIBFILTER := $(filter-out %/dlfilter.c,$(call files,decoder/dlfilter))
 LIBCMD    := $(call files,decoder/cmd)
@@ -232,7 +232,7 @@ lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, mess
 	tests/check-coverage.sh
 	tests/check-hardening.sh $(O)
 	for s in $$(git ls-files '*.js' '*.mjs'); do node --check $$s || exit 1; done
-	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'record/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
+	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 	$(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only decoder/examples/*.c
 	$(CXX) -std=c++17 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only decoder/examples/*.cc

@@ -22,9 +22,9 @@
 #include "daemon/source/kept.h"
 #include "daemon/source/source.h"
 #include "ptd/control.h"
-#include "record/record.h"
 #include "util/map.h"
 #include "util/mapname.h"
+#include "util/perf/record.h"
 
 #define DRAIN_US       UINT64_C(50000)
 #define DRAIN_MIN_US   UINT64_C(1000) /* for a source with a descriptor */

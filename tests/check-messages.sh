@@ -8,7 +8,7 @@ calls='log_(at|error|warning|notice|info|error_errno)|sd_bus_(error_setf?|reply_
 
 # A statement is what a semicolon ends; its strings are put together as the compiler does. A table has messages if a
 # row has a member for one: the statement before the table declares it.
-git ls-files 'util/*.c' 'record/*.c' 'ctl/*.c' 'daemon/*.c' 'decoder/*.c' | xargs awk -v RS=';' -v calls="(^|[^a-z_])($calls)\\(" '
+git ls-files 'util/*.c' 'ctl/*.c' 'daemon/*.c' 'decoder/*.c' | xargs awk -v RS=';' -v calls="(^|[^a-z_])($calls)\\(" '
 	FNR == 1 { is_row = 0 }
 	$0 ~ calls || (is_row && /^[ \t\n]*} [a-z_]+\[\] = {/) {
 		gsub(/"[ \t\n]+"/, "")

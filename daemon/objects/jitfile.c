@@ -18,9 +18,9 @@
 #include "daemon/proc/process.h"
 #include "daemon/share/share.h"
 #include "daemon/sideband/tasks.h"
-#include "record/record.h"
 #include "util/map.h"
 #include "util/mapname.h"
+#include "util/perf/record.h"
 #include "util/vec.h"
 
 /* The event loop waits. */

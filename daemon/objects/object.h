@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "daemon/objects/original.h"
-#include "record/record.h"
+#include "util/perf/record.h"
 #include "util/sha256.h"
 
 struct object {

@@ -8,8 +8,8 @@
 
 #include "daemon/helper/collector/link.h"
 #include "daemon/proc/vdso.h"
-#include "record/record.h"
 #include "util/mapname.h"
+#include "util/perf/record.h"
 
 /* The event loop waits for what is found, but not for what is verified. */
 #define FIND_MS   200u

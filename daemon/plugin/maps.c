@@ -11,10 +11,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "record/codec.h"
 #include "util/function.h"
 #include "util/mapname.h"
 #include "util/mapsline.h"
+#include "util/perf/codec.h"
 #include "util/regular.h"
 #include "util/suffix.h"
 

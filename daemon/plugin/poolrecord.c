@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 /* Longest time to wait for a stopped holder of the task lock. */
 #define LOCK_PATIENCE_NS UINT64_C(100000000)

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "daemon/helper/keeper/link.h"
 #include "daemon/source/source.h"
-#include "record/perfrec.h"
-#include "record/record.h"
+#include "util/perf/perfrec.h"
+#include "util/perf/record.h"
 #include "util/vec.h"
 
 /* Bytes of a record that is being written, below the head that was published last. */

@@ -21,7 +21,7 @@
 #include "base/base.h"
 #include "daemon/pt/auxpos.h"
 #include "daemon/source/ring.h"
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 struct keepable;
 struct source_view;

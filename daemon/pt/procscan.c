@@ -10,9 +10,9 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "record/record.h"
 #include "util/dirs.h"
 #include "util/map.h"
+#include "util/perf/record.h"
 
 /* Threads and mappings that are told of between two looks at the clock. */
 #define THREADS_AT_ONCE  16u

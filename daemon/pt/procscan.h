@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 struct procscan;
 

@@ -8,8 +8,8 @@
 
 #include "base/cursor.h"
 #include "daemon/pt/cpus.h"
-#include "record/codec.h"
-#include "record/record.h"
+#include "util/perf/codec.h"
+#include "util/perf/record.h"
 
 struct slot {
 	const uint8_t *record;

@@ -11,7 +11,7 @@
  */
 
 #include "base/base.h"
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 struct scanner;
 struct sideband;

@@ -11,8 +11,8 @@
 
 #include "daemon/sideband/sideband.h"
 #include "ptd/snapshot.h"
-#include "record/record.h"
 #include "util/dirs.h"
+#include "util/perf/record.h"
 #include "util/vec.h"
 
 #define PIDS_A_LINE 256 /* in the manifest */

@@ -11,8 +11,8 @@
 #include "daemon/sideband/userstreams.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/source.h"
-#include "record/codec.h"
-#include "record/record.h"
+#include "util/perf/codec.h"
+#include "util/perf/record.h"
 #include "util/vec.h"
 
 /* An epoch that is older ends even if it is not full, if the source looks at the tasks: what was

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/sideband/sideband.h"
-#include "record/record.h"
+#include "util/perf/record.h"
 
 /* Where a chunk belongs. */
 struct place {

@@ -21,8 +21,8 @@
 
 #include "base/base.h"
 #include "daemon/source/kept.h"
-#include "record/codec.h"
 #include "util/map.h"
+#include "util/perf/codec.h"
 #include "util/vec.h"
 
 struct record;

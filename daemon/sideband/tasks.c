@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 
 #include "daemon/share/share.h"
-#include "record/record.h"
 #include "util/map.h"
 #include "util/mapname.h"
+#include "util/perf/record.h"
 #include "util/vec.h"
 
 /* What is counted, by user. */

@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 #include "base/base.h"
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 struct record;
 struct record_mmap2;

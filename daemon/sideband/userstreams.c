@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "daemon/sideband/tasks.h"
 #include "daemon/source/source.h"
-#include "record/codec.h"
-#include "record/record.h"
 #include "util/map.h"
+#include "util/perf/codec.h"
+#include "util/perf/record.h"
 
 #define ROOT USERSTREAMS_ROOT
 

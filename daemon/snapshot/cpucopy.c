@@ -12,7 +12,7 @@
 #include "daemon/source/ptclock.h"
 #include "daemon/source/ring.h"
 #include "ptd/snapshot.h"
-#include "record/record.h"
+#include "util/perf/record.h"
 
 #define SLICE_SIZE ((size_t)1 << 20)
 #define LARGE_PAGE ((size_t)2 << 20)

@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "daemon/helper/collector/link.h"
-#include "record/codec.h"
-#include "record/perfrec.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfrec.h"
 
 /* Of each request. No user can delay the kernel's files; a machine that does much else can. */
 #define PATIENCE_MS COLLECTOR_TIMEOUT_MAX

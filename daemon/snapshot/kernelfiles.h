@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 /* Everything is borrowed. */
 struct kernelfiles_request {

@@ -10,9 +10,9 @@
 
 #include "daemon/snapshot/tracingdata.h"
 #include "daemon/source/source.h"
-#include "record/codec.h"
-#include "record/perfabi.h"
 #include "util/buildid.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfabi.h"
 #include "util/vec.h"
 
 #define BUFFER_SIZE ((size_t)1 << 20)

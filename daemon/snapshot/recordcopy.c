@@ -7,9 +7,9 @@
 #include "daemon/sideband/sideband.h"
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/snapshot/perffile.h"
-#include "record/codec.h"
-#include "record/record.h"
 #include "util/map.h"
+#include "util/perf/codec.h"
+#include "util/perf/record.h"
 #include "util/vec.h"
 
 void recordcopy_note_time(struct recordcopy *copy, uint64_t time)

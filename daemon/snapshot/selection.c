@@ -8,10 +8,10 @@
 #include "daemon/objects/copier.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/snapshot/userparts.h"
-#include "record/record.h"
 #include "util/map.h"
 #include "util/mapname.h"
 #include "util/objectsmap.h"
+#include "util/perf/record.h"
 #include "util/vec.h"
 
 /* Paths that are told though no object is for them: a reader takes a limited number of lines. */

@@ -30,11 +30,11 @@
 #include "daemon/source/source.h"
 #include "daemon/spool/storedir.h"
 #include "ptd/snapshot.h"
-#include "record/record.h"
 #include "util/cancel.h"
 #include "util/dirs.h"
 #include "util/effort.h"
 #include "util/map.h"
+#include "util/perf/record.h"
 #include "util/pieces.h"
 #include "util/vec.h"
 

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 #define FORM      "0.6" /* version of the form */
 #define LONG_SIZE 8

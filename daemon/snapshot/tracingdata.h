@@ -5,7 +5,7 @@
  * Tracing data
  *
  * The feature TRACING_DATA of a snapshot's perf.data file: where the raw data of its samples of
- * tracepoints (record/codec.h) have their fields, in the words in which the kernel describes its
+ * tracepoints (util/perf/codec.h) have their fields, in the words in which the kernel describes its
  * own in tracefs. perf reads no sample of a tracepoint without it.
  *
  * Source: the kernel's tools/perf/util/trace-event-info.c, which writes it, and

@@ -7,8 +7,8 @@
 #include "base/cursor.h"
 #include "daemon/plugin/coderecord.h"
 #include "daemon/plugin/poolrecord.h"
-#include "record/codec.h"
-#include "record/record.h"
+#include "util/perf/codec.h"
+#include "util/perf/record.h"
 
 static bool is_number(uint32_t number)
 {

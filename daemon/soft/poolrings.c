@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "daemon/source/ring.h"
-#include "record/record.h"
+#include "util/perf/record.h"
 
 /* A pass over all heads that took longer was interrupted. */
 #define PASS_NS    20000u

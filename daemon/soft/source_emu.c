@@ -27,9 +27,9 @@
 #include "daemon/soft/poolrings.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/ring.h"
-#include "record/codec.h"
-#include "record/record.h"
 #include "util/map.h"
+#include "util/perf/codec.h"
+#include "util/perf/record.h"
 
 #define FLUSH_WAIT_US 10000u /* a CPU's owner may have lost the real CPU for a slice */
 #define FLUSH_POLL_US 50u

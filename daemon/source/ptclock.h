@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "record/tsc.h"
+#include "util/perf/tsc.h"
 
 struct ptclock_sample {
 	uint64_t tsc;

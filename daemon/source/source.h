@@ -22,8 +22,8 @@
 #include <sys/types.h>
 
 #include "base/base.h"
-#include "record/codec.h"
-#include "record/tsc.h"
+#include "util/perf/codec.h"
+#include "util/perf/tsc.h"
 
 struct config;
 struct keeperlink;
@@ -139,7 +139,7 @@ struct source_view {
 
 enum source_stream {
 	SOURCE_TASKS, /* task records */
-	SOURCE_CODE, /* code that ran (plugin/coderecord.h); empty without facts.gives_code */
+	SOURCE_CODE,  /* code that ran (plugin/coderecord.h); empty without facts.gives_code */
 };
 
 enum {

@@ -16,8 +16,8 @@
 #include "base/cursor.h"
 #include "decoder/file/perfattr.h"
 #include "decoder/trace/trace.h"
-#include "record/codec.h"
-#include "record/perfabi.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfabi.h"
 
 /*
  * Set @facts from AUXTRACE_INFO and from the attr of the PT event; except those facts that the

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 
-#include "record/trailer.h"
+#include "util/perf/trailer.h"
 
 void perfattrs_deinit(struct perfattrs *attrs)
 {

@@ -9,7 +9,7 @@
 
 #include "decoder/file/perfattr.h"
 #include "decoder/file/perfstream.h"
-#include "record/perfabi.h"
+#include "util/perf/perfabi.h"
 
 #define complain perfstream_complain
 

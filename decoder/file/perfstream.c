@@ -12,9 +12,9 @@
 #include "decoder/trace/recsort.h"
 #include "ptd/sideband.h"
 #include "ptd/snapshot.h"
-#include "record/codec.h"
-#include "record/perfabi.h"
-#include "record/perfrec.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfabi.h"
+#include "util/perf/perfrec.h"
 
 #define CPUID_SIZE_MAX 64
 

@@ -9,8 +9,8 @@
 
 #include "decoder/kernel/history.h"
 #include "decoder/symbol/symtab.h"
-#include "record/codec.h"
 #include "util/mapname.h"
+#include "util/perf/codec.h"
 
 #define KERNEL_NAME  "[kernel.kallsyms]"
 #define MAPPINGS_MAX (1u << 20)

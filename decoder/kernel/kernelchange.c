@@ -9,7 +9,7 @@
 
 #include "decoder/symbol/source.h"
 #include "decoder/trace/bpfprog.h"
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 #define PAGE_SHIFT    12
 #define FUNCTIONS_MAX (1u << 16)

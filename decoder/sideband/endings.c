@@ -6,7 +6,7 @@
 #include <linux/perf_event.h>
 #include <stdlib.h>
 
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 void endings_init(struct endings *endings, const struct trace *trace)
 {

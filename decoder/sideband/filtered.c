@@ -5,7 +5,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 static int add_range(struct filtered *filtered, const struct filtered_range *range)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 static bool read_mmap(const struct trace_record *record, struct cursor c, struct ptd_sideband *e)
 {

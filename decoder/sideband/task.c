@@ -10,10 +10,10 @@
 
 #include "ptd/record.h"
 #include "ptd/snapshot.h"
-#include "record/codec.h"
-#include "record/perfabi.h"
 #include "util/jitmagic.h"
 #include "util/mapname.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfabi.h"
 
 /*
  * How many mappings may be made in all beside those that records tell of: copies at forks, and the

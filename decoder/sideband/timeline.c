@@ -10,8 +10,8 @@
 #include "decoder/sideband/task.h"
 #include "decoder/sideband/track.h"
 #include "ptd/record.h"
-#include "record/codec.h"
 #include "util/map.h"
+#include "util/perf/codec.h"
 #include "util/vec.h"
 
 #define CPUS_MAX 8192 /* Linux has no more on x86; records of others are skipped */

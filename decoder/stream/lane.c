@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "decoder/stream/stays.h"
-#include "record/tsc.h"
+#include "util/perf/tsc.h"
 
 #define LANE_RUNS_MAX  (4 * ENGINE_STEP_RUNS_MAX)
 #define LANE_MARKS_MAX 4096

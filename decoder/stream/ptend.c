@@ -7,7 +7,7 @@
 
 #include "decoder/pt/psbs.h"
 #include "decoder/trace/trace.h"
-#include "record/tsc.h"
+#include "util/perf/tsc.h"
 
 /* Find out when the PT of @queue ends; 0: that is not known. Return: 0, or -errno of reading. */
 static int end_of_queue(const struct trace *trace, const struct trace_queue *queue,

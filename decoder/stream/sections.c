@@ -4,7 +4,7 @@
 
 #include "decoder/pt/engine.h"
 #include "decoder/stream/stays.h"
-#include "record/tsc.h"
+#include "util/perf/tsc.h"
 
 void sections_init(struct sections *sections, const struct sections_config *config, size_t span)
 {

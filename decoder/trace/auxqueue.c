@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "decoder/trace/overlap.h"
-#include "record/codec.h"
+#include "util/perf/codec.h"
 #include "util/vec.h"
 #include "util/window.h"
 

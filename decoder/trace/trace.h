@@ -19,9 +19,9 @@
 #include "decoder/trace/addrfilter.h"
 #include "decoder/trace/bpfprog.h"
 #include "ptd/record.h"
-#include "record/tsc.h"
 #include "util/fileparts.h"
 #include "util/map.h"
+#include "util/perf/tsc.h"
 #include "util/table.h"
 #include "util/vec.h"
 

@@ -14,8 +14,8 @@
 #include "daemon/helper/collector/message.h"
 #include "daemon/helper/collector/work.h"
 #include "daemon/snapshot/kernelfiles.h"
-#include "record/codec.h"
-#include "record/perfrec.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfrec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,8 +12,8 @@
 
 #include "daemon/plugin/coderecord.h"
 #include "daemon/soft/poolrecords.h"
-#include "record/codec.h"
-#include "record/record.h"
+#include "util/perf/codec.h"
+#include "util/perf/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/record.h"
+#include "util/perf/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record/perfabi.h"
 #include "tests/lib/recordwalk.h"
+#include "util/perf/perfabi.h"
 
 #define AUXTRACE_SIZE 48
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <zstd.h>
 
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 #define PT_TYPE   6
 #define ATTR_SIZE 112

@@ -5,7 +5,7 @@
  * Perfbuild
  *
  * Writes small perf.data files into memory for the tests of their reader. The records are written
- * by record/codec.h; those that no recorder would write, by perfbuild_record().
+ * by util/perf/codec.h; those that no recorder would write, by perfbuild_record().
  *
  *	0	header
  *	104	ids of the two attrs: 1; 2
@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "record/codec.h"
-#include "record/perfabi.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfabi.h"
 
 #define PERFBUILD_IDS    104
 #define PERFBUILD_ATTR   120

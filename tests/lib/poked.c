@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record/perfabi.h"
+#include "util/perf/perfabi.h"
 #include "util/vec.h"
 
 /* What a record says of bytes from an address on. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "record/perfabi.h"
+#include "util/perf/perfabi.h"
 
 /* How the trailers of one event's records are laid out, and which ids are its. */
 struct layout {

@@ -30,8 +30,8 @@
 
 #include "daemon/plugin/lease.h"
 #include "ptd/control.h"
-#include "record/codec.h"
 #include "tests/lib/controlbus.h"
+#include "util/perf/codec.h"
 
 static void rest(void)
 {

@@ -24,13 +24,13 @@
 #include <sys/wait.h>
 
 #include "base/base.h"
-#include "record/codec.h"
-#include "record/perfabi.h"
 #include "tests/lib/copydir.h"
 #include "tests/lib/recordwalk.h"
 #include "tests/lib/tempdir.h"
 #include "tests/lib/trial.h"
 #include "util/mapfile.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfabi.h"
 
 #define AUXTRACE_SIZE 48
 #define GIB           (INT64_C(1) << 30)

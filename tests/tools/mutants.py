@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 
-FOLDERS = ("daemon/", "decoder/", "ctl/", "record/", "util/")
+FOLDERS = ("daemon/", "decoder/", "ctl/", "util/")
 SCRIPTS = ("test-raw.sh", "test-control.sh", "test-small.sh", "test-badinput.sh")
 SCRIPTS_SOURCE = ("lib/common.sh", "lib/tree.sh")
 PROGRAMS = ("ptd", "ptctl", "ptdecode", "ptd-emu.so")

@@ -34,10 +34,10 @@
 #include <zstd.h>
 
 #include "base/base.h"
-#include "record/codec.h"
-#include "record/perfabi.h"
 #include "tests/lib/recordwalk.h"
 #include "util/mapfile.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfabi.h"
 
 #define N_FILES      3     /* of threads */
 #define CHUNK        30000 /* of records to be compressed, at the most */

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "record/record.h"
 #include "tests/lib/perfbuild.h"
 #include "util/buildid.h"
+#include "util/perf/record.h"
 
 struct records {
 	uint8_t *bytes;

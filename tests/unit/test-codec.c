@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/codec.h"
-#include "record/tsc.h"
+#include "util/perf/codec.h"
+#include "util/perf/tsc.h"
 
 /* --- bytes by hand ---------------------------------------------------------------------------- */
 

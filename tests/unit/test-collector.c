@@ -26,9 +26,9 @@
 #include "daemon/helper/collector/collector.h"
 #include "daemon/helper/collector/link.h"
 #include "daemon/helper/collector/message.h"
-#include "record/record.h"
 #include "tests/lib/tempdir.h"
 #include "util/cancel.h"
+#include "util/perf/record.h"
 
 #define SECOND UINT64_C(1000000000)
 #define NOBODY 65534

@@ -27,7 +27,7 @@
 #include "daemon/pt/pmu.h"
 #include "daemon/pt/source_pt.h"
 #include "daemon/source/source.h"
-#include "record/record.h"
+#include "util/perf/record.h"
 
 static struct cpu_setup setup = {
 	.user = true,

@@ -24,10 +24,10 @@
 #include "daemon/snapshot/kernelfiles.h"
 #include "decoder/kernel/kcore.h"
 #include "decoder/symbol/resolver.h"
-#include "record/record.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "util/dirs.h"
+#include "util/perf/record.h"
 
 #define KERNEL UINT64_C(0xffffffff81000000)
 #define MODULE UINT64_C(0xffffffffc0100000)

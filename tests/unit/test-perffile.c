@@ -19,14 +19,14 @@
 #include "daemon/source/source.h"
 #include "decoder/file/input.h"
 #include "ptd/sideband.h"
-#include "record/codec.h"
-#include "record/perfabi.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/perfbytes.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 #include "util/buildid.h"
 #include "util/mapfile.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfabi.h"
 
 #define NAME "data"
 

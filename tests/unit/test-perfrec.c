@@ -12,7 +12,7 @@
 
 #include "decoder/trace/recsort.h"
 #include "decoder/trace/trace.h"
-#include "record/perfrec.h"
+#include "util/perf/perfrec.h"
 
 #define HDR(t, sz)                                   \
 	{                                            \

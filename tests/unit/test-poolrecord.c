@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "daemon/plugin/poolrecord.h"
-#include "record/codec.h"
 #include "tests/lib/emupool.h"
+#include "util/perf/codec.h"
 
 /* IDENTIFIER, CPU, TIME and TID, as the kernel writes them. */
 struct raw_trailer {

@@ -19,7 +19,7 @@
 #include "decoder/file/input.h"
 #include "decoder/sideband/timeline.h"
 #include "ptd/record.h"
-#include "record/perfabi.h"
+#include "util/perf/perfabi.h"
 
 #define DATA      "../shared/data/perfdata/"
 #define LIST      " --show-mmap-events --show-task-events --show-switch-events 2>/dev/null"

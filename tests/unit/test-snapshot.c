@@ -34,14 +34,14 @@
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
 #include "decoder/file/input.h"
-#include "record/codec.h"
-#include "record/perfabi.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/recordwalk.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 #include "tests/unit/sources.h"
 #include "util/mapfile.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfabi.h"
 
 #define DATA   "../shared/data/drpt2trace"
 #define N_CPUS 3

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 
-#include "record/perfabi.h"
-#include "record/trailer.h"
+#include "util/perf/perfabi.h"
+#include "util/perf/trailer.h"
 
 #define TID        PERF_SAMPLE_TID
 #define TIME       PERF_SAMPLE_TIME

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "record/tsc.h"
+#include "util/perf/tsc.h"
 
 /* Of real machines; "zero" is negative in two of them. */
 static const struct tsc_conv skylake_x = { true, 31, 581029125, UINT64_C(18444502336406842448) };

@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * Records of a trace for the tests of what looks at them: written by record/codec.h, and split as a
- * reader of perf.data files does it.
+ * Records of a trace for the tests of what looks at them: written by util/perf/codec.h, and split
+ * as a reader of perf.data files does it.
  */
 
 #include <stdlib.h>
 
 #include "decoder/trace/trace.h"
-#include "record/codec.h"
-#include "record/perfrec.h"
+#include "util/perf/codec.h"
+#include "util/perf/perfrec.h"
 
 /* The record of the kernel's in the @size bytes at @bytes, into which it points. */
 static inline struct trace_record tracerecord_from(const uint8_t *bytes, size_t size)

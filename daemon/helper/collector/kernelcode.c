@@ -12,7 +12,7 @@
 
 #include "daemon/proc/kernelmap.h"
 #include "daemon/proc/textfile.h"
-#include "record/record.h"
+#include "util/perf/record.h"
 #include "util/vec.h"
 
 #define PAGE    KERNELMAP_PAGE

@@ -17,10 +17,10 @@
 
 #include "base/clock.h"
 #include "daemon/proc/mappedfile.h"
-#include "record/record.h"
 #include "util/buildid.h"
 #include "util/map.h"
 #include "util/mapsline.h"
+#include "util/perf/record.h"
 #include "util/quietthread.h"
 #include "util/vec.h"
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 /*
  * Reads the build-ids of files for the event loop, in a thread of its own. A read may wait for a

@@ -15,8 +15,8 @@
 
 #include "base/base.h"
 #include "daemon/proc/kernellack.h"
-#include "record/tsc.h"
 #include "util/buildid.h"
+#include "util/perf/tsc.h"
 #include "util/sha256.h"
 
 #define COLLECTOR_VERSION     5u

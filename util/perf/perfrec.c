@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "record/perfrec.h"
+#include "util/perf/perfrec.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>

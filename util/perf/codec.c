@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "record/codec.h"
+#include "util/perf/codec.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "record/tsc.h"
+#include "util/perf/tsc.h"
 
 /* The build-id's record says how long the id is. The kernel's header has no name for it. */
 #define MISC_BUILD_ID_SIZE (1u << 15)

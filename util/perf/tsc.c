@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "record/tsc.h"
+#include "util/perf/tsc.h"
 
 uint64_t tsc_from_ns(const struct tsc_conv *conv, uint64_t ns)
 {

@@ -14,8 +14,8 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "record/codec.h"
-#include "record/trailer.h"
+#include "util/perf/codec.h"
+#include "util/perf/trailer.h"
 
 enum {
 	RECORD_END = 1, /* the cursor is empty */

@@ -32,9 +32,9 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "record/perfabi.h"
-#include "record/trailer.h"
 #include "util/buildid.h"
+#include "util/perf/perfabi.h"
+#include "util/perf/trailer.h"
 
 /*
  * What all perf records have in common: a header that states the type and the size, then the body,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "record/trailer.h"
+#include "util/perf/trailer.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 
-#include "record/perfabi.h"
+#include "util/perf/perfabi.h"
 
 /* The fields of a trailer; each takes 8 bytes. */
 #define TRAILER_BITS                                                                              \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "record/record.h"
+#include "util/perf/record.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/perfrec.h"
+#include "util/perf/perfrec.h"
 
 /* Return: whether a record of this type belongs in a snapshot, and its body can be read. */
 static bool is_good(uint32_t type, uint16_t misc, struct cursor body)
