@@ -30,10 +30,10 @@
 #include "decoder/symbol/resolver.h"
 #include "decoder/symbol/source.h"
 #include "decoder/trace/trace.h"
+#include "decoder/util/batchsource.h"
+#include "decoder/util/spill.h"
 #include "ptd/calls.h"
-#include "util/batchsource.h"
 #include "util/message.h"
-#include "util/spill.h"
 
 /* How long the first window is in which the last instructions are looked for, in ns or ticks. */
 #define LAST_WINDOW (UINT64_C(1) << 17)

@@ -25,8 +25,8 @@
 #include "decoder/sideband/timeline.h"
 #include "decoder/stream/extract.h"
 #include "decoder/symbol/resolver.h"
+#include "decoder/util/batchsource.h"
 #include "ptd/snapshot.h"
-#include "util/batchsource.h"
 #include "util/message.h"
 #include "util/pieces.h"
 

@@ -17,8 +17,8 @@
 #include "decoder/pt/engine.h"
 #include "decoder/sideband/filtered.h"
 #include "decoder/trace/trace.h"
+#include "decoder/util/fetch.h"
 #include "ptd/decode.h"
-#include "util/fetch.h"
 
 struct decoder_feed;
 

@@ -6,7 +6,7 @@
 
 #include "decoder/calllog/calllog.h"
 #include "decoder/symbol/resolver.h"
-#include "util/heap.h"
+#include "decoder/util/heap.h"
 #include "util/map.h"
 #include "util/vec.h"
 

@@ -4,13 +4,13 @@
 /*
  * Call source
  *
- * A source (util/batchsource.h) of the calls of a log (calllog.h). Its lanes are
+ * A source (decoder/util/batchsource.h) of the calls of a log (calllog.h). Its lanes are
  * merged: a piece of a lane is a slice, and slices come in the order of the times at which they
  * begin.
  */
 
 #include "base/base.h"
-#include "util/batchsource.h"
+#include "decoder/util/batchsource.h"
 
 struct calllog;
 

@@ -4,7 +4,8 @@
 /*
  * FDR record
  *
- * One record of a flight data recorder file (util/fdr.h), whatever its version and byte order.
+ * One record of a flight data recorder file (decoder/util/fdr.h), whatever its version and byte
+ * order.
  */
 
 #include <stdbool.h>
@@ -13,7 +14,7 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "util/fdr.h"
+#include "decoder/util/fdr.h"
 
 /* How the records of a file are to be read. */
 struct fdrformat {

@@ -4,7 +4,7 @@
 /*
  * ovni event
  *
- * The events of a stream of ovni (util/ovni.h), one by one.
+ * The events of a stream of ovni (decoder/util/ovni.h), one by one.
  */
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "util/ovni.h"
+#include "decoder/util/ovni.h"
 
 struct ovnievent {
 	char letters[OVNI_LETTERS + 1]; /* with a NUL */

@@ -4,7 +4,7 @@
 /*
  * ovni log
  *
- * A trace of ovni (util/ovni.h), version 1 or later, as a log of calls (calllog.h): see
+ * A trace of ovni (decoder/util/ovni.h), version 1 or later, as a log of calls (calllog.h): see
  * ovnicalls.h. Each stream is gone through once when the trace is opened, so that names, and
  * damage, are known before anything is shown. A stream can be read forward only, so what is behind
  * damage is lost.

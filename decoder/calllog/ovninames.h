@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/util/ovni.h"
 #include "util/arena.h"
 #include "util/map.h"
-#include "util/ovni.h"
 #include "util/vec.h"
 
 #define OVNINAMES_MAX       (1u << 20) /* more names are refused, */

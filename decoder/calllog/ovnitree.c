@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "decoder/util/ovni.h"
 #include "util/dirs.h"
 #include "util/message.h"
-#include "util/ovni.h"
 
 /* A search for streams. */
 struct search {

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 
 #include "decoder/cmd/sandbox.h"
+#include "decoder/util/outdir.h"
 #include "util/fdpass.h"
-#include "util/outdir.h"
 
 /* How many files are created at most; the drmemtrace sink needs one for each thread. */
 #define FILES_MAX (1u << 20)

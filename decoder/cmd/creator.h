@@ -16,7 +16,7 @@
 
 struct creator {
 	pid_t pid;
-	int socket; /* to the creator; owned; its messages are in util/outdir.h */
+	int socket; /* to the creator; owned; its messages are in decoder/util/outdir.h */
 };
 
 /*

@@ -24,12 +24,12 @@
 #include "decoder/sink/answer/diff.h"
 #include "decoder/sink/option.h"
 #include "decoder/symbol/debugfile.h"
+#include "decoder/util/spill.h"
+#include "decoder/util/threads.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
-#include "util/spill.h"
-#include "util/threads.h"
 #include "util/vec.h"
 
 static bool is_file(const char *path, const struct stat *st)

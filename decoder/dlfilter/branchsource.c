@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/util/batchsource.h"
 #include "util/arena.h"
-#include "util/batchsource.h"
 #include "util/map.h"
 #include "util/vec.h"
 

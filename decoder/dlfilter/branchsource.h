@@ -4,9 +4,9 @@
 /*
  * Branch source
  *
- * A source of batches (util/batchsource.h) that is fed with the branches that perf decoded, in the
- * order in which perf gives them: each CPU's in the order of time. The caller adds branches until
- * the source is full, then takes the batches, and adds on.
+ * A source of batches (decoder/util/batchsource.h) that is fed with the branches that perf decoded,
+ * in the order in which perf gives them: each CPU's in the order of time. The caller adds branches
+ * until the source is full, then takes the batches, and adds on.
  *
  * Perf does not give its errors to a dlfilter. Where tracing begins although it did not end before,
  * or a branch is not where the one before it leads to, something was lost: that is a gap.

@@ -17,9 +17,9 @@
 #include "decoder/dlfilter/branchsource.h"
 #include "decoder/dlfilter/perfapi.h"
 #include "decoder/pipeline.h"
+#include "decoder/util/batchsource.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
-#include "util/batchsource.h"
 #include "util/dirs.h"
 #include "util/vec.h"
 

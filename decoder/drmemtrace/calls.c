@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "decoder/sink/output.h"
+#include "decoder/util/outdir.h"
 #include "ptd/decode.h"
-#include "util/outdir.h"
 
 #define NAME       "aux/funclist.log"
 #define NAME_BYTES 8192 /* of a name, which are written; the decoder makes none that is longer */

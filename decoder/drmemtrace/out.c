@@ -9,10 +9,10 @@
 #include <zlib.h>
 
 #include "decoder/drmemtrace/writing.h"
+#include "decoder/util/outdir.h"
+#include "decoder/util/threads.h"
 #include "util/fullwrite.h"
 #include "util/map.h"
-#include "util/outdir.h"
-#include "util/threads.h"
 
 static_assert(MEMTRACE_OUT_BUFFER <= MEMTRACE_PIECE_ROOM, "what is added fits behind a piece");
 

@@ -23,9 +23,9 @@
 
 #include "base/base.h"
 #include "decoder/drmemtrace/pack.h"
+#include "decoder/util/zip.h"
 #include "util/map.h"
 #include "util/vec.h"
-#include "util/zip.h"
 
 #define MEMTRACE_OUT_OPEN_MAX  256         /* files open at once, in one pool */
 #define MEMTRACE_OUT_BUFFER    (64 * 1024) /* bytes that can be added together */
@@ -38,7 +38,7 @@ struct memtrace_writing;
 
 struct memtrace_out_pool {
 	struct map n_made; /* hash of a stem → how many files were made with it */
-	int dir_fd;        /* the directory of the files (util/outdir.h); borrowed */
+	int dir_fd;        /* the directory of the files (decoder/util/outdir.h); borrowed */
 	uint64_t *room;    /* bytes that may still be written; NULL: no limit; borrowed */
 	enum memtrace_container container;
 	struct memtrace_packing *packing; /* NULL: the files are plain, and written */

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "util/threads.h"
+#include "decoder/util/threads.h"
 
 /* How the files are compressed. */
 enum memtrace_container {

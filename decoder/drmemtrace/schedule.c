@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 #include "decoder/drmemtrace/out.h"
-#include "util/zip.h"
+#include "decoder/util/zip.h"
 
 /* What deflateInit2() takes, and stands around the deflated bytes. */
 enum wrapping {

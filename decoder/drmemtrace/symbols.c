@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "util/outdir.h"
+#include "decoder/util/outdir.h"
 
 #define NAME       "aux/symbols.tsv"
 #define NAME_BYTES 8192 /* of a name, which are written; the decoder makes none that is longer */

@@ -29,7 +29,7 @@
 #include "util/vec.h"
 
 struct memtrace_symbols {
-	int dir_fd;                         /* of the output (util/outdir.h); borrowed */
+	int dir_fd;                         /* of the output (decoder/util/outdir.h); borrowed */
 	const struct memtrace_clock *clock; /* borrowed */
 	struct ptd_sink_config config;      /* has the limit of bytes */
 	struct ptd_output output;           /* of the file; has none until there is a symbol */

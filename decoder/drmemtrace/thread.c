@@ -11,8 +11,8 @@
 #include "decoder/drmemtrace/markers.h"
 #include "decoder/drmemtrace/record.h"
 #include "decoder/drmemtrace/transition.h"
+#include "decoder/util/outdir.h"
 #include "ptd/decode.h"
-#include "util/outdir.h"
 
 /* --- memtrace events -------------------------------------------------------------------------- */
 

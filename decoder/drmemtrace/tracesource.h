@@ -4,8 +4,8 @@
 /*
  * Trace source
  *
- * A drmemtrace directory, ptd's or DynamoRIO's, as a source of batches (util/batchsource.h): its
- * files are merged by the times that they state.
+ * A drmemtrace directory, ptd's or DynamoRIO's, as a source of batches
+ * (decoder/util/batchsource.h): its files are merged by the times that they state.
  *
  * Only files whose time has come are open, and each is read as a stream, so memory depends on how
  * many threads run at the same time and on how much code they execute, not on the length of the

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "decoder/drmemtrace/out.h"
+#include "decoder/util/threads.h"
 #include "util/fullwrite.h"
-#include "util/threads.h"
 #include "util/vec.h"
 
 /* Pieces of one task, if as many wait; and the most that may wait or be in the task. */

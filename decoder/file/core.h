@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 #include "util/vec.h"
 
 /* Threads beyond these are left out. */

@@ -15,7 +15,7 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "util/spill.h"
+#include "decoder/util/spill.h"
 #include "util/vec.h"
 
 /*

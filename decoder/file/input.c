@@ -10,10 +10,10 @@
 
 #include "decoder/file/manifest.h"
 #include "decoder/file/perfdata.h"
+#include "decoder/util/spill.h"
 #include "ptd/snapshot.h"
 #include "util/message.h"
 #include "util/regular.h"
-#include "util/spill.h"
 
 /* Of the data files of a directory. */
 #define FILES_MAX 4096

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
+#include "decoder/util/spill.h"
 #include "util/progress.h"
-#include "util/spill.h"
 #include "util/vec.h"
 
 struct pieces;

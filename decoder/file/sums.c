@@ -13,11 +13,11 @@
 #include "base/base.h"
 #include "decoder/file/reading.h"
 #include "decoder/file/textline.h"
+#include "decoder/util/threads.h"
 #include "ptd/snapshot.h"
 #include "util/message.h"
 #include "util/pieces.h"
 #include "util/regular.h"
-#include "util/threads.h"
 #include "util/vec.h"
 
 #define HEX_SIZE (SHA256_HEX_SIZE - 1)

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/util/mutex.h"
 #include "decoder/x86/insn.h"
 #include "util/arena.h"
 #include "util/map.h"
-#include "util/mutex.h"
 #include "util/vec.h"
 
 #define BLOCK_SIZE_MAX (CACHE_BLOCK_INSNS_MAX * 15)

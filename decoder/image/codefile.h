@@ -15,9 +15,9 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "decoder/symbol/elfsource.h"
+#include "decoder/util/filebytes.h"
 #include "util/arena.h"
 #include "util/buildid.h"
-#include "util/filebytes.h"
 #include "util/vec.h"
 
 struct codefile_segment {

@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
-#include "util/ranges.h"
+#include "decoder/util/ranges.h"
 #include "util/vec.h"
 
 /*

@@ -14,8 +14,8 @@
 
 #include "base/base.h"
 #include "decoder/image/object.h"
+#include "decoder/util/fetch.h"
 #include "util/buildid.h"
-#include "util/fetch.h"
 
 struct objects;
 

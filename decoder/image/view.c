@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "decoder/image/segtable.h"
+#include "decoder/util/mutex.h"
 #include "decoder/x86/insn.h"
 #include "util/arena.h"
 #include "util/map.h"
-#include "util/mutex.h"
 #include "util/vec.h"
 
 #define PAGE_SHIFT    12

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "util/ranges.h"
+#include "decoder/util/ranges.h"
 
 /* --- one file --------------------------------------------------------------------------------- */
 

@@ -10,10 +10,10 @@
 
 #include "decoder/jit/jitchange.h"
 #include "decoder/jit/jitdump.h"
+#include "decoder/util/filebytes.h"
+#include "decoder/util/ranges.h"
 #include "ptd/snapshot.h"
-#include "util/filebytes.h"
 #include "util/mapname.h"
-#include "util/ranges.h"
 
 #define NAME "[jit]"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/util/ranges.h"
 #include "decoder/x86/insn.h"
-#include "util/ranges.h"
 
 #define CHANGES_MAX (1u << 20)
 

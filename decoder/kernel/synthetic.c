@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 
 void synthetics_init(struct synthetics *synthetics, struct objects *objects)
 {

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "util/table.h"
+#include "decoder/util/table.h"
 
 struct space;
 

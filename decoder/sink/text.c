@@ -44,10 +44,10 @@
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/srcline.h"
 #include "decoder/sink/templates.h"
+#include "decoder/util/mutex.h"
 #include "decoder/x86/text.h"
 #include "ptd/decode.h"
 #include "util/map.h"
-#include "util/mutex.h"
 #include "util/vec.h"
 
 #define NAME_MAX_SHOWN 1024 /* bytes of the name of a symbol or an object; longer names are cut */

@@ -4,11 +4,11 @@
  * Writer
  *
  * Batches are put into parcels; a large batch is cut into several. Runs are copied, unless the
- * batch has a hold of them (util/hold.h), which the parcel then keeps. A parcel that is full is a
- * task: a thread expands its batches for all sinks. Parcels lie in a ring in the order of the
- * stream; the calling thread has the sinks write the oldest as soon as it is expanded, and does the
- * threads' work while the ring is full. So the ring bounds the memory, and an output that is slow
- * stops the decoder.
+ * batch has a hold of them (decoder/util/hold.h), which the parcel then keeps. A parcel that is
+ * full is a task: a thread expands its batches for all sinks. Parcels lie in a ring in the order of
+ * the stream; the calling thread has the sinks write the oldest as soon as it is expanded, and does
+ * the threads' work while the ring is full. So the ring bounds the memory, and an output that is
+ * slow stops the decoder.
  *
  * What is made of a parcel should be so little that it is still in the cache of the CPU when it is
  * written. So the number of runs in a parcel follows from how many bytes the last parcels became.
@@ -25,8 +25,8 @@
 
 #include "base/base.h"
 #include "decoder/sink/worker.h"
-#include "util/hold.h"
-#include "util/threads.h"
+#include "decoder/util/hold.h"
+#include "decoder/util/threads.h"
 #include "util/vec.h"
 
 /* How many bytes are to be made of a parcel. */

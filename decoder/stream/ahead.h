@@ -24,7 +24,7 @@
 #include "decoder/image/cache.h"
 #include "decoder/stream/lane.h"
 #include "decoder/stream/runpool.h"
-#include "util/threads.h"
+#include "decoder/util/threads.h"
 #include "util/vec.h"
 
 struct part;

@@ -11,7 +11,7 @@
 #include "decoder/stream/runpool.h"
 #include "decoder/stream/sections.h"
 #include "decoder/trace/trace.h"
-#include "util/threads.h"
+#include "decoder/util/threads.h"
 
 /*
  * How many parts of all lanes may be decoded ahead: a number for each thread, or, if there are more

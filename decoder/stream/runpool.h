@@ -5,7 +5,7 @@
  * Run pool
  *
  * The memory of runs that are decoded ahead, in chunks of one size. A thread that decodes takes
- * chunks; a chunk comes back when its last reader is done (util/hold.h). Some chunks are
+ * chunks; a chunk comes back when its last reader is done (decoder/util/hold.h). Some chunks are
  * kept to be taken again, by the same thread: memory that is fresh from the kernel, or in the cache
  * of another CPU, costs more than filling it.
  */
@@ -13,8 +13,8 @@
 #include <stddef.h>
 
 #include "base/base.h"
+#include "decoder/util/hold.h"
 #include "ptd/record.h"
-#include "util/hold.h"
 
 #define RUNPOOL_CHUNK_RUNS ((size_t)8192)
 

@@ -11,9 +11,9 @@
 
 #include "base/cursor.h"
 #include "decoder/symbol/elfsym.h"
+#include "decoder/util/filebytes.h"
 #include "ptd/snapshot.h"
 #include "util/buildid.h"
-#include "util/filebytes.h"
 #include "util/regular.h"
 
 /* Larger files are not checksummed: a file with a hole can have any size. */

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/util/fetch.h"
 #include "ptd/record.h"
-#include "util/fetch.h"
 
 #define DEBUGFILE_SYSTEM_DIR "/usr/lib/debug"
 

@@ -14,9 +14,9 @@
 #include "decoder/symbol/demangle.h"
 #include "decoder/symbol/elfsym.h"
 #include "decoder/symbol/symtab.h"
+#include "decoder/util/filebytes.h"
 #include "util/arena.h"
 #include "util/buildid.h"
-#include "util/filebytes.h"
 #include "util/map.h"
 #include "util/vec.h"
 

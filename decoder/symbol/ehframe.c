@@ -11,7 +11,7 @@
 #include "decoder/symbol/elfbytes.h"
 #include "decoder/symbol/elfsym.h"
 #include "decoder/symbol/leb128.h"
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 #include "util/vec.h"
 
 #define SEGMENTS_MAX 256        /* real files have four to ten */

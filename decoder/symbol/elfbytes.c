@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 
 /* Where the headers are, whatever the class of the file. */
 struct tables {

@@ -12,7 +12,7 @@
 #include "decoder/symbol/ehframe.h"
 #include "decoder/symbol/elfsym.h"
 #include "decoder/symbol/unwind.h"
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 
 #define OBJECT_NAME_MAX 255 /* bytes of an object's name in that of a function; more are cut */
 

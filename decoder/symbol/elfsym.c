@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "decoder/symbol/elfbytes.h"
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 
 #define STRING_MAX 4096
 

@@ -6,7 +6,7 @@
 
 #include "base/cursor.h"
 #include "decoder/symbol/elfsym.h"
-#include "util/fdr.h"
+#include "decoder/util/fdr.h"
 
 #define ADDRESS_AT offsetof(struct entry, function)
 

@@ -4,8 +4,8 @@
 /*
  * Instrumentation map
  *
- * The table of an ELF file that says which function is instrumented where (util/fdr.h). XRay
- * numbers the functions in the order in which they first stand in it, from 1.
+ * The table of an ELF file that says which function is instrumented where (decoder/util/fdr.h).
+ * XRay numbers the functions in the order in which they first stand in it, from 1.
  */
 
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 #include <lzma.h>
 
 #include "decoder/symbol/elfsym.h"
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 #include "util/vec.h"
 
 #define STEP        (UINT64_C(1) << 18)

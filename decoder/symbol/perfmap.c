@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decoder/util/heap.h"
 #include "ptd/snapshot.h"
-#include "util/heap.h"
 
 #define NAME_SIZE_MAX 4095u /* longer names are cut, as in a jitdump */
 #define FORKS_MAX     16    /* from a process to the one that has the map */

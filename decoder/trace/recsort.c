@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "decoder/trace/trace.h"
-#include "util/table.h"
+#include "decoder/util/table.h"
 #include "util/vec.h"
 
 /* How many records are looked at before their memory is given back. */

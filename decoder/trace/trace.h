@@ -18,11 +18,11 @@
 #include "base/cursor.h"
 #include "decoder/trace/addrfilter.h"
 #include "decoder/trace/bpfprog.h"
+#include "decoder/util/table.h"
 #include "ptd/record.h"
 #include "util/fileparts.h"
 #include "util/map.h"
 #include "util/perf/tsc.h"
-#include "util/table.h"
 #include "util/vec.h"
 
 #define TRACE_NONE UINT32_MAX /* the cpu, pid or tid of a record that states none */

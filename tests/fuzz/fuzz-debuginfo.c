@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "decoder/symbol/debuginfo.h"
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

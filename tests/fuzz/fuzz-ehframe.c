@@ -9,7 +9,7 @@
 #include "decoder/symbol/ehframe.h"
 #include "decoder/symbol/minidebug.h"
 #include "decoder/symbol/unwind.h"
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 
 #define STEPS_MAX 10000
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/fdr.h"
+#include "decoder/util/fdr.h"
 
 struct made {
 	uint8_t *bytes;

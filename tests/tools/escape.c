@@ -36,8 +36,8 @@
 
 #include "base/base.h"
 #include "decoder/cmd/rawcode.h"
+#include "decoder/util/outdir.h"
 #include "ptd/decode.h"
-#include "util/outdir.h"
 
 int __real_ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch);
 int __wrap_ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch);

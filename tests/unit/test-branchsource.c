@@ -13,7 +13,7 @@
 #include "decoder/dlfilter/branchsource.h"
 #include "decoder/image/objects.h"
 #include "decoder/symbol/resolver.h"
-#include "util/batchsource.h"
+#include "decoder/util/batchsource.h"
 
 #define BRANCHES_MAX 8
 

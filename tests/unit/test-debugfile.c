@@ -21,10 +21,10 @@
 #include "decoder/image/objects.h"
 #include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/source.h"
+#include "decoder/util/filebytes.h"
 #include "tests/lib/symbolat.h"
 #include "tests/lib/tempdir.h"
 #include "util/dirs.h"
-#include "util/filebytes.h"
 
 #define CODE_ADDRESS 0x1000u
 #define ID           0xab /* the build-id is twenty of these bytes */

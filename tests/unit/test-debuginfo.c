@@ -23,8 +23,8 @@
 #include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/debuginfo.h"
 #include "decoder/symbol/elfsym.h"
+#include "decoder/util/filebytes.h"
 #include "tests/lib/tempdir.h"
-#include "util/filebytes.h"
 
 #define N_ADDRESSES 2000u
 

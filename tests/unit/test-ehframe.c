@@ -19,7 +19,7 @@
 
 #include "decoder/symbol/ehframe.h"
 #include "decoder/symbol/unwind.h"
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 
 /* Return: how many functions there are, found by walking upwards. */
 static size_t count(const struct ehframe *ehframe)

@@ -18,10 +18,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "decoder/util/filebytes.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "util/dataspan.h"
-#include "util/filebytes.h"
 
 #define SIZE      200001u
 #define N_THREADS 4

@@ -19,9 +19,9 @@
 #include "decoder/image/objects.h"
 #include "decoder/symbol/minidebug.h"
 #include "decoder/symbol/source.h"
+#include "decoder/util/filebytes.h"
 #include "tests/lib/symbolat.h"
 #include "tests/lib/tempdir.h"
-#include "util/filebytes.h"
 
 static const char inside[] = "what was compressed";
 

@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 
 #include "decoder/cmd/creator.h"
+#include "decoder/util/outdir.h"
 #include "tests/lib/tempdir.h"
 #include "util/dirs.h"
 #include "util/fdpass.h"
-#include "util/outdir.h"
 
 static void names(void **state)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/ranges.h"
+#include "decoder/util/ranges.h"
 
 #define N_MAX 4096
 

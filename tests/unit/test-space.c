@@ -13,7 +13,7 @@
 
 #include "decoder/image/layout.h"
 #include "decoder/image/space.h"
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 
 static const struct object a = { .id = { .name = "a" }, .size = 0x10000 };
 static const struct object b = { .id = { .name = "b" }, .state = OBJECT_MISSING };

@@ -16,12 +16,12 @@
 
 #include "decoder/file/reading.h"
 #include "decoder/file/sums.h"
+#include "decoder/util/threads.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "util/mapfile.h"
 #include "util/pieces.h"
 #include "util/sha256.h"
-#include "util/threads.h"
 
 #define N_FILES 12
 #define N_DATA  ((4 << 20) + 7) /* bytes of the data file, which has five pieces */

@@ -16,8 +16,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "decoder/util/table.h"
 #include "util/fileparts.h"
-#include "util/table.h"
 
 struct item {
 	uint64_t a, b, c;

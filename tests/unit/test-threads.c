@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "decoder/util/threads.h"
 #include "tests/lib/failing.h"
-#include "util/threads.h"
 
 #define N_TASKS 2000
 

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/util/hold.h"
 #include "ptd/sink.h"
 #include "ptd/threads.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/stream.h"
-#include "util/hold.h"
 #include "util/vec.h"
 
 #define N_BATCHES 5000

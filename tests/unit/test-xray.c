@@ -20,9 +20,9 @@
 #include "base/base.h"
 #include "decoder/sink/export/xray_file.h"
 #include "decoder/sink/sinks.h"
+#include "decoder/util/fdr.h"
 #include "tests/lib/loggedmade.h"
 #include "tests/lib/tempdir.h"
-#include "util/fdr.h"
 
 #define T0 LOGGEDMADE_T0
 

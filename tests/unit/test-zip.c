@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decoder/util/zip.h"
 #include "tests/lib/tempdir.h"
-#include "util/zip.h"
 
 /* "abc", stored, and its CRC. */
 static const uint8_t packed[] = { 1, 3, 0, 0xfc, 0xff, 'a', 'b', 'c' };

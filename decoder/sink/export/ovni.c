@@ -24,9 +24,9 @@
 #include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
+#include "decoder/util/outdir.h"
+#include "decoder/util/ovni.h"
 #include "util/map.h"
-#include "util/outdir.h"
-#include "util/ovni.h"
 
 #define IN_MEMORY   ((size_t)64 << 20) /* bytes that all streams may have in memory together */
 #define LOOM        OVNI_DIR "/" OVNI_LOOM_PREFIX "ptd"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "decoder/sink/output.h"
+#include "decoder/util/ovni.h"
 #include "ptd/record.h"
-#include "util/ovni.h"
 
 #define TASK_SHOWN 1u /* of version 3: what is not OVNI_TASK_NONE */
 

@@ -4,8 +4,8 @@
 /*
  * ovni stream
  *
- * The stream of one thread (util/ovni.h), in a file of its own (threadfile.h). The clock of a
- * stream does not go back: an event that is earlier than the last one has the time of that.
+ * The stream of one thread (decoder/util/ovni.h), in a file of its own (threadfile.h). The clock of
+ * a stream does not go back: an event that is earlier than the last one has the time of that.
  *
  * In version 3, the functions that are open are the values on the stack of a type of marks. Version
  * 1 has no marks; each call is a task of nOS-V, whose type has the function's name.

@@ -22,10 +22,10 @@
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/srcline.h"
+#include "decoder/util/varint.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
 #include "util/map.h"
-#include "util/varint.h"
 #include "util/vec.h"
 
 /* --- gzip ------------------------------------------------------------------------------------- */

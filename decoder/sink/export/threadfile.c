@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decoder/util/outdir.h"
 #include "util/fullwrite.h"
-#include "util/outdir.h"
 
 #define PART ".part"
 

@@ -24,7 +24,7 @@
 
 /* What all files of an output share. @fd is -1 at first. */
 struct threadfiles {
-	int dir_fd;     /* the directory (util/outdir.h); borrowed */
+	int dir_fd;     /* the directory (decoder/util/outdir.h); borrowed */
 	uint64_t *room; /* bytes that may still be written; NULL: no limit; borrowed */
 
 	int fd;                  /* of the file that is open, or -1 */

@@ -23,17 +23,18 @@
 #include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
+#include "decoder/util/fdr.h"
+#include "decoder/util/outdir.h"
 #include "ptd/calls.h"
-#include "util/fdr.h"
 #include "util/map.h"
-#include "util/outdir.h"
 
 /* --- xray map --------------------------------------------------------------------------------- */
 
 /*
- * The ELF file that goes with XRay files: a table of instrumentation (util/fdr.h) and a symbol for
- * each function, by which llvm-xray finds the names of the functions. It has no code. The functions
- * are those of many objects, whose addresses may be the same, so they get others here.
+ * The ELF file that goes with XRay files: a table of instrumentation (decoder/util/fdr.h) and a
+ * symbol for each function, by which llvm-xray finds the names of the functions. It has no code.
+ * The functions are those of many objects, whose addresses may be the same, so they get others
+ * here.
  */
 
 #define XRAY_MAP_NAME "map.elf"
@@ -229,7 +230,8 @@ static int put_file(struct ptd_output *output, const struct ptd_function *const 
 }
 
 /*
- * Write the file into the directory @dir_fd (util/outdir.h). @functions are all, by their ids; and
+ * Write the file into the directory @dir_fd (decoder/util/outdir.h). @functions are all, by their
+ * ids; and
  * @room, which may be NULL, is as in struct ptd_sink_config.
  *
  * Return: 0, or negative errno.

@@ -4,8 +4,8 @@
 /*
  * XRay file
  *
- * The flight data recorder file (util/fdr.h) of one thread (threadfile.h): one block, in version 1
- * or 5.
+ * The flight data recorder file (decoder/util/fdr.h) of one thread (threadfile.h): one block, in
+ * version 1 or 5.
  *
  * Time does not go back in a file: where the clocks of CPUs differ, a record has the latest time so
  * far.
@@ -22,7 +22,7 @@
 
 #include "base/base.h"
 #include "decoder/sink/export/threadfile.h"
-#include "util/fdr.h"
+#include "decoder/util/fdr.h"
 #include "util/vec.h"
 
 /* What all files of a directory share. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "util/filebytes.h"
+#include "decoder/util/filebytes.h"
 
 #include <errno.h>
 #include <fcntl.h>

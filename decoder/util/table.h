@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
-#include "util/spill.h"
+#include "decoder/util/spill.h"
 
 #define TABLE_PUSH_MAX (size_t)(1 << 16)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "util/ranges.h"
+#include "decoder/util/ranges.h"
 
 #include <assert.h>
 #include <errno.h>

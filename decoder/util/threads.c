@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "util/threads.h"
+#include "decoder/util/threads.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "util/outdir.h"
+#include "decoder/util/outdir.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "util/table.h"
+#include "decoder/util/table.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "util/zip.h"
+#include "decoder/util/zip.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "util/spill.h"
+#include "decoder/util/spill.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "util/batchsource.h"
+#include "decoder/util/batchsource.h"
 
 #include <string.h>
 
