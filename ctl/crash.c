@@ -255,12 +255,12 @@ static int show_instructions(const struct candidate *snapshot, uint32_t pid, uin
 			     uint32_t n_last)
 {
 	char who[16], last[16];
-	const char *const options[] = { tid ? "--tid" : "--pid", who, "--last", last, NULL };
+	const char *const words[] = { "text", tid ? "--tid" : "--pid", who, "--last", last, NULL };
 	int status, r;
 
 	(void)snprintf(who, sizeof(who), "%" PRIu32, tid ? tid : pid);
 	(void)snprintf(last, sizeof(last), "%" PRIu32, n_last);
-	r = decode_run(snapshot->dir_fd, options, &status);
+	r = decode_run(snapshot->dir_fd, words, &status);
 	return r == EXIT_OK && status == 0 ? EXIT_OK : EXIT_FAILED;
 }
 

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/log.h"
@@ -17,12 +18,13 @@
 #include "ctl/verb.h"
 #include "util/beside.h"
 #include "util/ptdecode.h"
+#include "util/words.h"
 
-#define DECODER     "ptdecode"
-#define OPTIONS_MAX 8
+#define DECODER   "ptdecode"
+#define WORDS_MAX 64
 
-/* The format whose output is a directory. */
-#define DIRECTORY_FORMAT "drmemtrace"
+/* A recording that is not there. */
+#define NO_RECORDING "/dev/null/none"
 
 /* Find the ptdecode beside this program, otherwise in PATH. */
 static int find_decoder(char **ret_path)
@@ -39,17 +41,17 @@ static int find_decoder(char **ret_path)
 	return *ret_path ? 0 : -ENOMEM;
 }
 
-/* Run ptdecode with @options on @input. Return: 0 and @ret_status, or negative errno. */
-static int run_decoder(const char *const *options, const char *input, int *ret_status)
+/* Run ptdecode with @words on @input. Return: 0 and @ret_status, or negative errno. */
+static int run_decoder(const char *const *words, const char *input, int *ret_status)
 {
 	_cleanup_(freep) char *path = NULL;
-	char *argv[OPTIONS_MAX + 3] = { (char[]){ DECODER } };
+	char *argv[WORDS_MAX + 5] = { (char[]){ DECODER } };
 	size_t n = 1;
 	int status, r;
 	pid_t pid;
 
-	for (; *options && n <= OPTIONS_MAX; options++)
-		argv[n++] = (char *)(uintptr_t)*options;
+	for (; *words && n + 2 < ARRAY_LEN(argv); words++)
+		argv[n++] = (char *)(uintptr_t)*words;
 	argv[n] = (char *)(uintptr_t)input;
 	r = find_decoder(&path);
 	(void)fflush(stdout);
@@ -71,37 +73,66 @@ static int cannot_run(int r)
 	return EXIT_FAILED;
 }
 
-int decode_run(int dir_fd, const char *const *options, int *ret_status)
+int decode_run(int dir_fd, const char *const *words, int *ret_status)
 {
 	char directory[32];
 	int r;
 
 	(void)snprintf(directory, sizeof(directory), "/proc/self/fd/%d", dir_fd);
 	/* The decoder inherits the directory. */
-	r = fcntl(dir_fd, F_SETFD, 0) < 0 ? -errno : run_decoder(options, directory, ret_status);
+	r = fcntl(dir_fd, F_SETFD, 0) < 0 ? -errno : run_decoder(words, directory, ret_status);
 	return r < 0 ? cannot_run(r) : EXIT_OK;
 }
 
-static int check_output(const struct decode_wish *wish)
-{
-	int fd;
+/* The words of a wish, which lie in @text. */
+struct words {
+	char *text;
+	char *items[WORDS_MAX + 3];
+};
 
-	if (!wish->output)
-		return EXIT_OK;
-	if (ptdecode_format_is(wish->what, DIRECTORY_FORMAT))
-		return copyout_check(wish->output);
-	fd = open(wish->output, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-	if (fd < 0) {
-		log_error("%s: cannot write: %m", wish->output);
-		return EXIT_FAILED;
+static void words_deinit(struct words *words)
+{
+	free(words->text);
+}
+
+/* Return: an exit status. */
+static int split_wish(const struct decode_wish *wish, struct words *ret_words)
+{
+	static char output_option[] = "-o";
+	int n;
+
+	ret_words->text = strdup(wish->what);
+	n = ret_words->text ? words_split(ret_words->text, ret_words->items, WORDS_MAX) : -ENOMEM;
+	if (n < 0) {
+		errno = -n;
+		log_error("--then takes a verb of " DECODER " with its options: \"%s\": %m",
+			  wish->what);
+		return n == -ENOMEM ? EXIT_FAILED : EXIT_USAGE;
 	}
-	(void)fd_close(fd);
+	if (wish->output) {
+		ret_words->items[n++] = output_option;
+		ret_words->items[n++] = (char *)(uintptr_t)wish->output;
+	}
+	ret_words->items[n] = NULL;
 	return EXIT_OK;
+}
+
+/* Whether it is to be a file or a directory is known to ptdecode. */
+static int check_output(const char *output)
+{
+	struct stat st;
+
+	if (stat(output, &st) < 0 || S_ISDIR(st.st_mode))
+		return copyout_check(output);
+	if (access(output, W_OK) == 0)
+		return EXIT_OK;
+	log_error("%s: cannot write: %m", output);
+	return EXIT_FAILED;
 }
 
 /* Run ptdecode on no recording, so that it ends with status 2 if it does not know what to do,
  * and with another one otherwise. Return: the status, or negative errno. */
-static int try_decoder(const char *const *options, bool is_quiet)
+static int try_decoder(const char *const *words, bool is_quiet)
 {
 	_cleanup_(fd_closep) int saved = -1, null = -1;
 	int status, r;
@@ -110,36 +141,42 @@ static int try_decoder(const char *const *options, bool is_quiet)
 	null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (saved < 0 || null < 0 || (is_quiet && dup2(null, STDERR_FILENO) < 0))
 		return -errno;
-	r = run_decoder(options, "/dev/null", &status);
+	r = run_decoder(words, NO_RECORDING, &status);
 	(void)dup2(saved, STDERR_FILENO);
 	return r < 0 ? r : status;
 }
 
 int decode_check(const struct decode_wish *wish)
 {
-	const char *const options[] = { "-f", wish->what, wish->output ? "-o" : NULL, wish->output,
-					NULL };
+	_cleanup_(words_deinit) struct words words = {};
+	const char *const *items = (const char *const *)words.items;
 	int r;
 
-	r = try_decoder(options, true);
+	r = split_wish(wish, &words);
+	if (r != EXIT_OK)
+		return r;
+	r = try_decoder(items, true);
 	if (r == PTDECODE_USAGE)
-		r = try_decoder(options, false);
+		r = try_decoder(items, false);
 	if (r < 0)
 		return cannot_run(r);
-	return r == PTDECODE_USAGE ? EXIT_USAGE : check_output(wish);
+	if (r == PTDECODE_USAGE)
+		return EXIT_USAGE;
+	return wish->output ? check_output(wish->output) : EXIT_OK;
 }
 
 int decode_taken(sd_bus *bus, const char *id, const struct decode_wish *wish)
 {
-	const char *const options[] = { "-f", wish->what, wish->output ? "-o" : NULL, wish->output,
-					NULL };
+	_cleanup_(words_deinit) struct words words = {};
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(fd_closep) int dir = -1;
 	int status, r;
 
-	r = client_open_snapshot(bus, id, &dir);
+	r = split_wish(wish, &words);
 	if (r == EXIT_OK)
-		r = decode_run(dir, options, &status);
+		r = client_open_snapshot(bus, id, &dir);
+	if (r == EXIT_OK)
+		r = decode_run(dir, (const char *const *)words.items, &status);
 	if (r == EXIT_OK && status != PTDECODE_OK && status != PTDECODE_GAPS)
 		r = EXIT_FAILED;
 	return r == EXIT_OK ? client_call(bus, "RemoveSnapshot", &reply, "s", id) : r;

@@ -14,7 +14,7 @@
 
 /* What --then asks for. */
 struct decode_wish {
-	const char *what; /* as -f of ptdecode; NULL: nothing is decoded */
+	const char *what; /* a verb of ptdecode, with options; NULL: nothing is decoded */
 	const char
 	    *output; /* file, or directory of a format that makes one; NULL: standard output */
 };
@@ -27,6 +27,6 @@ _must_check_ int decode_check(const struct decode_wish *wish);
  * stays. A gap in the recording is no failure. */
 _must_check_ int decode_taken(sd_bus *bus, const char *id, const struct decode_wish *wish);
 
-/* Run ptdecode with the arguments @options, which NULL ends, on the directory @dir_fd. Return:
+/* Run ptdecode with the arguments @words, which NULL ends, on the directory @dir_fd. Return:
  * EXIT_OK if ptdecode ran, and @ret_status is its exit status; or EXIT_FAILED. */
-_must_check_ int decode_run(int dir_fd, const char *const *options, int *ret_status);
+_must_check_ int decode_run(int dir_fd, const char *const *words, int *ret_status);

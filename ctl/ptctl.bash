@@ -73,7 +73,7 @@ _ptctl() {
 		return
 		;;
 	snapshot:--pid) words=$(cd /proc && printf '%s ' [0-9]*) ;;
-	record:--then | snapshot:--then) words='text calls functions summary collapsed html fxt' ;;
+	record:--then | snapshot:--then) words=$(ptdecode --help 2>/dev/null | sed -nE '/^Export/q; s/^  ([a-z]+) .*/\1/p')' export' ;;
 	snapshot:--unit) words=$(systemctl list-units --no-legend --plain --type=service,scope,slice 2>/dev/null | cut -d' ' -f1) ;;
 	snapshot:--cpu | snapshot:--cgroup | snapshot:--trigger | record:--count | trigger:--comm | trigger:--count | trigger:--interval | trigger:--delay | info:--last) return ;;
 	record:--when) words='enter: signal: exit: exit:failure' ;;

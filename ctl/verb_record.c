@@ -363,7 +363,7 @@ static int check_private(const struct wish *wish)
 {
 	if (wish->then.what || wish->output)
 		return EXIT_OK;
-	log_error("record: nothing of a private recording is kept: --then FORMAT, such as --then "
+	log_error("record: nothing of a private recording is kept: --then VERB, such as --then "
 		  "calls, decodes it, and -o DIR copies it");
 	return EXIT_USAGE;
 }
@@ -507,7 +507,7 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 		}
 	}
 	if (optind >= argc) {
-		log_error("record: which program? ptctl record [-o DIR | --then FORMAT [-o FILE]] "
+		log_error("record: which program? ptctl record [-o DIR | --then VERB [-o FILE]] "
 			  "[--timing] [--when CONDITION]... -- COMMAND...");
 		return -EINVAL;
 	}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Completion of ptdecode for bash.
+# Completion of ptdecode for bash. What it proposes is what the help of ptdecode has.
 
 # Complete with files, so that bash appends a slash or a blank.
 _ptdecode_files() {
@@ -8,8 +8,8 @@ _ptdecode_files() {
 	mapfile -t COMPREPLY < <(compgen "$@")
 }
 
-# An input: a file, or a snapshot in the recorder's state directory.
-_ptdecode_input() {
+# A recording: a file, or a snapshot in the recorder's state directory.
+_ptdecode_recording() {
 	local cur=${COMP_WORDS[COMP_CWORD]} state=${PTD_STATE_DIR:-/var/lib/ptd} words=latest i
 
 	for ((i = 1; i + 1 < COMP_CWORD; i++)); do
@@ -21,32 +21,62 @@ _ptdecode_input() {
 	_ptdecode_files -f -W "$words" -- "$cur"
 }
 
+# The options in the help $1; with $2, the form of the value of this option.
+_ptdecode_options() {
+	local line
+	while IFS= read -r line; do
+		[[ $line =~ ^\ \ (\ {4}|(-[a-z]),\ )(--[a-z0-9-]+)(\ ([^\ ]+))? ]] || continue
+		if (($# == 1)); then
+			printf '%s %s\n' "${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}"
+		elif [[ $2 == "${BASH_REMATCH[2]}" || $2 == "${BASH_REMATCH[3]}" ]]; then
+			echo "${BASH_REMATCH[5]}"
+		fi
+	done <<<"$1"
+}
+
 _ptdecode() {
-	local cur=${COMP_WORDS[COMP_CWORD]} words=
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} program=${COMP_WORDS[0]}
+	local all exports verbs verb= help words= value= i
 
 	COMPREPLY=()
-	case ${COMP_WORDS[COMP_CWORD - 1]} in
-	-f | --format) words='text summary calls functions latency stacks crash branches autofdo bolt collapsed pprof chrome callgrind fxt html drmemtrace addresses sideband xray ovni diff' ;;
-	-e | --engine) words='flow insn' ;;
-	-o | --output | --core | --instr-map | --raw-pt | --raw-pages | --raw-elf | --raw-code)
+	all=$("$program" --help 2>/dev/null)
+	exports=$("$program" help export 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p')
+	verbs=$(sed -nE '/^Export/q; s/^  ([a-z]+) .*/\1/p' <<<"$all")" export help"
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		[[ " ${verbs//$'\n'/ } " != *" ${COMP_WORDS[i]} "* ]] || break
+	done
+	if ((i < COMP_CWORD)); then
+		verb=${COMP_WORDS[i]}
+		[[ $verb != export ]] || ((++i == COMP_CWORD)) || verb+=" ${COMP_WORDS[i]}"
+	fi
+	help=$all
+	[[ -z $verb ]] || help=$("$program" help ${verb#help } 2>/dev/null) || help=
+	value=$(_ptdecode_options "$help" "$prev")
+	case $value in
+	*VERB*) words=$verbs ;;
+	*\|*) words=${value//|/ } ;;
+	PATH | *FILE*)
 		_ptdecode_files -f -- "$cur"
 		return
 		;;
-	--debug-dir | --buildid-dir | --symfs | --state-dir | --ovni)
+	DIR)
 		_ptdecode_files -d -- "$cur"
 		return
 		;;
-	--cpu-model | --mtc-freq | --nom-freq | --cpuid-15 | --filter | --max-output | --max-spill | --threads) return ;;
-	--time | --cpu | --pid | --tid | --comm | --symbol | --object | --last) return ;;
+	?*) return ;;
 	*)
-		if [[ $cur != -* ]]; then
-			_ptdecode_input
+		if [[ $cur == -* ]]; then
+			words=$(_ptdecode_options "$help")
+		elif [[ -z $verb ]]; then
+			words=$verbs
+		elif [[ $verb == export ]]; then
+			words=$exports
+		elif [[ $verb == help ]]; then
+			words="${verbs% help} $exports"
+		else
+			_ptdecode_recording
 			return
 		fi
-		words='-f --format -o --output -e --engine --verify --debug-dir --lines --inlines --buildid-dir --symfs
-			--debuginfod --core --instr-map --ovni --state-dir --force --max-output --max-spill --threads --cpu-model --mtc-freq --nom-freq --cpuid-15
-			--time --cpu --pid --tid --comm --symbol --object --last
-			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code --filter'
 		;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

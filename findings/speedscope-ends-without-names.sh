@@ -5,7 +5,7 @@
 # the format says so. Speedscope closes nothing by such ends: each span lasts to the end of the trace, nested in
 # the one before.
 #
-# Depended on by: decoder/sink/export, whose ends in -f chrome name what they end.
+# Depended on by: decoder/sink/export, whose ends in export chrome name what they end.
 . "$(dirname "$0")/lib.sh"
 tool=$(cd "$OLDPWD" && realpath "$(dirname "$0")/../tests/tools/speedscope.mjs")
 command -v node >/dev/null || missing "node is not installed"

@@ -35,10 +35,10 @@ say "Recording /usr/bin/python3 at real work; a snapshot is taken over the socke
 "$O/ptctl" list
 
 say "Decoding: every instruction, annotated (the first ones, and some from the middle)"
-"$O/ptdecode" -f summary -o "$T/summary.txt" -f drmemtrace -o "$T/drmemtrace" -f html -o "$T/report.html" \
-	-f fxt -o "$T/trace.fxt" "$T/snapshot"
+"$O/ptdecode" summary -o "$T/summary.txt" --also "export drmemtrace -o $T/drmemtrace" --also "html -o $T/report.html" \
+	--also "export fxt -o $T/trace.fxt" "$T/snapshot"
 total=$(awk '/^Instructions:/ { print $2 }' "$T/summary.txt")
-"$O/ptdecode" -f text "$T/snapshot" |
+"$O/ptdecode" text "$T/snapshot" |
 	awk -v middle=$((total / 2)) 'NR <= 12; NR == 13 { print "..." } NR > middle && NR <= middle + 12'
 echo "... $total instructions in all"
 
@@ -57,8 +57,8 @@ say "Recording node: code that its JIT compiler makes while it runs, with the na
 (cd "$T" && env -u NODE_EXTRA_CA_CERTS "$O/ptctl" record -o "$T/node" -- node --perf-prof work.js)
 
 say "Decoding it: some of the function fib (JS:* is what node has optimised, JS:^ is not yet)"
-"$O/ptdecode" -f text "$T/node" | awk '/JS:.fib/ && ++n > 1000; n == 1012 { exit }'
-"$O/ptdecode" -f summary -o "$T/node.txt" "$T/node"
+"$O/ptdecode" text "$T/node" | awk '/JS:.fib/ && ++n > 1000; n == 1012 { exit }'
+"$O/ptdecode" summary -o "$T/node.txt" "$T/node"
 grep -E '^Instructions:|^Early:|\[jit\]$' "$T/node.txt"
 
 say "The files"
@@ -68,5 +68,5 @@ echo "summaries     $T/summary.txt, $T/node.txt"
 echo "drmemtrace    $T/drmemtrace        (drmemtrace_launcher -indir)"
 echo "report        $T/report.html       (open it in a browser; it needs no network)"
 echo "timeline      $T/trace.fxt         (open it in https://ui.perfetto.dev)"
-echo "All instructions as text: $1/ptdecode -f text $T/snapshot"
+echo "All instructions as text: $1/ptdecode text $T/snapshot"
 echo "Remove them with: rm -r $T"

@@ -12,101 +12,11 @@
 
 #include "base/log.h"
 #include "decoder/cmd/snapname.h"
+#include "decoder/cmd/verb.h"
 #include "decoder/sink/answer/diff.h"
 #include "ptd/snapshot.h"
 #include "util/number.h"
-
-static void usage_of_sink(FILE *f, const struct ptd_sink_ops *ops)
-{
-	fprintf(f, "                          %-12s%s\n", ops->name, ops->help);
-	for (const struct ptd_sink_option *o = ops->options; o && o->name; o++)
-		fprintf(f, "                          %-12s:%s%s%s\n", "", o->name,
-			o->is_flag ? "  " : "=", o->help);
-}
-
-static void usage(FILE *f)
-{
-	fprintf(f,
-		"Usage: ptdecode [OPTION]... INPUT\n"
-		"       ptdecode [OPTION]... -f diff INPUT [INPUT]\n"
-		"       ptdecode [OPTION]... --raw-pt FILE CODE...\n"
-		"Decode a snapshot of ptd (a directory, an id, or latest), or any perf.data with\n"
-		"intel_pt (-: from standard input), into every instruction executed; or read a\n"
-		"drmemtrace directory, which has them; or a log of XRay or ovni, which has\n"
-		"calls only.\n"
-		"\n"
-		"  -f, --format NAME     what to write; may be given several times, each with "
-		"its -o:\n");
-	for (size_t i = 0; ptd_sink_at(i); i++)
-		usage_of_sink(f, ptd_sink_at(i));
-	usage_of_sink(f, &diff_ops);
-	fprintf(
-	    f,
-	    "  -o, --output PATH     where to write the format before it (default: standard "
-	    "output)\n"
-	    "  -e, --engine NAME     flow (default) or insn (slower, the reference)\n"
-	    "      --verify          write nothing but where the engines first differ\n"
-	    "      --debug-dir DIR   look there for separate debug files, then in /usr/lib/debug\n"
-	    "      --lines           show the source line of each instruction (format text) or "
-	    "function\n"
-	    "                        (format calls)\n"
-	    "      --inlines         the same, and the functions that were inlined there\n"
-	    "      --buildid-dir DIR look there for files by build-id; laid out as perf's, which "
-	    "is the\n"
-	    "                        default: ~/.debug\n"
-	    "      --symfs DIR       look for files below DIR instead of at their paths\n"
-	    "      --debuginfod      get what is missing from the servers that the environment's\n"
-	    "                        DEBUGINFOD_URLS names; without this, nothing is asked of "
-	    "anybody\n"
-	    "      --core FILE       the core file of a process that crashed (formats crash and "
-	    "stacks)\n"
-	    "      --instr-map FILE  the program whose functions a log of XRay has, with its "
-	    "names\n"
-	    "      --ovni DIR        a trace of ovni that the recorded programs wrote: show its "
-	    "events in\n"
-	    "                        the threads that noted them\n"
-	    "      --state-dir DIR   look there for a snapshot that is named by its id or as "
-	    "latest\n"
-	    "                        (or $PTD_STATE_DIR; " PTD_STATE_DIR_DEFAULT ")\n"
-	    "      --force           decode although the snapshot's hashes differ\n"
-	    "      --max-output SIZE write no more bytes than that, in all outputs together (as "
-	    "500M)\n"
-	    "      --max-spill SIZE  put no more bytes than that into temporary files (default: "
-	    "16G)\n"
-	    "      --threads N       how many threads work (default: one for each CPU)\n"
-	    "      --cpu-model F/M/S family, model and stepping of the recording CPU\n"
-	    "      --mtc-freq N      MTC period of the recording\n"
-	    "      --nom-freq N      nominal frequency of the recording CPU, in units of 100 MHz\n"
-	    "      --cpuid-15 A/B    EAX and EBX of its CPUID leaf 0x15\n"
-	    "  -h, --help            this text\n"
-	    "      --version         the version\n"
-	    "\n"
-	    "A part of the trace; options with a LIST or NAME may be given several times:\n"
-	    "      --time FROM,TO    from FROM on and before TO, each in seconds as text has them, "
-	    "as\n"
-	    "                        -5ms before the end, or as a time of day (UTC); or empty\n"
-	    "      --cpu LIST        what these CPUs executed: 0-3,8\n"
-	    "      --pid LIST        what these processes executed\n"
-	    "      --tid LIST        what these threads executed\n"
-	    "      --comm NAME       what threads of this name executed\n"
-	    "      --symbol NAME     instructions in this function\n"
-	    "      --object NAME     instructions in this file: its path, or the last part of it\n"
-	    "      --last N          of each thread the last N instructions of what else is asked "
-	    "for\n"
-	    "\n"
-	    "A bare PT stream:\n"
-	    "      --raw-pt FILE                 the PT bytes\n"
-	    "      --raw-pages ADDRFILE,CODEFILE 4 KiB pages of code, and the address of each\n"
-	    "      --raw-elf FILE                the executable segments of an ELF file\n"
-	    "      --raw-code FILE@ADDR          a file of code at an address\n"
-	    "      --filter FILTER               the code that was traced, as filter "
-	    "0x401000/0x80\n"
-	    "\n"
-	    "Exit status: 0 all was decoded, 1 failed or the engines differ, 2 wrong usage, 3 "
-	    "decoded\n"
-	    "with gaps because the input is damaged or code is missing (the summary says "
-	    "where).\n");
-}
+#include "util/snapid.h"
 
 /* Log what is wrong. @value is what the user gave instead; NULL: nothing. */
 static int wrong(const char *what, const char *value)
@@ -240,99 +150,6 @@ static int parse_size(const char *option, const char *text, uint64_t *ret_size)
 	return 0;
 }
 
-/* @format belongs to the command line and is cut up here. */
-static int add_output(struct command *c, char *format)
-{
-	const int r = requested_add(&c->outputs, format, &diff_ops);
-
-	if (r < 0)
-		return PTDECODE_USAGE;
-	c->diff = c->diff || c->outputs.items[c->outputs.n - 1].ops == &diff_ops;
-	return 0;
-}
-
-static int set_output_path(struct command *c, const char *path)
-{
-	return requested_set_path(&c->outputs, path) < 0 ? PTDECODE_USAGE : 0;
-}
-
-enum {
-	OPT_FORCE = 256,
-	OPT_MAX_OUTPUT,
-	OPT_MAX_SPILL,
-	OPT_THREADS,
-	OPT_DEBUG_DIR,
-	OPT_LINES,
-	OPT_INLINES,
-	OPT_BUILDID_DIR,
-	OPT_SYMFS,
-	OPT_DEBUGINFOD,
-	OPT_CORE,
-	OPT_INSTR_MAP,
-	OPT_OVNI,
-	OPT_CPU_MODEL,
-	OPT_MTC_FREQ,
-	OPT_NOM_FREQ,
-	OPT_CPUID_15,
-	OPT_RAW_PT,
-	OPT_RAW_PAGES,
-	OPT_RAW_ELF,
-	OPT_RAW_CODE,
-	OPT_FILTER,
-	OPT_STATE_DIR,
-	OPT_TIME,
-	OPT_CPU,
-	OPT_PID,
-	OPT_TID,
-	OPT_COMM,
-	OPT_SYMBOL,
-	OPT_OBJECT,
-	OPT_LAST,
-	OPT_VERIFY,
-	OPT_VERSION,
-};
-
-static const struct option long_options[] = {
-	{ "format", required_argument, NULL, 'f' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "engine", required_argument, NULL, 'e' },
-	{ "verify", no_argument, NULL, OPT_VERIFY },
-	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
-	{ "lines", no_argument, NULL, OPT_LINES },
-	{ "inlines", no_argument, NULL, OPT_INLINES },
-	{ "buildid-dir", required_argument, NULL, OPT_BUILDID_DIR },
-	{ "symfs", required_argument, NULL, OPT_SYMFS },
-	{ "debuginfod", no_argument, NULL, OPT_DEBUGINFOD },
-	{ "core", required_argument, NULL, OPT_CORE },
-	{ "instr-map", required_argument, NULL, OPT_INSTR_MAP },
-	{ "ovni", required_argument, NULL, OPT_OVNI },
-	{ "force", no_argument, NULL, OPT_FORCE },
-	{ "max-output", required_argument, NULL, OPT_MAX_OUTPUT },
-	{ "max-spill", required_argument, NULL, OPT_MAX_SPILL },
-	{ "threads", required_argument, NULL, OPT_THREADS },
-	{ "cpu-model", required_argument, NULL, OPT_CPU_MODEL },
-	{ "mtc-freq", required_argument, NULL, OPT_MTC_FREQ },
-	{ "nom-freq", required_argument, NULL, OPT_NOM_FREQ },
-	{ "cpuid-15", required_argument, NULL, OPT_CPUID_15 },
-	{ "raw-pt", required_argument, NULL, OPT_RAW_PT },
-	{ "raw-pages", required_argument, NULL, OPT_RAW_PAGES },
-	{ "raw-elf", required_argument, NULL, OPT_RAW_ELF },
-	{ "raw-code", required_argument, NULL, OPT_RAW_CODE },
-	{ "filter", required_argument, NULL, OPT_FILTER },
-	{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
-	{ "time", required_argument, NULL, OPT_TIME },
-	{ "cpu", required_argument, NULL, OPT_CPU },
-	{ "pid", required_argument, NULL, OPT_PID },
-	{ "tid", required_argument, NULL, OPT_TID },
-	{ "comm", required_argument, NULL, OPT_COMM },
-	{ "symbol", required_argument, NULL, OPT_SYMBOL },
-	{ "object", required_argument, NULL, OPT_OBJECT },
-	{ "last", required_argument, NULL, OPT_LAST },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{},
-};
-
 static int parse_ids(const char *option, const char *text, struct asked_ids *ids)
 {
 	const int r = asked_add_ids(ids, text);
@@ -365,118 +182,101 @@ static int parse_part(struct command *c, int option)
 	struct asked *asked = &c->asked;
 
 	switch (option) {
-	case OPT_TIME:
+	case VERB_OPT_TIME:
 		c->options.part.time = optarg;
 		return 0;
-	case OPT_CPU:
+	case VERB_OPT_CPU:
 		return parse_ids("--cpu takes a list of CPUs, as 0-3,8", optarg, &asked->cpus);
-	case OPT_PID:
+	case VERB_OPT_PID:
 		return parse_ids("--pid takes a list of processes, as 17,23", optarg, &asked->pids);
-	case OPT_TID:
+	case VERB_OPT_TID:
 		return parse_ids("--tid takes a list of threads, as 17,23", optarg, &asked->tids);
-	case OPT_COMM:
+	case VERB_OPT_COMM:
 		return parse_name(optarg, &asked->comms);
-	case OPT_SYMBOL:
+	case VERB_OPT_SYMBOL:
 		return parse_name(optarg, &asked->symbols);
-	case OPT_LAST:
+	case VERB_OPT_LAST:
 		return parse_last(optarg, &c->options.part.last);
 	default:
 		return parse_name(optarg, &asked->objects);
 	}
 }
 
-/* Return: an exit status. --help and --version end the process. */
+/* Parse an option of the whole decode. Return: an exit status. --version ends the process. */
 static int parse_option(struct command *c, int option)
 {
 	switch (option) {
-	case 'f':
-		return add_output(c, optarg);
-	case 'o':
-		return set_output_path(c, optarg);
+	case VERB_OPT_ALSO:
+		if (c->n_also == ARRAY_LEN(c->also))
+			return wrong("too many outputs", optarg);
+		c->also[c->n_also++] = optarg;
+		return 0;
 	case 'e':
 		c->options.engine = optarg;
 		return ptd_engine_exists(optarg) ? 0 : wrong("no such engine", optarg);
-	case OPT_VERIFY:
-		c->verify = true;
+	case 'h':
+		c->help = true;
 		return 0;
-	case OPT_DEBUG_DIR:
+	case VERB_OPT_DEBUG_DIR:
 		c->options.debug_dir = optarg;
 		return 0;
-	case OPT_LINES:
-	case OPT_INLINES:
-		if (option == OPT_INLINES || c->positions == PTD_SHOW_NO_POSITIONS)
-			c->positions = option == OPT_LINES ? PTD_SHOW_LINES : PTD_SHOW_INLINES;
-		return 0;
-	case OPT_BUILDID_DIR:
+	case VERB_OPT_BUILDID_DIR:
 		c->options.buildid_dir = optarg;
 		return 0;
-	case OPT_SYMFS:
+	case VERB_OPT_SYMFS:
 		c->options.symfs = optarg;
 		return 0;
-	case OPT_CORE:
+	case VERB_OPT_CORE:
 		c->options.core = optarg;
 		return 0;
-	case OPT_INSTR_MAP:
+	case VERB_OPT_INSTR_MAP:
 		c->options.instr_map = optarg;
 		return 0;
-	case OPT_OVNI:
+	case VERB_OPT_OVNI:
 		c->options.ovni = optarg;
 		return 0;
-	case OPT_DEBUGINFOD:
+	case VERB_OPT_DEBUGINFOD:
 		c->debuginfod = true;
 		return 0;
-	case OPT_FORCE:
+	case VERB_OPT_FORCE:
 		c->options.force = true;
 		return 0;
-	case OPT_MAX_OUTPUT:
+	case VERB_OPT_MAX_OUTPUT:
 		return parse_size("--max-output takes a number of bytes, as 500M", optarg,
 				  &c->max_output);
-	case OPT_MAX_SPILL:
+	case VERB_OPT_MAX_SPILL:
 		return parse_size("--max-spill takes a number of bytes, as 500M", optarg,
 				  &c->options.max_spill);
-	case OPT_THREADS:
+	case VERB_OPT_THREADS:
 		return parse_threads(c, optarg);
-	case OPT_CPU_MODEL:
+	case VERB_OPT_CPU_MODEL:
 		return parse_cpu_model(&c->options, optarg);
-	case OPT_MTC_FREQ:
+	case VERB_OPT_MTC_FREQ:
 		return parse_byte("--mtc-freq takes a number", optarg, &c->options.mtc_freq);
-	case OPT_NOM_FREQ:
+	case VERB_OPT_NOM_FREQ:
 		return parse_byte("--nom-freq takes a number", optarg, &c->options.nom_freq);
-	case OPT_CPUID_15:
+	case VERB_OPT_CPUID_15:
 		return parse_cpuid_15(&c->options, optarg);
-	case OPT_RAW_PT:
+	case VERB_OPT_RAW_PT:
 		c->options.raw_pt = optarg;
 		return 0;
-	case OPT_RAW_PAGES:
+	case VERB_OPT_RAW_PAGES:
 		return parse_pages(c, optarg);
-	case OPT_RAW_ELF:
+	case VERB_OPT_RAW_ELF:
 		return add_code(c, &(struct command_code){ .kind = COMMAND_ELF, .path = optarg });
-	case OPT_RAW_CODE:
+	case VERB_OPT_RAW_CODE:
 		return parse_code(c, optarg);
-	case OPT_FILTER:
+	case VERB_OPT_FILTER:
 		c->options.raw_filter = optarg;
 		return 0;
-	case OPT_STATE_DIR:
+	case VERB_OPT_STATE_DIR:
 		c->state_dir = optarg;
 		return 0;
-	case OPT_TIME:
-	case OPT_CPU:
-	case OPT_PID:
-	case OPT_TID:
-	case OPT_COMM:
-	case OPT_SYMBOL:
-	case OPT_OBJECT:
-	case OPT_LAST:
-		return parse_part(c, option);
-	case 'h':
-		usage(stdout);
-		exit(PTDECODE_OK);
-	case OPT_VERSION:
+	case VERB_OPT_VERSION:
 		printf("ptdecode %s\n", ptd_version());
 		exit(PTDECODE_OK);
 	default:
-		fputs("Try: ptdecode --help\n", stderr); /* getopt has said why */
-		return PTDECODE_USAGE;
+		return parse_part(c, option);
 	}
 }
 
@@ -495,22 +295,36 @@ static int default_buildid_dir(struct command *c)
 	return 0;
 }
 
-/* If the input is no file but can be the name of a snapshot, use that snapshot. */
+/*
+ * If the input is no file but can be the name of a snapshot, use that snapshot. Without an input,
+ * use the latest one.
+ */
 static int find_snapshot(const struct command *c, const char **input, char **ret_snapshot)
 {
 	const char *from_env = getenv("PTD_STATE_DIR"), *state_dir = c->state_dir;
 	char *message = NULL;
 	int r;
 
-	if (!*input || !snapname_is(*input))
+	if (*input && !snapname_is(*input))
 		return PTDECODE_OK;
 	if (!state_dir)
 		state_dir = from_env && from_env[0] ? from_env : PTD_STATE_DIR_DEFAULT;
-	r = snapname_find(*input, state_dir, ret_snapshot, &message);
+	r = snapname_find(*input ?: SNAPID_LATEST, state_dir, ret_snapshot, &message);
 	if (r < 0)
 		return report(r, message);
 	*input = *ret_snapshot;
 	return PTDECODE_OK;
+}
+
+static int find_snapshots(struct command *c)
+{
+	int status = PTDECODE_OK;
+
+	if (!c->options.raw_pt)
+		status = find_snapshot(c, &c->options.input, &c->snapshots[0]);
+	if (status == PTDECODE_OK && c->other_input)
+		status = find_snapshot(c, &c->other_input, &c->snapshots[1]);
+	return status;
 }
 
 static int check_diff(const struct command *c)
@@ -520,17 +334,12 @@ static int check_diff(const struct command *c)
 
 	if (!c->diff)
 		return PTDECODE_OK;
-	if (c->outputs.n > 1)
-		return wrong("-f diff is the only format, if it is one", NULL);
-	if (!c->options.input || (!c->other_input && !ptd_sink_option(config, "function")))
-		return wrong("-f diff compares two inputs, or executions of a function in one",
+	if (c->options.raw_pt || (!c->other_input && !ptd_sink_option(config, "function")))
+		return wrong("diff compares two recordings, or executions of a --function in one",
 			     NULL);
-	for (size_t i = 0; i < ARRAY_LEN(inputs) && inputs[i]; i++) {
-		if (!inputs[i][0])
-			return wrong("the name of the input is empty", NULL);
+	for (size_t i = 0; i < ARRAY_LEN(inputs) && inputs[i]; i++)
 		if (strcmp(inputs[i], "-") == 0)
-			return wrong("-f diff reads its inputs more than once", inputs[i]);
-	}
+			return wrong("diff reads its recordings more than once", inputs[i]);
 	return PTDECODE_OK;
 }
 
@@ -542,21 +351,16 @@ static int check_rules(const struct command *c)
 		bool is_broken;
 		const char *message, *argument;
 	} rules[] = {
-		{ o->input && o->raw_pt, "--raw-pt takes the place of an input", o->input },
-		{ o->input && !o->input[0], "the name of the input is empty", NULL },
-		{ !o->input && !o->raw_pt,
-		  "expected a snapshot, a perf.data file, a drmemtrace directory, or --raw-pt",
-		  NULL },
-		{ o->input && c->code.n > 0,
+		{ o->input && o->raw_pt, "--raw-pt takes the place of a recording", o->input },
+		{ (o->input && !o->input[0]) || (c->other_input && !c->other_input[0]),
+		  "the name of the recording is empty", NULL },
+		{ !o->raw_pt && c->code.n > 0,
 		  "--raw-pages, --raw-elf and --raw-code go with --raw-pt", o->input },
 		{ o->core && o->raw_pt, "--core goes with a recording", o->core },
 		{ o->ovni && o->raw_pt, "--ovni goes with a recording", o->ovni },
-		{ o->input && o->raw_filter, "--filter goes with --raw-pt", o->raw_filter },
-		{ c->verify && (c->outputs.n > 0 || o->engine),
-		  "--verify decodes with both engines, and writes no format", NULL },
-		{ c->verify && c->positions, "--lines and --inlines go with a format", NULL },
+		{ !o->raw_pt && o->raw_filter, "--filter goes with --raw-pt", o->raw_filter },
 		{ c->verify && o->input && strcmp(o->input, "-") == 0,
-		  "--verify reads its input twice", o->input },
+		  "verify reads its recording twice", o->input },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
@@ -565,43 +369,119 @@ static int check_rules(const struct command *c)
 	return PTDECODE_OK;
 }
 
-/* Take the inputs, which follow the options. */
-static int take_inputs(struct command *c, int argc, char **argv)
+/* Take the recordings, which follow the verb. */
+static int take_inputs(struct command *c, char *const *words)
 {
-	if (optind < argc)
-		c->options.input = argv[optind++];
-	if (optind < argc && c->diff)
-		c->other_input = argv[optind++];
-	return optind < argc ? wrong("one input at a time", argv[optind]) : PTDECODE_OK;
+	if (*words)
+		c->options.input = *words++;
+	if (*words && c->diff)
+		c->other_input = *words++;
+	return *words ? wrong("one recording at a time", *words) : PTDECODE_OK;
 }
 
-int command_parse(struct command *c, int argc, char **argv)
+/* Print the help that @words ask for, and end the process. Return: PTDECODE_USAGE, after the error
+ * was logged. */
+static int show_help(char *const *words)
 {
-	int option, status = PTDECODE_OK;
+	const struct verb *verb;
 
-	*c = (struct command){};
-	c->options.size = sizeof(c->options);
-	while (status == PTDECODE_OK &&
-	       (option = getopt_long(argc, argv, "f:o:e:h", long_options, NULL)) != -1)
-		status = parse_option(c, option);
+	if (!words[0]) {
+		verb_help(stdout);
+		exit(PTDECODE_OK);
+	}
+	if (strcmp(words[0], VERB_EXPORT_WORD) == 0) {
+		words++;
+		if (!words[0]) {
+			verb_help_export(stdout);
+			exit(PTDECODE_OK);
+		}
+	}
+	verb = verb_of_name(words[0]);
+	if (!verb)
+		return wrong("no such verb or format", words[0]);
+	verb_help_of(stdout, verb);
+	exit(PTDECODE_OK);
+}
+
+/* Check that the verb takes the options of the whole decode that were given. */
+static int check_options(const struct verb *verb, const bool *given)
+{
+	for (int id = 0; id < VERB_OPT_OF_SINK; id++) {
+		const struct verb_option *o = given[id] ? verb_option_at(id) : NULL;
+
+		if (o && (o->needs & verb->properties) != o->needs) {
+			log_error("%s has no option --%s. Try: ptdecode help %s", verb_name(verb),
+				  o->name, verb_name(verb));
+			return PTDECODE_USAGE;
+		}
+	}
+	return PTDECODE_OK;
+}
+
+/* Take the words that are no options: a verb, and recordings; and add the outputs. */
+static int take_words(struct command *c, char *const *words, const struct request *request,
+		      const bool *given)
+{
+	const struct verb *verb;
+	size_t n_words;
+	int r = 0, status;
+
+	if (words[0] && strcmp(words[0], "help") == 0)
+		return show_help(words + 1);
+	if (c->help)
+		return show_help(words);
+	verb = verb_find(words, &n_words);
+	if (!verb)
+		return PTDECODE_USAGE;
+	c->verify = !verb->ops;
+	c->diff = verb->ops == &diff_ops;
+	status = check_options(verb, given);
 	if (status == PTDECODE_OK)
-		status = take_inputs(c, argc, argv);
+		status = take_inputs(c, words + n_words);
 	if (status == PTDECODE_OK)
 		status = check_rules(c);
 	if (status != PTDECODE_OK)
 		return status;
-	asked_fill_in(&c->asked, &c->options.part);
-	if (c->outputs.n == 0 && !c->verify)
-		(void)add_output(c, "text");
-	if (requested_check(&c->outputs) < 0)
-		return PTDECODE_USAGE;
-	status = check_diff(c);
+	if (verb->ops)
+		r = requested_add(&c->outputs, verb, request);
+	else if (request->n_options > 0)
+		return wrong("verify has no such option", request->options[0].name);
+	for (size_t i = 0; r == 0 && i < c->n_also; i++)
+		r = requested_parse(&c->outputs, c->also[i]);
+	if (r < 0)
+		return r == -EINVAL ? PTDECODE_USAGE : report(r, NULL);
+	return check_diff(c);
+}
+
+int command_parse(struct command *c, int argc, char **argv)
+{
+	struct option options[VERB_OPTIONS_MAX];
+	bool given[VERB_OPT_OF_SINK] = {};
+	struct request request = {};
+	int id, r, status = PTDECODE_OK;
+	const char *name;
+
+	*c = (struct command){};
+	c->options.size = sizeof(c->options);
+	verb_options(options);
+	while (status == PTDECODE_OK && (id = verb_next_option(argc, argv, options, &name)) != -1) {
+		if (id < 0)
+			return PTDECODE_USAGE;
+		r = requested_note(&request, id, name, optarg);
+		if (r == REQUESTED_OTHER)
+			status = parse_option(c, id);
+		else if (r < 0)
+			status = PTDECODE_USAGE;
+		if (id < VERB_OPT_OF_SINK)
+			given[id] = true;
+	}
 	if (status == PTDECODE_OK)
-		status = find_snapshot(c, &c->options.input, &c->snapshots[0]);
+		status = take_words(c, argv + optind, &request, given);
 	if (status == PTDECODE_OK)
-		status = find_snapshot(c, &c->other_input, &c->snapshots[1]);
+		status = find_snapshots(c);
 	if (status != PTDECODE_OK)
 		return status;
+	asked_fill_in(&c->asked, &c->options.part);
 	if (!c->options.buildid_dir && default_buildid_dir(c) < 0)
 		return report(-ENOMEM, NULL);
 	return PTDECODE_OK;
@@ -611,6 +491,7 @@ void command_deinit(struct command *c)
 {
 	vec_deinit(&c->code);
 	asked_deinit(&c->asked);
+	requested_deinit(&c->outputs);
 	rawcode_deinit(&c->raw_code);
 	free(c->home_debug);
 	for (size_t i = 0; i < ARRAY_LEN(c->snapshots); i++)

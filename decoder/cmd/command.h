@@ -37,7 +37,8 @@ struct command {
 	struct rawcode raw_code; /* what command_read_code() found in @code */
 	struct asked asked;      /* the part of the trace that is asked for */
 	struct requested_outputs outputs;
-	enum ptd_show_positions positions; /* in all outputs that list instructions */
+	const char *also[REQUESTED_MAX]; /* the outputs that --also asks for, as it was given */
+	size_t n_also;
 	uint64_t max_output;  /* bytes that all outputs together may have; 0: no limit */
 	uint64_t room;        /* bytes of max_output that are left */
 	uint64_t max_memory;  /* bytes of address space that decoding may take */
@@ -51,11 +52,12 @@ struct command {
 	char *snapshots[2]; /* paths of the inputs that were found by their ids */
 	bool debuginfod;    /* servers may be asked for files */
 	bool verify;        /* both engines decode, and are compared; there are no outputs */
+	bool help;          /* show how to use the verb, and do nothing else */
 };
 
 /*
  * Parse the command line, whose strings are borrowed. No file is read, but a snapshot that is named
- * by its id is looked for. --help and --version print and exit.
+ * by its id is looked for. help, --help and --version print and exit.
  *
  * Return: PTDECODE_OK; or PTDECODE_USAGE or PTDECODE_FAILED, after the error was logged. The caller
  *         calls command_deinit() in any case.

@@ -129,7 +129,6 @@ static int open_outputs(struct command *c, const struct ptd_info *info, struct p
 
 		o->config.info = info;
 		o->config.decoder = d;
-		o->config.positions = c->positions;
 		o->config.threads = c->threads;
 		r = ptd_sink_new(o->ops, &o->config, &o->sink, &message);
 		if (message)
@@ -717,7 +716,7 @@ static int verify(struct command *c)
 						     .userdata = decoders[i] };
 	}
 	if (r == 0)
-		r = check_has_insns(decoders[0], "--verify");
+		r = check_has_insns(decoders[0], "verify");
 	if (r == 0)
 		r = show_difference(streams, &n_insns);
 	explain(c, r);
@@ -750,7 +749,7 @@ static int show_stream(struct command *c, struct diff *diff, unsigned int pass, 
 	}
 	r = diff_begin(diff, pass, side, ptd_decoder_info(d));
 	if (r == 0)
-		r = check_has_insns(d, "-f diff");
+		r = check_has_insns(d, "diff");
 	while (r == 0 && (r = next_batch(d, &batch)) == 0)
 		r = diff_batch(diff, batch);
 	clear_progress();
@@ -784,7 +783,7 @@ static int write_diff(struct command *c)
 	r = option_number(config, "a", &subject.numbers[DIFF_A]) ?:
 		option_number(config, "b", &subject.numbers[DIFF_B]) ?: diff_new(&subject, &diff);
 	if (r < 0)
-		(void)log_error_errno(r, "-f diff: a and b are numbers, or there is no memory: %m");
+		(void)log_error_errno(r, "cannot compare: %m");
 	c->outputs.items[0].config.userdata = diff;
 	for (unsigned int pass = 0; r == 0 && pass < DIFF_PASSES && diff_needs(diff, pass); pass++)
 		for (size_t i = 0; r == 0 && i < ARRAY_LEN(inputs); i++) {

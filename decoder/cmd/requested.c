@@ -3,9 +3,15 @@
 #include "decoder/cmd/requested.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "util/number.h"
+#include "util/words.h"
+
+#define WORDS_MAX 64
 
 static int wrong(const char *what, const char *value)
 {
@@ -13,52 +19,174 @@ static int wrong(const char *what, const char *value)
 	return -EINVAL;
 }
 
-int requested_add(struct requested_outputs *outputs, char *format, const struct ptd_sink_ops *also)
+/* The same of a verb's own option. */
+static int wrong_option(const struct verb *verb, const char *what, const char *option)
 {
-	char *options = strchr(format, ':');
-	const struct ptd_sink_ops *ops;
-	struct requested_output *o;
-	size_t n = 0;
+	log_error("%s %s --%s. Try: ptdecode help %s", verb_name(verb), what, option,
+		  verb_name(verb));
+	return -EINVAL;
+}
 
-	if (options)
-		*options++ = '\0';
-	ops = also && strcmp(format, also->name) == 0 ? also : ptd_sink_find(format);
-	if (!ops)
-		return wrong("no such format", format);
-	if (outputs->n == REQUESTED_MAX)
-		return wrong("too many formats", format);
-	o = &outputs->items[outputs->n++];
-	*o = (struct requested_output){
-		.ops = ops, .config = { .size = sizeof(o->config), .fd = -1, .options = o->options }
-	};
-	for (char *option; (option = strsep(&options, ","));) {
-		if (n == REQUESTED_OPTIONS_MAX)
-			return wrong("too many options of a format", option);
-		if (!ptd_sink_takes_option(ops, option))
-			return wrong("no such option of the format", option);
-		o->options[n++] = option;
+int requested_note(struct request *request, int id, const char *name, const char *value)
+{
+	switch (id) {
+	case 'o':
+		if (request->path)
+			return wrong("one -o too many", value);
+		request->path = value;
+		return REQUESTED_NOTED;
+	case VERB_OPT_LINES:
+		if (request->positions == PTD_SHOW_NO_POSITIONS)
+			request->positions = PTD_SHOW_LINES;
+		return REQUESTED_NOTED;
+	case VERB_OPT_INLINES:
+		request->positions = PTD_SHOW_INLINES;
+		return REQUESTED_NOTED;
+	default:
+		break;
 	}
-	for (const struct ptd_sink_option *a = ops->options; a && a->name; a++)
-		if (a->is_required && !ptd_sink_option(&o->config, a->name))
-			return wrong("the format needs an option", a->name);
-	return 0;
+	if (id < VERB_OPT_OF_SINK)
+		return REQUESTED_OTHER;
+	if (request->n_options == REQUESTED_OPTIONS_MAX)
+		return wrong("too many options of a verb", name);
+	request->options[request->n_options].name = name;
+	request->options[request->n_options++].value = value;
+	return REQUESTED_NOTED;
 }
 
-int requested_set_path(struct requested_outputs *outputs, const char *path)
+/* Return: whether @value is one of the words of @form, "zip|lz4|none". */
+static bool is_choice(const char *form, const char *value)
 {
-	if (outputs->n == 0)
-		return wrong("-o belongs behind the -f it is for", path);
-	if (outputs->items[outputs->n - 1].path)
-		return wrong("one -o too many", path);
-	outputs->items[outputs->n - 1].path = path;
+	const size_t n = strlen(value);
+
+	for (const char *word = form; word; word = strchr(word, '|')) {
+		word += *word == '|';
+		if (n > 0 && strncmp(word, value, n) == 0 && (word[n] == '|' || !word[n]))
+			return true;
+	}
+	return false;
+}
+
+/* Check what can be known of a value before the recording is read. */
+static int check_value(const struct ptd_sink_option *o, const char *value)
+{
+	uint64_t n;
+
+	if (!o->value || (strcmp(o->value, "N") == 0 && number_parse(value, UINT64_MAX, &n) == 0) ||
+	    (strchr(o->value, '|') && is_choice(o->value, value)) ||
+	    (strcmp(o->value, "N") != 0 && !strchr(o->value, '|')))
+		return 0;
+	log_error("--%s takes %s: \"%s\"", o->name, strchr(o->value, '|') ? o->value : "a number",
+		  value);
+	return -EINVAL;
+}
+
+static int add_options(struct requested_output *output, const struct verb *verb,
+		       const struct request *request)
+{
+	const struct ptd_sink_option *o;
+
+	for (size_t i = 0; i < request->n_options; i++) {
+		const char *name = request->options[i].name, *value = request->options[i].value;
+
+		if (!verb_takes(verb, name, &o))
+			return wrong_option(verb, "has no option", name);
+		if (check_value(o, value) < 0)
+			return -EINVAL;
+		if (asprintf(&output->options[i], "%s%s%s", name, value ? "=" : "", value ?: "") <
+		    0) {
+			output->options[i] = NULL;
+			return -ENOMEM;
+		}
+	}
+	for (o = verb->ops->options; o && o->name; o++)
+		if (o->is_required && !ptd_sink_option(&output->config, o->name))
+			return wrong_option(verb, "needs", o->name);
 	return 0;
 }
 
-int requested_check(const struct requested_outputs *outputs)
+int requested_add(struct requested_outputs *outputs, const struct verb *verb,
+		  const struct request *request)
+{
+	struct requested_output *output;
+
+	if (outputs->n == REQUESTED_MAX)
+		return wrong("too many outputs", verb_name(verb));
+	if (request->positions && !(verb->properties & VERB_POSITIONS))
+		return wrong_option(verb, "has no option",
+				    request->positions == PTD_SHOW_LINES ? "lines" : "inlines");
+	if (verb->ops->directories && !request->path)
+		return wrong("-o must name a directory for the format", verb_name(verb));
+	output = &outputs->items[outputs->n++];
+	*output = (struct requested_output){
+		.ops = verb->ops,
+		.path = request->path,
+		.config = { .size = sizeof(output->config),
+			    .fd = -1,
+			    .options = (const char *const *)output->options,
+			    .positions = request->positions },
+	};
+	return add_options(output, verb, request);
+}
+
+/* Take the options of an output. Return: 0, and its other words begin at optind; or -EINVAL. */
+static int parse_options(int argc, char **argv, struct request *request)
+{
+	struct option options[VERB_OPTIONS_MAX];
+	const char *name;
+	int id, r;
+
+	verb_options(options);
+	optind = 0; /* start over */
+	while ((id = verb_next_option(argc, argv, options, &name)) != -1) {
+		if (id < 0)
+			return id;
+		r = requested_note(request, id, name, optarg);
+		if (r == REQUESTED_OTHER)
+			return wrong("this is no option of one output", argv[optind - 1]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int requested_parse(struct requested_outputs *outputs, const char *text)
+{
+	char *copy = strdup(text), *argv[WORDS_MAX] = { (char[]){ "ptdecode" } };
+	struct request request = {};
+	const struct verb *verb;
+	size_t n_words;
+	int argc, r;
+
+	if (!copy)
+		return -ENOMEM;
+	if (outputs->n_texts == REQUESTED_MAX) {
+		free(copy);
+		return wrong("too many outputs", text);
+	}
+	outputs->texts[outputs->n_texts++] = copy;
+	argc = words_split(copy, argv + 1, ARRAY_LEN(argv) - 1);
+	if (argc < 0)
+		return wrong("no verb with its options", text);
+	argc++;
+	r = parse_options(argc, argv, &request);
+	if (r < 0)
+		return r;
+	verb = verb_find(argv + optind, &n_words);
+	if (!verb)
+		return -EINVAL;
+	if (argv[optind + (int)n_words])
+		return wrong("this is no option of the output", argv[optind + (int)n_words]);
+	if (!(verb->properties & VERB_JOINS))
+		return wrong("the verb has no other beside it", verb_name(verb));
+	return requested_add(outputs, verb, &request);
+}
+
+void requested_deinit(struct requested_outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->n; i++)
-		if (outputs->items[i].ops->directories && !outputs->items[i].path)
-			return wrong("a directory must be named by -o for format",
-				     outputs->items[i].ops->name);
-	return 0;
+		for (char **option = outputs->items[i].options; *option; option++)
+			free(*option);
+	for (size_t i = 0; i < outputs->n_texts; i++)
+		free(outputs->texts[i]);
 }

@@ -4,24 +4,35 @@
 /*
  * Requested outputs
  *
- * The outputs that a user asks for by "-f FORMAT" and "-o FILE": on the command line of ptdecode,
- * or by the arguments of its dlfilter.
+ * The outputs that a user asks for by verbs and their options: on the command line of ptdecode, by
+ * its --also, or by the arguments of its dlfilter.
  */
 
 #include <stddef.h>
 
 #include "base/base.h"
 #include "decoder/cmd/creator.h"
+#include "decoder/cmd/verb.h"
 #include "ptd/sink.h"
 
 #define REQUESTED_MAX         8
 #define REQUESTED_OPTIONS_MAX 8 /* for one output */
 
+/* The options of one output, whose texts are borrowed. */
+struct request {
+	struct {
+		const char *name, *value; /* NULL: a flag */
+	} options[REQUESTED_OPTIONS_MAX];
+	size_t n_options;
+	const char *path;
+	enum ptd_show_positions positions;
+};
+
 /* A kind of sink, and where it writes to. */
 struct requested_output {
-	const struct ptd_sink_ops *ops;                 /* borrowed */
-	const char *path;                               /* NULL: standard output */
-	const char *options[REQUESTED_OPTIONS_MAX + 1]; /* ended by NULL */
+	const struct ptd_sink_ops *ops;           /* borrowed */
+	const char *path;                         /* NULL: standard output */
+	char *options[REQUESTED_OPTIONS_MAX + 1]; /* ended by NULL */
 	struct ptd_sink_config config;
 	struct creator creator; /* of a sink that makes files in a directory */
 	struct ptd_sink *sink;  /* NULL until it is opened */
@@ -30,21 +41,36 @@ struct requested_output {
 struct requested_outputs {
 	struct requested_output items[REQUESTED_MAX];
 	size_t n;
+	char *texts[REQUESTED_MAX]; /* that requested_parse() has cut up */
+	size_t n_texts;
 };
 
 /*
- * Add the output that @format asks for, NAME:OPTION=VALUE,FLAG, which is cut up here and borrowed.
- * @also is a kind that is looked for beside the library's; or NULL.
+ * Note the option @id, if it is one of an output: that of a sink, -o, --lines or --inlines.
  *
- * Return: 0; or -EINVAL, after the error was logged.
+ * Return: REQUESTED_NOTED; REQUESTED_OTHER (it is none of an output); or -EINVAL, after the error
+ *         was logged.
  */
-_must_check_ int requested_add(struct requested_outputs *outputs, char *format,
-			       const struct ptd_sink_ops *also);
-
-/* Have the last output written to @path, which is borrowed. Return: likewise. */
-_must_check_ int requested_set_path(struct requested_outputs *outputs, const char *path);
+enum {
+	REQUESTED_NOTED = 0,
+	REQUESTED_OTHER = 1,
+};
+_must_check_ int requested_note(struct request *request, int id, const char *name,
+				const char *value);
 
 /*
- * Check that each output has all that its kind needs to be opened. Return: likewise.
+ * Add the output of @verb with the options of @request.
+ *
+ * Return: 0; -ENOMEM; or -EINVAL, after the error was logged.
  */
-_must_check_ int requested_check(const struct requested_outputs *outputs);
+_must_check_ int requested_add(struct requested_outputs *outputs, const struct verb *verb,
+			       const struct request *request);
+
+/*
+ * Add the output that @text asks for, a verb with its options such as "calls --json -o FILE". The
+ * state of getopt is lost. Return: likewise.
+ */
+_must_check_ int requested_parse(struct requested_outputs *outputs, const char *text);
+
+/* Free the texts. The sinks belong to the caller. */
+void requested_deinit(struct requested_outputs *outputs);

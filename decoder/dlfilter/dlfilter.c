@@ -6,7 +6,6 @@
  */
 
 #include <errno.h>
-#include <getopt.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +22,8 @@
 #include "util/dirs.h"
 #include "util/vec.h"
 
-#define ARGS_MAX 64
-
 struct dlfilter {
 	struct requested_outputs outputs;
-	enum ptd_show_positions positions;
 	struct ptd_decoder *decoder;
 	struct batchsource *source; /* the decoder's */
 	uint64_t n_branches;
@@ -41,11 +37,10 @@ struct perf_dlfilter_fns perf_dlfilter_fns;
 
 const char *filter_description(const char **ret_long)
 {
-	*ret_long = "  --dlarg -f --dlarg FORMAT   what to write, as ptdecode -f\n"
-		    "  --dlarg -o --dlarg PATH     where to write the format before it\n"
-		    "  --dlarg --lines             with source lines, as ptdecode --lines\n"
-		    "  --dlarg --inlines           likewise, with inlined functions\n"
-		    "  perf script must decode branches: --itrace=b\n";
+	*ret_long =
+	    "  --dlarg 'VERB...'   an output of ptdecode with its options, such as\n"
+	    "                      --dlarg 'calls --json -o FILE'; may be given several times\n"
+	    "  perf script must decode branches: --itrace=b\n";
 	return "calls, functions and exports of ptdecode(1) from what perf decodes";
 }
 
@@ -53,44 +48,15 @@ const char *filter_description(const char **ret_long)
 
 static int parse_args(struct dlfilter *filter, int n, char **args)
 {
-	static const struct option options[] = {
-		{ "format", required_argument, NULL, 'f' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "lines", no_argument, NULL, 'l' },
-		{ "inlines", no_argument, NULL, 'i' },
-		{},
-	};
-	char name[] = "ptd-dlfilter", *argv[ARGS_MAX + 2] = { name };
 	int r = 0;
 
-	if (n > ARGS_MAX) {
-		log_error("too many --dlarg: %d", n);
-		return -EINVAL;
-	}
-	for (int i = 0; i < n; i++)
-		argv[i + 1] = args[i];
-	optind = 0;
-	for (int c; r == 0 && (c = getopt_long(n + 1, argv, "f:o:", options, NULL)) != -1;) {
-		if (c == 'f')
-			r = requested_add(&filter->outputs, optarg, NULL);
-		else if (c == 'o')
-			r = requested_set_path(&filter->outputs, optarg);
-		else if (c == 'i')
-			filter->positions = PTD_SHOW_INLINES;
-		else if (c != 'l')
-			r = -EINVAL;
-		else if (filter->positions == PTD_SHOW_NO_POSITIONS)
-			filter->positions = PTD_SHOW_LINES;
-	}
-	if (r == 0 && optind <= n) {
-		log_error("--dlarg \"%s\": expected options only", argv[optind]);
+	for (int i = 0; r == 0 && i < n; i++)
+		r = requested_parse(&filter->outputs, args[i]);
+	if (r == 0 && n == 0) {
+		log_error("--dlarg is missing: expected a verb of ptdecode, as in --dlarg calls");
 		r = -EINVAL;
 	}
-	if (r == 0 && filter->outputs.n == 0) {
-		log_error("--dlarg -f is missing: expected a format");
-		r = -EINVAL;
-	}
-	return r < 0 ? r : requested_check(&filter->outputs);
+	return r;
 }
 
 /* Return: whether perf has the file at @path open: it reads it. */
@@ -126,7 +92,6 @@ static int open_output(struct dlfilter *filter, struct requested_output *o)
 	o->config.is_emptied = o->path;
 	o->config.info = ptd_decoder_info(filter->decoder);
 	o->config.decoder = filter->decoder;
-	o->config.positions = filter->positions;
 	r = ptd_sink_new(o->ops, &o->config, &o->sink, &message);
 	if (r < 0 && message)
 		log_error("%s", message);
@@ -176,6 +141,7 @@ static void free_filter(struct dlfilter *filter)
 		else
 			(void)fd_close(o->config.fd);
 	}
+	requested_deinit(&filter->outputs);
 	ptd_decoder_free(filter->decoder);
 	free(filter);
 }

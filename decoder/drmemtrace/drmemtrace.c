@@ -691,12 +691,15 @@ static const char *sink_omission(void *state)
 static const char *const directories[] = { "trace", "aux", NULL };
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "compress", .help = "HOW  zip (default), lz4 or none" },
-	{ .name = "addresses", .help = "with data addresses relative to rip", .is_flag = true },
-	{ .name = "core-sharded", .help = "a file for each core", .is_flag = true },
-	{ .name = "whole-system", .help = "with the kernel's code", .is_flag = true },
+	{ .name = "compress",
+	  .value = "zip|lz4|none",
+	  .help = "how the files are compressed (zip)" },
+	{ .name = "addresses", .help = "with data addresses relative to rip" },
+	{ .name = "core-sharded", .help = "a file for each core" },
+	{ .name = "whole-system", .help = "with the kernel's code" },
 	{ .name = "func-markers",
-	  .help = "PATTERN  mark calls of these functions only, as 'png_*'; none: of no function" },
+	  .value = "PATTERN",
+	  .help = "mark calls of these functions only, as 'png_*'; none: of no function" },
 	{},
 };
 

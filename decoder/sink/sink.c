@@ -161,7 +161,7 @@ bool ptd_sink_takes_option(const struct ptd_sink_ops *ops, const char *option)
 {
 	for (const struct ptd_sink_option *o = ops->options; o && o->name; o++)
 		if (value_of(option, o->name))
-			return !strchr(option, '=') == o->is_flag;
+			return !strchr(option, '=') == !o->value;
 	return false;
 }
 
@@ -227,7 +227,7 @@ int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *g
 		r = message_set(
 		    reterr_message, -EINVAL,
 		    "%s shows instructions, and the input has none: it has calls, which "
-		    "the formats calls and functions show",
+		    "calls and functions show",
 		    sink->ops.name);
 	if (r == 0 && !sink->ops.directories && config.fd >= 0)
 		r = output_init(&sink->output, &config);

@@ -519,8 +519,8 @@ static int summary_finish(void *state, const struct ptd_stats *stats, struct ptd
 }
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "rows", .help = "N  how many rows of each table are shown (20)" },
-	{ .name = "json", .help = "as JSON, all rows", .is_flag = true },
+	{ .name = "rows", .value = "N", .help = "how many rows of each table are shown (20)" },
+	{ .name = "json", .help = "as JSON, all rows" },
 	{},
 };
 

@@ -600,7 +600,7 @@ static int text_open(const struct ptd_sink_config *config, struct ptd_output *ou
 	output_fit(output);
 	is_wide = output->columns == 0 || output->columns >= COLUMNS_BYTES;
 	text->clock = config->info->clock;
-	text->bytes = is_wide && !ptd_sink_option(config, "nobytes");
+	text->bytes = is_wide && !ptd_sink_option(config, "no-bytes");
 	text->process = is_wide || output->columns >= COLUMNS_PROCESS;
 	text->positions = config->positions;
 	if (config->positions != PTD_SHOW_NO_POSITIONS)
@@ -611,7 +611,7 @@ static int text_open(const struct ptd_sink_config *config, struct ptd_output *ou
 }
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "nobytes", .help = "without the bytes of the instructions", .is_flag = true },
+	{ .name = "no-bytes", .help = "without the bytes of the instructions" },
 	{},
 };
 

@@ -107,9 +107,9 @@ const char *ptd_sink_option(const struct ptd_sink_config *config, const char *na
 /* An option that a kind of sink takes. */
 struct ptd_sink_option {
 	const char *name;
-	const char *help; /* the form of its value, and its effect: "N  rows of each table" */
-	bool is_flag;     /* it has no value */
-	bool is_required; /* the kind cannot do without it */
+	const char *value; /* the form of its value; NULL: it has none */
+	const char *help;  /* its effect, in one line: "rows of each table" */
+	bool is_required;  /* the kind cannot do without it */
 };
 
 /*

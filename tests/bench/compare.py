@@ -78,7 +78,7 @@ class Input:
             with open(self.path + ".code", encoding="utf-8") as f:
                 pages = f.readline().split()[3]
             source += ["--raw-pages", f"{pages.replace('.bin', '.addr')},{pages}"]
-        return [self.build + "/ptdecode", "-f", kind, *more, *source]
+        return [self.build + "/ptdecode", *kind.split(), *more, *source]
 
     def runs(self):
         """The command that gives our runs of it."""
@@ -105,9 +105,9 @@ class Input:
             return
         yield "runs", self.runs(), {**libipt, **perf}
         yield "summary", self.alone("summary"), {**block, **perf}
-        yield "addresses", self.alone("addresses", "-o", "/dev/null"), block | self.printing("ip")
+        yield "addresses", self.alone("export addresses", "-o", "/dev/null"), block | self.printing("ip")
         yield "text", self.alone("text", "-o", "/dev/null"), block | self.printing("ip,sym,insn")
-        yield "drmemtrace", self.alone("drmemtrace:compress=none", "-o", memory), block
+        yield "drmemtrace", self.alone("export drmemtrace --compress=none", "-o", memory), block
         yield from calls
 
     def printing(self, fields):
@@ -233,7 +233,7 @@ def packed(one, n_insns, n_runs):
         for how in ("none", "zip", "lz4"):
             for threads in ("1", "2"):
                 shutil.rmtree(one.memory, ignore_errors=True)
-                wall = run(one.decode(f"drmemtrace:compress={how}", "--threads", threads, "-o", one.memory))[1]
+                wall = run(one.decode(f"export drmemtrace --compress={how}", "--threads", threads, "-o", one.memory))[1]
                 speed[how, threads] = max(n_insns / wall / 1e6, speed.get((how, threads), 0))
                 size[how] = size_of_traces(one)
                 if how == "none" and "zlib" not in size:

@@ -23,7 +23,7 @@ command_of() {
 
 # The code that a recording of one program mapped, as iptpeer takes it.
 code_of() {
-	"$O/ptdecode" -f sideband "$1" |
+	"$O/ptdecode" sideband "$1" |
 		sed -nE 's/.*MMAP2? .*\[0x([0-9a-f]+)\(0x([0-9a-f]+)\) @ (0x)?([0-9a-f]+).*\]: [r-][w-]x[ps] (\/.*)/\1 \2 \4 \5/p'
 }
 

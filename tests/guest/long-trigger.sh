@@ -43,7 +43,7 @@ held() {
 	local tid after
 	tid=$(sed -n 's/^trigger_tid=//p' "$T/out/$1/manifest")
 	[[ $tid == "$(cat "$T/out/$1.tid")" ]] || fail "$1: thread $tid, not $(cat "$T/out/$1.tid")"
-	"$O/ptdecode" --tid "$tid" "$T/out/$1" >"$T/$1.txt" || true
+	"$O/ptdecode" text --tid "$tid" "$T/out/$1" >"$T/$1.txt" || true
 	after=$(grep -v '^#' "$T/$1.txt" | tac | grep -nm1 "$2" | cut -d: -f1)
 	[[ -n $after ]] || { tail -5 "$T/$1.txt"; fail "$1: the thread does not execute $2"; }
 	echo "$1: $2 is $after instructions before the end of the thread's $(grep -vc '^#' "$T/$1.txt")"

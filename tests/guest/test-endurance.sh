@@ -251,7 +251,7 @@ for ((i = 0; i < n; i++)); do
 	s=$T/out/s/$i
 	complete "$s"
 	status=0
-	"$O/ptdecode" -f summary -o "$T/summary" -f sideband -o "$T/sideband" "$s" 2>"$T/messages" || status=$?
+	"$O/ptdecode" summary -o "$T/summary" --also "sideband -o $T/sideband" "$s" 2>"$T/messages" || status=$?
 	[[ $status = 0 || $status = 3 ]] || { cat "$T/messages"; fail "snapshot $i: ptdecode's exit status is $status"; }
 	now=$(value "$s" sideband_lost)
 	if grep -qx "$i" "$T/out/after-loss"; then

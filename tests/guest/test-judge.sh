@@ -26,11 +26,11 @@ EOF
 tests/guest/boot.sh -l "$T/log" -o "$T/out" "$T/script" "$O/ptd" "$O/ptctl" "$O/targets/guest.c" 2>"$T/err" ||
 	{ cat "$T/err" "$T/out/ptd.log" >&2; fail "the guest's script failed"; }
 
-"$O/ptdecode" -f summary "$T/out/one" | sed -n '/^Processes/,/^$/p'
+"$O/ptdecode" summary "$T/out/one" | sed -n '/^Processes/,/^$/p'
 perf --buildid-dir "$T/out/one/objects" script -f -i "$T/out/one" --itrace=i1i \
 	-F pid,tid,ip --ns 2>"$T/err" | "$O/tools/perf-addresses" "$T/perf" || { cat "$T/err"; fail "perf script"; }
 # Others than the program's began before the log, or went on after the snapshot.
-"$O/ptdecode" -f sideband "$T/out/one" | sed -n 's|.*MMAP2 \([0-9]*\)/.*/guest\.c$|\1|p' | sort -u >"$T/pids"
+"$O/ptdecode" sideband "$T/out/one" | sed -n 's|.*MMAP2 \([0-9]*\)/.*/guest\.c$|\1|p' | sort -u >"$T/pids"
 n=0
 for thread in $("$O/tools/emulog" "$T/log/1" | cut -d' ' -f1); do
 	grep -qx "${thread%.*}" "$T/pids" || continue

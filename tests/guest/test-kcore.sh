@@ -85,4 +85,4 @@ sort "$T/out/perf/kcore_dir/kallsyms" >"$T/names"
 
 # perf finds the kernel in it.
 perf script -f -i "$S" --show-mmap-events 2>/dev/null | grep '\[kernel.kallsyms\]_text' >/dev/null || fail "perf: no kernel"
-"$O/ptdecode" "$S" -f summary >"$T/summary" || fail "ptdecode"
+"$O/ptdecode" summary "$S" >"$T/summary" || fail "ptdecode"

@@ -65,7 +65,7 @@ compare() { # NUMBER [ENGINE]...
 # Each of its 1000 calls, and those that it made to start and to end.
 count() { # PID INPUT
 	local calls
-	calls=$("$O/ptdecode" --cpuid-15 1/40 --tid "$1" -f text "$2" | grep -c "  $1/$1 .* entry_SYSCALL_64+0x0 (\[kernel")
+	calls=$("$O/ptdecode" text --cpuid-15 1/40 --tid "$1" "$2" | grep -c "  $1/$1 .* entry_SYSCALL_64+0x0 (\[kernel")
 	echo "$calls system calls of $1"
 	[[ $calls -ge 1000 && $calls -lt 1200 ]] || fail "there should be 1000 and some"
 }
@@ -73,7 +73,7 @@ count() { # PID INPUT
 # count_thunks LOG RECORDING: how often the kernel came to a thunk, by what the CPUs did. That is no call of a function,
 # but for the few that were interrupted in one.
 count_thunks() {
-	"$O/ptdecode" --cpuid-15 1/40 -f functions:json -o "$T/functions" "$2" || fail "functions"
+	"$O/ptdecode" --cpuid-15 1/40 functions --json -o "$T/functions" "$2" || fail "functions"
 	for cpu in 1 2; do "$O/tools/emulog" "$1" 0.$cpu; done | python3 -c '
 import array, collections, json, sys
 ran = array.array("Q", sys.stdin.buffer.read())

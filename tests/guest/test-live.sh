@@ -62,7 +62,7 @@ pids=$(sed 's/:.*//; s/^/-p /' "$T/out/pids")
 "$O/tools/exact" $pids "$T/out/whole" "$T/log/1" >"$T/exact" || { grep -v ^gap "$T/exact"; fail "the whole of two processes"; }
 tail -3 "$T/exact"
 base() { # PID: where its libc lies
-	"$O/ptdecode" -f sideband "$T/out/whole" | grep -o "PERF_RECORD_MMAP2 $1/.*libc\.so" | grep -o 0x[0-9a-f]* | head -1
+	"$O/ptdecode" sideband "$T/out/whole" | grep -o "PERF_RECORD_MMAP2 $1/.*libc\.so" | grep -o 0x[0-9a-f]* | head -1
 }
 set -- $(sed 's/:.*//' "$T/out/pids")
 [[ -n $(base "$1") && $(base "$1") != "$(base "$2")" ]] || fail "libc should lie elsewhere in each: $(base "$1") $(base "$2")"

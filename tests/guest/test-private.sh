@@ -98,4 +98,4 @@ perf --buildid-dir "$T/out/whole/objects" script -i "$T/out/whole" --itrace=i1i 
 judge_list "by perf" "$T/out/whole" 0
 judged
 grep -q '^cpu.*overwritten=[1-9]' "$T/out/whole/manifest" && fail "whole: the rings were too small"
-"$O/ptdecode" -f summary "$T/out/paranoid" >"$T/summary" || fail "paranoid: $?"
+"$O/ptdecode" summary "$T/out/paranoid" >"$T/summary" || fail "paranoid: $?"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# -f bolt, judged by BOLT: it takes the profile without a stale function, and what it makes of the program gives
+# export bolt, judged by BOLT: it takes the profile without a stale function, and what it makes of the program gives
 # the same result from another layout.
 . "$(dirname "$0")/lib/common.sh"
 # Debian's /usr/bin/perf2bolt-16 does not know itself by that name, and does what llvm-bolt does.
@@ -73,7 +73,7 @@ gcc -O2 -fno-jump-tables -fno-reorder-blocks-and-partition -Wl,-q -o "$T/prog" "
 "$T/prog" >"$T/expected" || fail "the program"
 start_ptd Cpus=1
 "$O/ptctl" record -o "$T/rec" -- "$T/prog" >"$T/out" || fail "record"
-"$O/ptdecode" -f bolt:object=prog -o "$T/profile" "$T/rec" || fail "-f bolt"
+"$O/ptdecode" export bolt --binary=prog -o "$T/profile" "$T/rec" || fail "bolt"
 perf2bolt -pa -p "$T/profile" -o "$T/fdata" "$T/prog" >"$T/perf2bolt" 2>&1 || fail "perf2bolt: $(cat "$T/perf2bolt")"
 grep 'traces mismatching' "$T/perf2bolt"
 grep -q 'traces mismatching disassembled function contents: .*(0\.0%)' "$T/perf2bolt" ||

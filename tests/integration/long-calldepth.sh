@@ -17,13 +17,13 @@ depth() {
 	# On some machines QEMU itself ends Erlang's by a signal: what it did before is judged.
 	"$O/ptctl" record -o "$T/$name" -- "$@" >"$T/$name.out" 2>"$T/$name.err"
 	[[ -e $T/$name/manifest ]] || { cat "$T/$name.err"; fail "$name"; }
-	read -r lowest highest < <("$O/ptdecode" -f calls:json "$T/$name" | awk '
+	read -r lowest highest < <("$O/ptdecode" calls --json "$T/$name" | awk '
 		match($0, /"depth": -?[0-9]+/) {
 			depth = substr($0, RSTART + 9, RLENGTH - 9) + 0
 			if (depth < lowest) lowest = depth
 			if (depth > highest) highest = depth }
 		END { print lowest + 0, highest + 0 }')
-	longest=$("$O/ptdecode" -f collapsed "$T/$name" | awk '{ n = gsub(/;/, ";"); if (n > most) most = n } END { print most + 1 }')
+	longest=$("$O/ptdecode" export collapsed "$T/$name" | awk '{ n = gsub(/;/, ";"); if (n > most) most = n } END { print most + 1 }')
 	echo "$name: depths from $lowest to $highest, stacks of up to $longest functions"
 	((lowest >= -20 && highest > 5 && highest <= most && longest <= most + 20)) || fail "$name"
 	drop "$name"

@@ -18,7 +18,7 @@ while read -r input; do
 	perf script -i "$input" --itrace=i1i -F pid,tid,event,ip >"$T/perf.txt" 2>"$T/perf.err"
 	status=$? # of a file that perf gives up, not 0
 	awk '$2 ~ /^instructions/ { print $1, $NF }' "$T/perf.txt" | sort -s -k1,1 >"$T/by-perf"
-	filter "$input" -f text -o "$T/text" 2>"$T/err" || [[ $? == "$status" || ! -s $T/by-perf ]] ||
+	filter "$input" "text -o $T/text" 2>"$T/err" || [[ $? == "$status" || ! -s $T/by-perf ]] ||
 		{ cat "$T/err"; fail "$name: perf gives it up"; }
 	awk '!/^#/ {
 		for (i = 1; $i !~ /^[-0-9?]+\/[-0-9?]+$/; i++)

@@ -40,7 +40,7 @@ launch() {
 count() {
 	local counted summed
 	counted=$(awk -v "total= $2" 'substr($0, length($0) - length(total) + 1) == total { print $1; exit }' "$T/said")
-	summed=$("$O/ptdecode" -f summary "$T/$1.mem" | sed -n 's/^Instructions: *//p')
+	summed=$("$O/ptdecode" summary "$T/$1.mem" | sed -n 's/^Instructions: *//p')
 	[[ $counted == "$summed" ]] || fail "$1: $2: a tool counts ${counted:-none}, the summary $summed"
 }
 
@@ -48,7 +48,7 @@ count() {
 # and prints their beginning. Of what it prints, only errors and the end are kept.
 view() {
 	local statuses n limit=()
-	n=$("$O/ptdecode" -f summary "$T/$1.mem" | sed -n 's/^Instructions: *//p')
+	n=$("$O/ptdecode" summary "$T/$1.mem" | sed -n 's/^Instructions: *//p')
 	((n < 2000000)) || limit=(-exit_after_records 2000000)
 	"$tools/drmemtrace_launcher" -indir "$T/$1.mem" -tool view "${limit[@]}" 2>&1 >"$T/out" |
 		awk '/^WARNING: RETVAL|^ERROR/ { print; bad = 1 } { end = past; past = $0 }
@@ -75,7 +75,7 @@ whole_system() {
 mix() {
 	local name=$1 mixed
 	shift
-	mixed=$(tests/tools/drmemtrace.py mix <("$O/ptdecode" --force -f text:nobytes "$@") <"$T/said") ||
+	mixed=$(tests/tools/drmemtrace.py mix <("$O/ptdecode" --force text --no-bytes "$@") <"$T/said") ||
 		fail "$name: opcode_mix"
 	printf ' (%s)' "$mixed"
 }
@@ -85,8 +85,8 @@ mix() {
 # process_chunk_encodings()), so that more is compared only of files that are not compressed.
 record_filter() {
 	local name=$1 how n
-	n=$("$O/ptdecode" -f summary "$T/$name.mem" | sed -n 's/^Instructions: *//p')
-	[[ ! -d $T/$name ]] || "$O/ptdecode" --force -f drmemtrace:compress=none -o "$T/$name.plain" "$T/$name" ||
+	n=$("$O/ptdecode" summary "$T/$name.mem" | sed -n 's/^Instructions: *//p')
+	[[ ! -d $T/$name ]] || "$O/ptdecode" --force export drmemtrace --compress=none -o "$T/$name.plain" "$T/$name" ||
 		fail "$name: plain"
 	for how in mem plain; do
 		[[ -d $T/$name.$how ]] || continue
@@ -94,7 +94,7 @@ record_filter() {
 		mkdir "$T/filtered"
 		run "$name" record_filter "$tools/record_filter_launcher" -trace_dir "$T/$name.$how/trace" \
 			-output_dir "$T/filtered"
-		"$O/ptdecode" -f summary "$T/filtered" >"$T/summary"
+		"$O/ptdecode" summary "$T/filtered" >"$T/summary"
 		[[ $? == @(0|3) ]] || fail "$name: what record_filter wrote is not read"
 		[[ $how == mem || $(sed -n 's/^Instructions: *//p' "$T/summary") == "$n" ]] ||
 			fail "$name: record_filter lost instructions"
@@ -149,7 +149,7 @@ program() {
 
 # columns INPUT: thread, address and symbol of each instruction, in the order of each thread.
 columns() {
-	"$O/ptdecode" -f text:nobytes "$1" | awk '!/^#/ { split($2, id, "/"); print id[2], $5 }' | sort -s -n -k1,1
+	"$O/ptdecode" text --no-bytes "$1" | awk '!/^#/ { split($2, id, "/"); print id[2], $5 }' | sort -s -n -k1,1
 }
 
 build_id_of() {
@@ -200,7 +200,7 @@ if wanted node && installed node; then
 	write_memtrace node
 	symbols_of_jit node
 	# The tools would take long for all of it.
-	"$O/ptdecode" --force --last 15000000 -f drmemtrace -o "$T/nodeend.mem" "$T/node" || fail "node: the end"
+	"$O/ptdecode" --force --last 15000000 export drmemtrace -o "$T/nodeend.mem" "$T/node" || fail "node: the end"
 	"$O/tools/memtrace-check" "$T/nodeend.mem" || fail "node: its end is not valid"
 	all_tools nodeend --last 15000000 "$T/node"
 	drop nodeend
@@ -212,7 +212,7 @@ if wanted wrapped; then
 	start_ptd Cpus=2 AuxSize=64K
 	record wrapped sh -c 'for i in 1 2 3; do ls -l / | sort | head -3; done'
 	stop_ptd
-	"$O/ptdecode" -f drmemtrace -o "$T/wrapped.mem" -f summary -o "$T/summary" "$T/wrapped"
+	"$O/ptdecode" export drmemtrace -o "$T/wrapped.mem" --also "summary -o $T/summary" "$T/wrapped"
 	grep -q '^Overwritten: ' "$T/summary" || fail "wrapped: no ring went round"
 	"$O/tools/memtrace-check" "$T/wrapped.mem" || fail "wrapped: the drmemtrace is not valid"
 	columns "$T/wrapped" >"$T/recorded"
@@ -244,7 +244,7 @@ if wanted guest && command -v qemu-system-x86_64 busybox cpio >/dev/null && test
 		{ tail -5 "$T/exact"; fail "guest: the drmemtrace is not what ran"; }
 	echo "guest: $(tail -1 "$T/exact")"
 	all_tools guest "$T/guest.mem"
-	"$O/ptdecode" -f drmemtrace:whole-system -o "$T/kernel.mem" "$T/guest" || fail "whole-system"
+	"$O/ptdecode" export drmemtrace --whole-system -o "$T/kernel.mem" "$T/guest" || fail "whole-system"
 	"$O/tools/memtrace-check" "$T/kernel.mem" >"$T/checked" || { head "$T/checked"; fail "whole-system: not valid"; }
 	whole_system kernel
 	drop guest

@@ -4,8 +4,8 @@
 # Each export of recorded programs, read by the real reader of its format: Perfetto's trace processor, speedscope's
 # importer, Go's pprof, callgrind_annotate, llvm-xray, the scripts of the HTML report, and a reader of ovni's streams, with
 # ovni's emulator where PTD_OVNI names it (see long-ovni.sh). None of them complains, and what they make of the export is
-# what -f calls:json says: each slice or call with its time, and the costs of each stack or function. A table says how many.
-# Then the memory that each export takes, and -f calls and -f functions: it does not depend on the number of calls.
+# what calls --json says: each slice or call with its time, and the costs of each stack or function. A table says how many.
+# Then the memory that each export takes, and calls and functions: it does not depend on the number of calls.
 #
 # ONLY names the programs to be taken, "rounds" for the memory; CALLS is how many calls a program has at most (some
 # 200,000), ROUNDS how many rounds of 10 calls each of two threads has, of which the memory is measured.
@@ -58,7 +58,7 @@ written() {
 exports() {
 	local name=$1 last=20000000 n
 	while true; do
-		"$O/ptdecode" --last $last -f functions:json -o "$T/$name.functions" "$T/$name" 2>"$T/err"
+		"$O/ptdecode" --last $last functions --json -o "$T/$name.functions" "$T/$name" 2>"$T/err"
 		[[ $? == [03] ]] || { cat "$T/err"; fail "$name: ptdecode"; }
 		n=$(python3 -c 'import json, sys
 print(json.load(open(sys.argv[1]))["calls"])' "$T/$name.functions")
@@ -68,10 +68,11 @@ print(json.load(open(sys.argv[1]))["calls"])' "$T/$name.functions")
 	printf '#!/bin/sh\nexec "%s" --last %s "$@"\n' "$O/ptdecode" $last >"$T/decode"
 	chmod +x "$T/decode"
 	# One run writes eight formats at most.
-	written "$name" -f calls:json -o "$T/$name.rows" -f fxt -o "$T/$name.fxt" -f chrome -o "$T/$name.json" \
-		-f pprof -o "$T/$name.pprof" -f collapsed -o "$T/$name.collapsedstack.txt" -f callgrind -o "$T/$name.callgrind"
-	written "$name" -f html -o "$T/$name.html" -f xray -o "$T/$name.xray" -f ovni -o "$T/$name.v3" \
-		-f ovni:version=1 -o "$T/$name.v1"
+	written "$name" calls --json -o "$T/$name.rows" --also "export fxt -o $T/$name.fxt" --also "export chrome -o $T/$name.json" \
+		--also "export pprof -o $T/$name.pprof" \
+		--also "export collapsed -o $T/$name.collapsedstack.txt" --also "export callgrind -o $T/$name.callgrind"
+	written "$name" html -o "$T/$name.html" --also "export xray -o $T/$name.xray" --also "export ovni -o $T/$name.v3" \
+		--also "export ovni --format-version=1 -o $T/$name.v1"
 	checked "$name" fxt "$T/$name.fxt" "${perfetto[@]}"
 	checked "$name" chrome "$T/$name.json" "${perfetto[@]}"
 	checked "$name" speedscope_collapsed "$T/$name.collapsedstack.txt" "${speedscope[@]}"
@@ -85,11 +86,11 @@ print(json.load(open(sys.argv[1]))["calls"])' "$T/$name.functions")
 	drop "$name"
 }
 
-# measured FORMAT ROUNDS: the memory that the export takes, in KiB, and the user CPU time.
+# measured VERB ROUNDS: the memory that the verb takes, in KiB, and the user CPU time.
 measured() {
 	local TIMEFORMAT=%U out=/dev/null
-	[[ $1 != @(ovni|xray) ]] || out=$T/out
-	{ time "$O/tools/peak" "$O/ptdecode" --threads 1 -f "$1" -o $out "$T/rounds$2" 2>"$T/err"; } 2>"$T/user" ||
+	[[ $1 != *@(ovni|xray) ]] || out=$T/out
+	{ time "$O/tools/peak" "$O/ptdecode" --threads 1 $1 -o $out "$T/rounds$2" 2>"$T/err"; } 2>"$T/user" ||
 		fail "$1: $(cat "$T/err")"
 	rm -rf "$T/out"
 	echo "$(tail -n 1 "$T/err") $(cat "$T/user")"
@@ -100,9 +101,9 @@ memory() {
 	for n in $((ROUNDS / 4)) "$ROUNDS"; do
 		record --timing rounds$n "$O/targets/rounds.c" $n
 	done
-	for format in calls functions fxt chrome collapsed callgrind pprof xray ovni html; do
-		read -r small _ < <(measured $format $((ROUNDS / 4)))
-		read -r big seconds < <(measured $format "$ROUNDS")
+	for format in calls functions html "export "{fxt,chrome,collapsed,callgrind,pprof,xray,ovni}; do
+		read -r small _ < <(measured "$format" $((ROUNDS / 4)))
+		read -r big seconds < <(measured "$format" "$ROUNDS")
 		[[ -n $big ]] || exit 1
 		echo "rounds     $format: $((ROUNDS * 20)) calls in $seconds s, $big KiB; a fourth of them $small KiB"
 		((big * 10 < small * 11 + 20480)) || fail "the memory of $format grows with the calls: $small, then $big KiB"

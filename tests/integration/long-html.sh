@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # The HTML report in Chromium: of a small program, of the demo, and of one whose calls are known, ten million of them.
-# The page fetches nothing, has no error, and shows what -f functions says. Screenshots are left in $SHOTS, if that is set.
+# The page fetches nothing, has no error, and shows what functions says. Screenshots are left in $SHOTS, if that is set.
 . "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3 node chromium
 SHOTS=${SHOTS:-$T/shots}
@@ -11,10 +11,10 @@ ROUNDS=500000
 # report NAME: the report of the recording, how long it took, and in $T/NAME.peak the memory, in KiB.
 report() {
 	local TIMEFORMAT=%U
-	{ time "$O/tools/peak" "$O/ptdecode" --threads 1 -f html -o "$T/$1.html" "$T/$1" 2>"$T/err"; } 2>"$T/$1.user" ||
+	{ time "$O/tools/peak" "$O/ptdecode" --threads 1 html -o "$T/$1.html" "$T/$1" 2>"$T/err"; } 2>"$T/$1.user" ||
 		fail "the report of $1: $(cat "$T/err")"
 	tail -n 1 "$T/err" >"$T/$1.peak"
-	"$O/ptdecode" -f functions:json -o "$T/$1.functions" "$T/$1" || fail "functions of $1"
+	"$O/ptdecode" functions --json -o "$T/$1.functions" "$T/$1" || fail "functions of $1"
 	echo "$1: $(stat -c %s "$T/$1.html") bytes, made in $(cat "$T/$1.user") s of user CPU time with $(cat "$T/$1.peak") KiB"
 }
 
@@ -56,7 +56,7 @@ echo "--- the report of the demo"
 TMPDIR=$T tests/demo.sh "$O" >"$T/demo.out" 2>&1 || { tail -5 "$T/demo.out"; fail "the demo"; }
 mv "$T"/ptd-demo-* "$T/demo"
 mv "$T/demo/report.html" "$T/demo.html"
-"$O/ptdecode" -f functions:json -o "$T/demo.functions" "$T/demo/snapshot" || fail "functions of the demo"
+"$O/ptdecode" functions --json -o "$T/demo.functions" "$T/demo/snapshot" || fail "functions of the demo"
 browse demo PyEval
 rm -r "$T/demo"
 
@@ -89,8 +89,8 @@ PY
 
 echo "--- the command line that the page shows"
 command=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["command"])' "$T/$big.said")
-[[ $command == "ptdecode -f html -o detail.html --time="*" RECORDING" ]] || fail "the command line is $command"
+[[ $command == "ptdecode html -o detail.html --time="*" RECORDING" ]] || fail "the command line is $command"
 part=${command#*--time=}
-"$O/ptdecode" -f html -o "$T/detail.html" "--time=${part% RECORDING}" "$T/$big" || fail "$command: status $?"
+"$O/ptdecode" html -o "$T/detail.html" "--time=${part% RECORDING}" "$T/$big" || fail "$command: status $?"
 node tests/tools/report.mjs "$T/detail.html" >"$T/detail" || fail "the report of a part"
 python3 -c 'import json, sys; n = json.load(open(sys.argv[1])); assert n["calls"] > 0; print(n["calls"], n["text"])' "$T/detail" || fail "a part"

@@ -14,7 +14,7 @@ write() {
 	local name=$1 how=$2 peak
 	shift 2
 	rm -rf "$T/$name.mem"
-	"$O/tools/peak" "$O/ptdecode" --threads 2 -f "drmemtrace:compress=$how" -o "$T/$name.mem" "$@" 2>"$T/peak" ||
+	"$O/tools/peak" "$O/ptdecode" --threads 2 export drmemtrace "--compress=$how" -o "$T/$name.mem" "$@" 2>"$T/peak" ||
 		fail "$name, $how: $(cat "$T/peak")"
 	peak=$(cat "$T/peak")
 	echo "$name, $how: $(du -sk --apparent-size "$T/$name.mem" | cut -f1) KiB, peak $peak KiB"
@@ -25,7 +25,7 @@ start_ptd Cpus=1 AuxSize=1G PT=psb_period=1
 "$O/ptctl" record -o "$T/python" -- "$python" -I -S -c 'print(sum(i * i % 7 for i in range(260000)))' >/dev/null ||
 	fail "record"
 "$O/tools/reshape" repeat=3 "$T/python/data" "$T/in" || fail "reshape"
-n=$("$O/ptdecode" --buildid-dir "$T/python/objects" -f summary "$T/in" | awk '/^Instructions:/ { print $2 }')
+n=$("$O/ptdecode" --buildid-dir "$T/python/objects" summary "$T/in" | awk '/^Instructions:/ { print $2 }')
 echo "$n instructions"
 [[ $n -gt 500000000 ]] || fail "too few"
 for how in lz4 zip; do

@@ -13,7 +13,7 @@ need qemu-x86_64 python3
 compare() {
 	local n=$1 name=$2
 	shift 2
-	"$O/ptdecode" --force -f text -o "$T/text" -f summary -o "$T/summary" "$T/$name"
+	"$O/ptdecode" --force text -o "$T/text" --also "summary -o $T/summary" "$T/$name"
 	for pattern; do
 		grep -qE -m1 -- "$pattern" "$T/text" || fail "$name has no $pattern"
 	done
@@ -82,13 +82,13 @@ fi
 
 # lines OPTIONS...: the instructions of a part.
 lines() {
-	"$O/ptdecode" "$@" "$T/long" | grep -v '^#'
+	"$O/ptdecode" text "$@" "$T/long" | grep -v '^#'
 }
 start_ptd Cpus=2
 record long "$O/targets/requests.c"
-tid=$("$O/ptdecode" --last 1 "$T/long" | sed -nE 's|^.* [0-9]+/([0-9]+) +\[.*|\1|p' | tail -1)
+tid=$("$O/ptdecode" text --last 1 "$T/long" | sed -nE 's|^.* [0-9]+/([0-9]+) +\[.*|\1|p' | tail -1)
 lines | grep -F "/$tid " | tail -n 1000000 >"$T/million"
-echo "--- long: $("$O/ptdecode" -f summary "$T/long" | sed -n 's/^Instructions: *//p') instructions"
+echo "--- long: $("$O/ptdecode" summary "$T/long" | sed -n 's/^Instructions: *//p') instructions"
 for n in 1 1000 1000000; do
 	lines --tid "$tid" --last $n >"$T/part"
 	tail -n $n "$T/million" | cmp - "$T/part" || fail "the last $n instructions differ"
@@ -105,5 +105,5 @@ for ((i = 0; i + 1 < ${#times[@]}; i++)); do
 		fail "the time from ${times[i]} to ${times[i + 1]} differs"
 done
 echo "${#times[@]} times compared"
-"$O/ptdecode" -f summary --time "${times[0]},${times[1]}" "$T/long" | grep "^Out of scope: [1-9]" ||
+"$O/ptdecode" summary --time "${times[0]},${times[1]}" "$T/long" | grep "^Out of scope: [1-9]" ||
 	fail "all was decoded for a part"

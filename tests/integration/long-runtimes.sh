@@ -40,7 +40,7 @@ EOT
 # report NAME VERSION LEAST GAPS: a row of what was recorded in $T/NAME. LEAST: the share of JIT code that must
 # be named, in percent; GAPS: the reasons of gaps that there may be, with commas, or -.
 report() {
-	"$O/ptdecode" --force -f summary:json "$T/$1" >"$T/summary.json" 2>"$T/said" || fail "$1: $(tail -n 1 "$T/said")"
+	"$O/ptdecode" --force summary --json "$T/$1" >"$T/summary.json" 2>"$T/said" || fail "$1: $(tail -n 1 "$T/said")"
 	python3 - "$T/summary.json" "$@" <<-'EOT' || failed+=("$1")
 		import json, sys
 		file, name, version, least, allowed = sys.argv[1:]

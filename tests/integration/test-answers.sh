@@ -34,18 +34,18 @@ printf 'v 1\nv 2\np 5\nv 4\n' >"$T/crash.txt" # the instruction that fails never
 start_ptd
 
 echo "--- a crash"
-example "ptdecode -f crash latest"
+example "ptdecode crash latest"
 "$O/ptctl" record -o "$T/crash" -- "$records" "$T/crash.txt" 2>"$T/err"
 [[ $? == 139 ]] || fail "the program did not crash: $(cat "$T/err")"
-"$O/ptdecode" -f sideband "$T/crash" | grep -q 'EXIT.* signal: 11$' || fail "no signal among the records"
-"$O/ptdecode" --state-dir "$T/state" -f crash latest >"$T/text" || fail "-f crash: status $?"
+"$O/ptdecode" sideband "$T/crash" | grep -q 'EXIT.* signal: 11$' || fail "no signal among the records"
+"$O/ptdecode" --state-dir "$T/state" crash latest >"$T/text" || fail "crash: status $?"
 has "$T/text" '^Threads killed by a signal: 1$' '^Thread [0-9]+/[0-9]+ records.c: killed by signal 11 \(SIGSEGV\)' \
 	'^Not executed any more: [0-9a-f]+ follow_record[.a-z0-9]*\+0x[0-9a-f]+ \(.*/records.c\): .*\(%r' \
 	"^Source: follow_record at .*/tests/targets/records.c:$(line_of records 'the crash')" \
 	'^Backtrace:$' "#0 .* follow_record.* at .*/records.c:$(line_of records 'the crash')\$" \
 	"#1 .* check_record.* at .*/records.c:$(line_of records 'return follow_record')\$" \
 	"#2 .* main .* at .*/records.c:$(line_of records 'sum += check_record')\$" '^Last branches taken: 30$'
-"$O/ptdecode" -f crash:json "$T/crash" >"$T/json" || fail "-f crash:json: status $?"
+"$O/ptdecode" crash --json "$T/crash" >"$T/json" || fail "crash --json: status $?"
 line=$(python3 - "$T/json" "$records" <<'END'
 import json, subprocess, sys
 [thread] = json.load(open(sys.argv[1]))["threads"]
@@ -57,19 +57,19 @@ sed -n "${line##*:}p" tests/targets/records.c | grep -q '/\* the crash \*/' || f
 echo "$(grep '^Thread ' "$T/text"), at ${line##*/}"
 
 echo "--- a crash of which there are the core file and the last 20 instructions"
-example "ptdecode -f crash --core /tmp/core latest"
+example "ptdecode crash --core /tmp/core latest"
 mkdir "$T/cores"
 # ASan would forbid core files to whatever it starts.
 (cd "$T/cores" && ulimit -c 32768 && ASAN_OPTIONS=${ASAN_OPTIONS:-}:disable_coredump=0 "$O/ptctl" record -o "$T/cored" -- "$records" "$T/crash.txt" 2>"$T/err")
 core=$(echo "$T"/cores/qemu_records.c_*.core)
 [[ -s $core ]] || fail "QEMU wrote no core file: $(cat "$T/err")"
-"$O/ptdecode" -f crash --core "$core" --last 20 "$T/cored" >"$T/text" || fail "-f crash --core: status $?"
+"$O/ptdecode" crash --core "$core" --last 20 "$T/cored" >"$T/text" || fail "crash --core: status $?"
 has "$T/text" '^Threads killed by a signal: 1$' ': killed by signal 11 \(SIGSEGV\) at [0-9.]+' \
 	'^Not executed any more: [0-9a-f]+ follow_record[.a-z0-9]*\+0x' '^Backtrace:$' '#0 .* follow_record' \
 	"#1 .* check_record .* at .*:$(line_of records 'return follow_record') // from the core file" '#2 .* main .*core file' \
 	'_start .* // from the core file$' '^Last branches taken: '
 grep -q 'unknown above' "$T/text" && { cat "$T/text"; fail "not all is known"; }
-"$O/ptdecode" -f crash:json --core "$core" "$T/cored" >"$T/json" || fail "-f crash:json --core: status $?"
+"$O/ptdecode" crash --json --core "$core" "$T/cored" >"$T/json" || fail "crash --json --core: status $?"
 python3 - "$T/json" "$core" "$records" <<'END' || { cat "$T/json"; fail "the core file's stack"; }
 import json, re, shutil, subprocess, sys
 [thread] = json.load(open(sys.argv[1]))["threads"]
@@ -81,14 +81,14 @@ said = subprocess.run(["eu-stack", "--core=" + sys.argv[2], "-e", sys.argv[3]], 
 assert [int(ip, 16) for ip in re.findall(r"^#\d+ +(0x[0-9a-f]+)", said, re.M)] == ours, (said, ours)
 print(len(ours), "functions, as eu-stack has them")
 END
-"$O/ptdecode" -f crash --core "$records" "$T/cored" >/dev/null 2>"$T/err"
+"$O/ptdecode" crash --core "$records" "$T/cored" >/dev/null 2>"$T/err"
 [[ $? == 1 ]] && grep -q "records.c: is no core file" "$T/err" || fail "a program is taken for a core file: $(cat "$T/err")"
 rm -r "$T/cores"
 
 echo "--- a request of 2000 that takes long"
-example "ptdecode -f latency:function=handle_request latest"
+example "ptdecode latency --function=handle_request latest"
 "$O/ptctl" record --timing -- "$O/targets/requests.c" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
-"$O/ptdecode" --state-dir "$T/state" -f latency:function=handle_request,json latest >"$T/json" || fail "-f latency: $?"
+"$O/ptdecode" --state-dir "$T/state" latency --function=handle_request --json latest >"$T/json" || fail "latency: $?"
 python3 - "$T/json" <<'END' || { head -c 3000 "$T/json"; fail "another request is said to be the slowest"; }
 import json, sys
 latency = json.load(open(sys.argv[1]))
@@ -98,20 +98,20 @@ assert slowest["number"] == 731 and latency["functions"][0]["function"] == "grow
 print(f"request {slowest['number']}: {slowest['duration']} ns, {slowest['instructions']} instructions")
 END
 
-example "ptdecode -f diff:function=handle_request,b=731 latest"
-"$O/ptdecode" --state-dir "$T/state" -f diff:function=handle_request,b=731 latest >"$T/text" || fail "-f diff: status $?"
+example "ptdecode diff --function=handle_request --b=731 latest"
+"$O/ptdecode" --state-dir "$T/state" diff --function=handle_request --b=731 latest >"$T/text" || fail "diff: status $?"
 has "$T/text" '^A: .*, execution 1 of handle_request: [0-9]+ instructions' '^Threads that differ: 1$' \
 	'^    Then, behind .* handle_request\+.*: j' '^    Backtrace: handle_request <- main <- ' ' 10  grow_table \('
 grep 'Then, behind' "$T/text"
 
 echo "--- threads that wait for each other"
-example "ptdecode -f stacks latest"
+example "ptdecode stacks latest"
 "$O/ptctl" record -- "$O/targets/deadlock.c" >"$T/out" 2>&1 &
 recorded=$!
 await grep -q deadlocked "$T/out"
 "$O/ptctl" snapshot >"$T/id" 2>"$T/err" || fail "$(cat "$T/err")"
 kill -KILL "$(pgrep -P $recorded)" && wait $recorded 2>/dev/null
-"$O/ptdecode" --state-dir "$T/state" -f stacks "$(cat "$T/id")" >"$T/text" || fail "-f stacks: status $?"
+"$O/ptdecode" --state-dir "$T/state" stacks "$(cat "$T/id")" >"$T/text" || fail "stacks: status $?"
 for pair in "write_journal transfer journal" "lock_accounts audit accounts"; do
 	set -- $pair
 	sed -n "/^Thread/{x;/$1/p;d}; H; \${x;/$1/p}" "$T/text" >"$T/thread"
@@ -122,15 +122,15 @@ done
 grep '^Thread ' "$T/text"
 
 echo "--- two runs that differ by a byte"
-example "ptdecode -f diff good bad"
+example "ptdecode diff good bad"
 # Names of equal length: the environment lies on the stack, and code that compares texts looks at their alignment.
 record good "$records" "$T/good.txt"
 record twin "$records" "$T/good.txt"
 cp "$T/other.txt" "$T/good.txt" # the same command
 record evil "$records" "$T/good.txt"
-"$O/ptdecode" -f diff "$T/good" "$T/twin" >"$T/same" || fail "-f diff: status $?"
+"$O/ptdecode" diff "$T/good" "$T/twin" >"$T/same" || fail "diff: status $?"
 has "$T/same" '^Threads that are the same: 1$' '^Threads that differ: 0$' '^Functions that differ: 0$'
-"$O/ptdecode" -f diff "$T/good" "$T/evil" >"$T/text" || fail "-f diff: status $?"
+"$O/ptdecode" diff "$T/good" "$T/evil" >"$T/text" || fail "diff: status $?"
 has "$T/text" '^Threads that differ: 1$' '^    Then, behind .* check_record\+0x[0-9a-f]+ .*: jn?z' \
 	'^    A at .* check_record\+' '^    B at .* check_record\+' '^    Backtrace: check_record <- main <- ' \
 	'^    They go on alike behind [0-9]+ instructions? of A and [0-9]+ of B$' \

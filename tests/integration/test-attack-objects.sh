@@ -48,7 +48,7 @@ rm "$T/private/twin"
 for engine in flow insn; do
 	"$O/tools/gapped" $engine "$T/twins" "$T/twins.log" >"$T/gapped" || { cat "$T/gapped"; fail "$engine"; }
 	echo "$engine: $(tail -1 "$T/gapped")"
-	"$O/ptdecode" -e $engine -f text "$T/twins" >"$T/text"
+	"$O/ptdecode" -e $engine text "$T/twins" >"$T/text"
 	grep -q "$T/nobody/twin" "$T/text" || fail "$engine: the file that was kept is not decoded"
 	! grep -q "$T/private/twin" "$T/text" || fail "$engine: code that is not known is shown"
 done

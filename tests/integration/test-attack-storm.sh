@@ -56,10 +56,10 @@ PTD_EMU_LOG=$T/root.log "$O/ptctl" record -- /bin/sh -c 'ls / | sort' >"$T/out" 
 (cd / && as_member "$T/bin/ptctl" record --then summary -- /bin/bash -c "for i in {1..8}; do $T/bin/maps; done") >"$T/out" 2>&1
 grep " records dropped$" "$T/out" || fail "the attacker is not told why: $(cat "$T/out")"
 "$O/ptctl" snapshot -o "$T/all" >/dev/null || fail "no snapshot: $(tail "$T/ptd.log")"
-"$O/ptdecode" -f summary "$T/all" | grep -E " (records dropped|code not mapped)$" >"$T/gaps"
+"$O/ptdecode" summary "$T/all" | grep -E " (records dropped|code not mapped)$" >"$T/gaps"
 cat "$T/gaps"
 grep -q "records dropped" "$T/gaps" && ! grep "code not mapped" "$T/gaps" || fail "the gaps do not say what they are"
 while read -r thread _; do
-	"$O/ptdecode" -f addresses --tid "${thread#*.}" "$T/all" | "$O/tools/emulog" --compare "$T/root.log" "$thread" ||
+	"$O/ptdecode" export addresses --tid "${thread#*.}" "$T/all" | "$O/tools/emulog" --compare "$T/root.log" "$thread" ||
 		fail "root's thread $thread"
 done < <("$O/tools/emulog" "$T/root.log")

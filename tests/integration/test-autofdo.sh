@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# -f autofdo: how often each line ran, as gcov counts it; and clang reads the profile, and inlines by it.
+# export autofdo: how often each line ran, as gcov counts it; and clang reads the profile, and inlines by it.
 . "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3 gcc gcov clang llvm-profdata
 
@@ -62,7 +62,7 @@ gcc -O0 -g -o "$T/lines" "$T/lines.c" || fail "gcc"
 start_ptd Cpus=1
 "$O/ptctl" record -o "$T/rec" -- "$T/lines" >"$T/out" || fail "record"
 cmp "$T/out" "$T/gcov/out" || fail "the runs differ"
-"$O/ptdecode" -f autofdo:object=lines -o "$T/profile" "$T/rec" || fail "-f autofdo"
+"$O/ptdecode" export autofdo --binary=lines -o "$T/profile" "$T/rec" || fail "autofdo"
 python3 - "$T" <<'END' || fail "the counts differ from gcov's"
 import glob, re, sys
 
@@ -129,7 +129,7 @@ END
 compile=(clang -O2 -g -fdebug-info-for-profiling -Rpass=inline -Rpass-missed=inline)
 "${compile[@]}" -o "$T/hot" "$T/hot.c" 2>"$T/without" || fail "clang: $(cat "$T/without")"
 "$O/ptctl" record -o "$T/hotrec" -- "$T/hot" >"$T/out" || fail "record hot"
-"$O/ptdecode" -f autofdo:object=hot -o "$T/hotprofile" "$T/hotrec" || fail "-f autofdo of hot"
+"$O/ptdecode" export autofdo --binary=hot -o "$T/hotprofile" "$T/hotrec" || fail "autofdo of hot"
 llvm-profdata merge --sample --text -o "$T/merged" "$T/hotprofile" || fail "llvm-profdata"
 grep -q '^main:' "$T/merged" && grep -q '^work:' "$T/merged" || fail "llvm-profdata has $(cat "$T/merged")"
 "${compile[@]}" -fprofile-sample-use="$T/hotprofile" -o "$T/hotter" "$T/hot.c" 2>"$T/with" ||

@@ -16,7 +16,7 @@ rm "$T/victim"
 echo "--- a bare stream's code with 65,533 overlapping notes"
 "$O/tools/attack-notes" "$T" notes || fail "no file is made"
 head -c 64 /dev/zero >"$T/pt"
-"$O/tools/peak" "$O/ptdecode" --raw-pt "$T/pt" --raw-elf "$T/notes" -f summary >"$T/out" 2>"$T/peak"
+"$O/tools/peak" "$O/ptdecode" --raw-pt "$T/pt" --raw-elf "$T/notes" summary >"$T/out" 2>"$T/peak"
 grep -q "^ *all " "$T/out" || fail "no summary: $(cat "$T/out" "$T/peak")"
 peak=$(tail -1 "$T/peak")
 [[ -n ${PTD_ASAN:-} || $peak -lt 100000 ]] || fail "ptdecode took $peak KiB of memory"

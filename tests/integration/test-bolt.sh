@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# -f bolt: each branch of a program, and each stretch between two of them, as another reader of the list of
+# export bolt: each branch of a program, and each stretch between two of them, as another reader of the list of
 # addresses counts them.
 . "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3 gcc objdump
@@ -38,18 +38,18 @@ END
 gcc -O1 -static -no-pie -fno-inline-functions -o "$T/prog" "$T/prog.c" || fail "gcc"
 start_ptd Cpus=1
 "$O/ptctl" record -o "$T/rec" -- "$T/prog" >"$T/out" || fail "record"
-"$O/ptdecode" -f addresses -o "$T/addresses" "$T/rec" || fail "addresses"
+"$O/ptdecode" export addresses -o "$T/addresses" "$T/rec" || fail "addresses"
 tests/tools/takenbranches.py "$T/prog" "$T/addresses" >"$T/expected" || fail "takenbranches.py"
 for name in prog "$T/prog"; do
-	"$O/ptdecode" -f bolt:object="$name" -o "$T/bolt" "$T/rec" || fail "-f bolt"
+	"$O/ptdecode" export bolt --binary="$name" -o "$T/bolt" "$T/rec" || fail "bolt"
 	diff "$T/expected" "$T/bolt" | head -20
 	cmp -s "$T/expected" "$T/bolt" || fail "$name: the lines differ"
 done
 [[ $(grep -c ^B "$T/bolt") -gt 500 && $(grep -c ^F "$T/bolt") -gt 500 ]] || fail "few lines: $(wc -l <"$T/bolt")"
 echo "$(wc -l <"$T/bolt") lines, $(wc -c <"$T/addresses" | awk '{print $1 / 8}') instructions"
 
-"$O/ptdecode" -f bolt:object=none -o "$T/none" "$T/rec" 2>"$T/err"
+"$O/ptdecode" export bolt --binary=none -o "$T/none" "$T/rec" 2>"$T/err"
 grep -q 'nothing of the object was executed' "$T/err" || fail "another name: $(cat "$T/err")"
 [[ ! -s $T/none ]] || fail "lines of no object"
-"$O/ptdecode" -f bolt -o "$T/none" "$T/rec" 2>"$T/err" && fail "without an object"
+"$O/ptdecode" export bolt -o "$T/none" "$T/rec" 2>"$T/err" && fail "without an object"
 exit 0

@@ -49,7 +49,7 @@ while read -r compiler flags; do
 		{ echo "not built: $compiler $flags"; continue; }
 	record $name "$T/$name.c" "$T/$name.calls" "$T/opened.so"
 	truth $name $name.c opened.so
-	! "$O/ptdecode" -f calls "$T/$name" 2>/dev/null | grep -E "thunk_|retpoline_" || fail "$flags: thunks are functions"
+	! "$O/ptdecode" calls "$T/$name" 2>/dev/null | grep -E "thunk_|retpoline_" || fail "$flags: thunks are functions"
 	drop $name
 done <<END
 ${CC:-cc} -fcf-protection=none -mindirect-branch=thunk -mfunction-return=thunk

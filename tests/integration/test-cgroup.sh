@@ -64,7 +64,7 @@ check() {
 	for p in $out; do
 		[[ " $pids " != *" $p "* ]] || fail "$*: has process $p, which is not in the group: $pids"
 	done
-	"$O/ptdecode" --last 200 -f text -o "$T/text" "$dir" 2>"$T/err" || fail "$*: ptdecode: $(cat "$T/err")"
+	"$O/ptdecode" --last 200 text -o "$T/text" "$dir" 2>"$T/err" || fail "$*: ptdecode: $(cat "$T/err")"
 	for p in $(sed -nE 's/.*\bpid ([0-9]+).*/\1/p' "$T/text" | sort -u); do
 		[[ " $pids " == *" $p "* ]] || fail "$*: code of process $p is shown"
 		n=$((n + 1))

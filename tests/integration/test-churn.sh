@@ -40,7 +40,7 @@ for engine in flow insn; do
 	echo "patch exec $engine: $(tail -1 "$T/gapped")"
 	grep -q ", 0 gaps left out 0$" "$T/gapped" || fail "patch exec: gaps"
 done
-"$O/ptdecode" -f text "$T/patch" 2>/dev/null | grep -c '\[anon\]' >"$T/n"
+"$O/ptdecode" text "$T/patch" 2>/dev/null | grep -c '\[anon\]' >"$T/n"
 [[ $(cat "$T/n") == 6 ]] || fail "patch exec: not three instructions of each program"
 drop patch
 

@@ -50,11 +50,25 @@ for verb in $verbs; do
 	same "options of $verb" "$({ options ptctl $verb --help; printf '%s\n' -h --help $json; } | grep . | sort -u)" \
 		"$(proposed ptctl $verb - | grep -vx -- --)"
 done
-same "formats" "$(ptdecode --help | sed -nE 's/^ {26}([a-z]+) .*/\1/p' | sort)" "$(proposed ptdecode -f '')"
+words() { grep -oE '^  [a-z]+ ' | tr -d ' ' | sort; }
+exports=$(ptdecode help export | words)
+verbs=$(ptdecode --help | sed '/^Export/q' | words)
+same "verbs of ptdecode" "$(printf '%s\n' $verbs export help | sort)" "$(proposed ptdecode '')"
+same "formats" "$exports" "$(proposed ptdecode export '')"
+same "formats" "$(ptdecode --help | sed '1,/^Export/d' | words)" "$exports"
+for verb in $verbs $exports; do
+	[[ $exports != *$verb* ]] || verb="export $verb"
+	ptdecode $verb --help | cmp - <(ptdecode help $verb) || fail "help $verb"
+	same "options of $verb" "$(options ptdecode help $verb)" "$(proposed ptdecode $verb -)"
+done
+(($(ptdecode --help | wc -l) <= 80)) || fail "ptdecode --help is longer than a screen"
 is "a verb's beginning" "record reload resume" ptctl --json re
 is "sources" "auto emu pt" ptd --source ''
-is "engines" "flow insn" ptdecode -e ''
-is "one format of another output" "sideband stacks summary" ptdecode -f text -o x -f s
+is "engines" "flow insn" ptdecode text -e ''
+is "words of a verb's option" "lz4 none zip" ptdecode export drmemtrace --compress ''
+is "a number of a verb's option" "" ptdecode functions --rows ''
+is "a verb of another output" "sideband stacks summary" ptdecode text -o x --also s
+is "a verb for ptctl" "sideband stacks summary" ptctl record --then s
 is "a number" "" ptctl snapshot --cpu ''
 
 echo "--- files, processes"
@@ -77,9 +91,9 @@ for verb in info rm keep; do
 done
 is "a second one" "$second" ptctl rm "$first" "${second%?}"
 cd "$T/w" || exit 1
-is "inputs" "$first $second dir file fine latest" ptdecode --state-dir "$T/state" ''
-PTD_STATE_DIR=$T/state is "inputs" "$first $second" ptdecode -f text 2
-PTD_STATE_DIR=$T/none is "inputs without a recorder" "dir file fine latest" ptdecode ''
+is "inputs" "$first $second dir file fine latest" ptdecode text --state-dir "$T/state" ''
+PTD_STATE_DIR=$T/state is "inputs" "$first $second" ptdecode text 2
+PTD_STATE_DIR=$T/none is "inputs without a recorder" "dir file fine latest" ptdecode export fxt ''
 unset PTD_SOCKET
 is "of another recorder" "$first $second latest" ptctl --socket "$T/run/control" info ''
 is "of none" "latest" ptctl --socket "$T/none" info ''

@@ -39,7 +39,7 @@ expect 0 "--json             print the recorder's answer as JSON" "$ptctl" --hel
 for verb in status metrics record snapshot trigger pause resume list info rm keep reload; do
 	for form in "$verb --help" "$verb -h" "help $verb"; do
 		out=$("$ptctl" $form 2>&1) || fail "ptctl $form: exit status $?: $out"
-		[[ $out == "Usage: ptctl "*" $verb"* && $out != *VERB* ]] || fail "ptctl $form: $out"
+		[[ $out == "Usage: ptctl "*" $verb"* && $out != *"--json] VERB"* ]] || fail "ptctl $form: $out"
 	done
 	# What the manual has of it, the help has, and the other way round.
 	grep -qxF ".Cm $verb" ctl/ptctl.1 || fail "ptctl.1 does not have $verb"
@@ -55,16 +55,17 @@ expect 2 "see ptctl snapshot --help" "$ptctl" snapshot --fast
 for pid in 0 -1 x 5x "" 4294967297 99999999999999999999; do
 	expect 2 "\"$pid\" is no process ID" "$ptctl" snapshot --pid "$pid"
 done
-expect 2 "expected a snapshot, a perf.data file, a drmemtrace directory, or --raw-pt. Try: ptdecode --help" "$O/ptdecode"
-expect 2 "the name of the input is empty. Try: ptdecode --help" "$O/ptdecode" ""
-expect 2 "Try: ptdecode --help" "$O/ptdecode" --fast
+expect 2 "which verb? Try: ptdecode --help" "$O/ptdecode"
+expect 2 "the name of the recording is empty. Try: ptdecode --help" "$O/ptdecode" text ""
+expect 2 "no such option: \"--fast\". Try: ptdecode --help" "$O/ptdecode" --fast
+expect 2 "there is no -f: the verb is \"export fxt\". Try: ptdecode help fxt" "$O/ptdecode" -f fxt latest
 printf 'some bytes' | tee "$T/in.pt" "$T/in.code" >"$T/in.out"
 ln "$T/in.pt" "$T/in.link"
 raw=("$O/ptdecode" --raw-pt "$T/in.pt" --raw-code "$T/in.code@0x1000")
 for same in in.pt in.link in.code; do
-	expect 1 "$T/$same: will not be written: it is read" "${raw[@]}" -f addresses -o "$T/$same"
+	expect 1 "$T/$same: will not be written: it is read" "${raw[@]}" export addresses -o "$T/$same"
 done
-expect 1 "another output goes there" "${raw[@]}" -f addresses -o "$T/in.out" -f text -o "$T/in.out"
+expect 1 "another output goes there" "${raw[@]}" export addresses -o "$T/in.out" --also "text -o $T/in.out"
 [[ $(cat "$T/in.pt" "$T/in.code") == "some bytessome bytes" ]] || fail "ptdecode wrote to what it was to read"
 rm "$T"/in.*
 expect 2 "a verb is missing" "$ptctl"
@@ -173,15 +174,17 @@ first=$id latest=$("$ptctl" list | tail -1 | cut -d' ' -f1)
 [[ $first != "$latest" ]] || fail "there is only one snapshot, nothing tested"
 expect 0 "id: $latest" "$ptctl" info latest
 grep -q "opened for reading snapshot $latest$" "$T/ptd.log" || fail "the log does not name it: $(cat "$T/ptd.log")"
-decode() { "$O/ptdecode" -f summary "$@"; }
+decode() { "$O/ptdecode" summary "$@"; }
 expect 0 "PT: none, nothing was recorded" decode --state-dir "$T/state" "$first"
-expect 0 "Instructions: 0" env PTD_STATE_DIR="$T/state" "$O/ptdecode" -f summary latest
+expect 0 "Instructions: 0" env PTD_STATE_DIR="$T/state" "$O/ptdecode" summary latest
+expect 0 "Instructions: 0" env PTD_STATE_DIR="$T/state" "$O/ptdecode" summary
+expect 0 "Instructions: 0" "$ptctl" snapshot --then 'summary --rows=3'
 # Which one it is can be seen where they cannot be decoded.
 for n in 1-1 20200101-3 2026-2; do
 	mkdir -p "$T/others/snapshots/$n"
 	touch "$T/others/snapshots/$n"/{data,manifest}
 done
-for how in "env PTD_STATE_DIR=$T/others $O/ptdecode" "env PTD_STATE_DIR=$T/none $O/ptdecode --state-dir $T/others"; do
+for how in "env PTD_STATE_DIR=$T/others $O/ptdecode text" "env PTD_STATE_DIR=$T/none $O/ptdecode text --state-dir $T/others"; do
 	expect 1 "$T/others/snapshots/2026-2: " $how 2026-2
 	expect 1 "$T/others/snapshots/20200101-3: " $how latest
 done
@@ -192,23 +195,23 @@ expect 1 "latest: there is no file of that name, and no such snapshot in $T/none
 (cd "$T" && touch latest && expect 1 "latest: not a perf.data file" decode --state-dir "$T/state" latest) || exit 1
 
 echo "--- ptdecode says which output cannot be written"
-expect 1 "/dev/full: cannot write: No space left on device" "$O/ptdecode" -f summary -o /dev/full "$state/$first"
-expect 1 "standard output: cannot write: No space left on device" bash -c "'$O/ptdecode' -f summary '$state/$first' >/dev/full"
-expect 1 "$T/none/out: cannot write: No such file or directory" "$O/ptdecode" -f summary -o "$T/none/out" "$state/$first"
-expect 1 "$T/none: No such file or directory" "$O/ptdecode" -f summary "$T/none"
-expect 1 "$T/small: cannot write: more than the 10 bytes of --max-output" "$O/ptdecode" --max-output 10 -f summary \
+expect 1 "/dev/full: cannot write: No space left on device" "$O/ptdecode" summary -o /dev/full "$state/$first"
+expect 1 "standard output: cannot write: No space left on device" bash -c "'$O/ptdecode' summary '$state/$first' >/dev/full"
+expect 1 "$T/none/out: cannot write: No such file or directory" "$O/ptdecode" summary -o "$T/none/out" "$state/$first"
+expect 1 "$T/none: No such file or directory" "$O/ptdecode" summary "$T/none"
+expect 1 "$T/small: cannot write: more than the 10 bytes of --max-output" "$O/ptdecode" --max-output 10 summary \
 	-o "$T/small" "$state/$first"
 
 echo "--- ptdecode reads and writes descriptors that it was given"
 head -c 64 /dev/zero | tee "$T/fd.code" >"$T/fd.pt"
-"$O/ptdecode" --raw-pt "$T/fd.pt" --raw-code "$T/fd.code@0x1000" -f summary -o "$T/by.path" -f text -o "$T/by.path.text"
+"$O/ptdecode" --raw-pt "$T/fd.pt" --raw-code "$T/fd.code@0x1000" summary -o "$T/by.path" --also "text -o $T/by.path.text"
 r=$?
-"$O/ptdecode" --raw-pt /dev/fd/7 --raw-code /dev/fd/8@0x1000 -f summary -o /dev/fd/9 -f text -o /dev/fd/11 \
+"$O/ptdecode" --raw-pt /dev/fd/7 --raw-code /dev/fd/8@0x1000 summary -o /dev/fd/9 --also 'text -o /dev/fd/11' \
 	7<"$T/fd.pt" 8<"$T/fd.code" 9>"$T/by.fd" 11>"$T/by.fd.text"
 [[ $? == 3 && $r == 3 ]] || fail "a stream without a PSB: exit status $r, and by its descriptor another"
 diff "$T/by.path" "$T/by.fd" && diff "$T/by.path.text" "$T/by.fd.text" || fail "descriptors are not what paths are"
-"$O/ptdecode" -f summary /dev/fd/7 7<"$state/$first" >"$T/by.fd" || fail "a directory's descriptor: $?"
-"$O/ptdecode" -f summary "$state/$first" | diff - "$T/by.fd" || fail "a directory's descriptor is not what its path is"
+"$O/ptdecode" summary /dev/fd/7 7<"$state/$first" >"$T/by.fd" || fail "a directory's descriptor: $?"
+"$O/ptdecode" summary "$state/$first" | diff - "$T/by.fd" || fail "a directory's descriptor is not what its path is"
 
 echo "--- what is asked of ptctl in vain"
 expect 0 "ptctl " "$ptctl" --version

@@ -94,7 +94,7 @@ has exe "$T/when"
 has signal SIGSEGV
 [[ $(instructions | wc -l) == 20 ]] || { cat "$T/out"; fail "not 20 instructions"; }
 instructions | tail -1 | grep -q ' main+' || { cat "$T/out"; fail "the last one is not in main()"; }
-"$O/ptdecode" --tid "$triggered" --last 20 "$T/state/snapshots/$triggered_id" | cmp - <(grep -v '^$' "$T/out" | sed -n '/^#/,$p') ||
+"$O/ptdecode" text --tid "$triggered" --last 20 "$T/state/snapshots/$triggered_id" | cmp - <(grep -v '^$' "$T/out" | sed -n '/^#/,$p') ||
 	fail "not what ptdecode shows"
 core 0 --last 3 "$triggered"
 [[ $(instructions | wc -l) == 3 ]] || fail "not 3 instructions"

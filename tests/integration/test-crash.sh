@@ -61,7 +61,7 @@ whole() {
 	(cd "$dir" && sha256sum --quiet --strict -c SHA256SUMS) || fail "$where: SHA256SUMS of $1"
 	[[ $(find "$dir" -type f | wc -l) == $(($(wc -l <"$dir/SHA256SUMS") + 1)) ]] ||
 		fail "$where: $1 has files that are not in SHA256SUMS"
-	"$O/ptdecode" -f summary -o "$T/summary" "$dir" 2>"$T/decode.err" || fail "$where: $1: $(cat "$T/decode.err")"
+	"$O/ptdecode" summary -o "$T/summary" "$dir" 2>"$T/decode.err" || fail "$where: $1: $(cat "$T/decode.err")"
 	awk '/^Instructions:/ { n = $2 } END { exit !(n > 10000) }' "$T/summary" || fail "$where: no instructions in $1"
 }
 

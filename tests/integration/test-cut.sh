@@ -13,7 +13,7 @@ decode() {
 	local output=$1 status fifo=$T/fifo.$engine
 	shift
 	mkfifo "$fifo"
-	"$O/ptdecode" --force --engine "$engine" -f addresses -o "$fifo" "$T/cut" 2>"$T/said" &
+	"$O/ptdecode" --force --engine "$engine" export addresses -o "$fifo" "$T/cut" 2>"$T/said" &
 	exec 3<"$fifo"
 	head -c 1000 <&3 >"$output"
 	"$@"

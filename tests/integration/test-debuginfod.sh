@@ -46,7 +46,7 @@ unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
 decode() {
 	local name=$1 status=0
 	shift
-	"$O/ptdecode" "$@" >"$T/text" 2>"$T/err" || status=$?
+	"$O/ptdecode" text "$@" >"$T/text" 2>"$T/err" || status=$?
 	[[ $status = 0 || $status = 3 ]] || { cat "$T/err"; fail "$name: exit status $status"; }
 	grep "($T/program)" "$T/text" >"$T/$name.lines"
 	echo "$name: $(wc -l <"$T/$name.lines") instructions of the program"
@@ -87,12 +87,12 @@ strip -g "$T/bin/named"
 start_ptd
 record named "$T/bin/named"
 stop_ptd
-"$O/ptdecode" -f text --lines "$T/named" | grep -q "named.c:" && fail "there are lines without the DWARF"
-"$O/ptdecode" -f text --debuginfod -o "$T/text" "$T/named" || fail "status $?"
+"$O/ptdecode" text --lines "$T/named" | grep -q "named.c:" && fail "there are lines without the DWARF"
+"$O/ptdecode" text --debuginfod -o "$T/text" "$T/named" || fail "status $?"
 grep -q "$named" "$T/asked" && { cat "$T/asked"; fail "DWARF was asked for that is not needed"; }
-for format in text calls; do
-	"$O/ptdecode" -f $format --debuginfod --lines -o "$T/text" "$T/named" || fail "-f $format: status $?"
-	grep -q "$T/named.c:1" "$T/text" || fail "-f $format --lines --debuginfod: no line of the program"
+for verb in text calls; do
+	"$O/ptdecode" $verb --debuginfod --lines -o "$T/text" "$T/named" || fail "$verb: status $?"
+	grep -q "$T/named.c:1" "$T/text" || fail "$verb --lines --debuginfod: no line of the program"
 done
 grep -q "GET /buildid/$named/debuginfo HTTP.* 200" "$T/asked" || fail "nobody asked for the DWARF"
 
@@ -105,7 +105,7 @@ rm -r "$T/www/buildid/$id" "$T/cache"
 decode nobody "$T/alone" --debuginfod
 [[ ! -s $T/nobody.lines ]] || fail "out of nothing"
 
-DEBUGINFOD_URLS= "$O/ptdecode" "$T/alone" --debuginfod 2>"$T/err" && fail "no server, and no word of it"
+DEBUGINFOD_URLS= "$O/ptdecode" text "$T/alone" --debuginfod 2>"$T/err" && fail "no server, and no word of it"
 grep -q "DEBUGINFOD_URLS names no server" "$T/err" || { cat "$T/err"; fail "it is not said what is missing"; }
 
 # A file can name any number of build-ids: servers that do not answer are not asked for each.
@@ -124,7 +124,7 @@ header = b"PERFILE2" + struct.pack("<8Q", 104, 128, 112, 128, 240, len(data), 0,
 open(sys.argv[1], "wb").write(header + struct.pack("<Q", 1) + attr + struct.pack("<QQ", 104, 8) + data)
 EOF
 n=$(grep -c GET "$T/asked")
-"$O/ptdecode" -f summary "$T/many" --debuginfod >"$T/text" 2>"$T/err" || [[ $? = 3 ]] || { cat "$T/err"; fail "many"; }
+"$O/ptdecode" summary "$T/many" --debuginfod >"$T/text" 2>"$T/err" || [[ $? = 3 ]] || { cat "$T/err"; fail "many"; }
 grep -q "1024 files were not to be had: no more are asked for" "$T/err" || { cat "$T/err"; fail "they were all asked for"; }
 n=$(($(grep -c GET "$T/asked") - n))
 echo "of 4000 files that nobody has, $n were asked for"
@@ -132,5 +132,5 @@ echo "of 4000 files that nobody has, $n were asked for"
 kill $server
 wait $server 2>/dev/null || true
 rm -r "$T/cache"
-"$O/ptdecode" -f summary "$T/many" --debuginfod >"$T/text" 2>"$T/err" || [[ $? = 3 ]] || { cat "$T/err"; fail "no server"; }
+"$O/ptdecode" summary "$T/many" --debuginfod >"$T/text" 2>"$T/err" || [[ $? = 3 ]] || { cat "$T/err"; fail "no server"; }
 grep -q "3 questions in a row failed" "$T/err" || { cat "$T/err"; fail "a server that is gone was asked for each"; }

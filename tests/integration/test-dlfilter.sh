@@ -52,10 +52,10 @@ for name in plain ls signals relay; do
 	relay) record relay "$O/targets/relay.c" /bin/true ;;
 	*) record signals "$O/targets/signals.c" ;;
 	esac
-	filter "$T/$name" -f calls:json -o "$T/by-perf" -f summary -o "$T/summary" >"$T/said" 2>&1 ||
+	filter "$T/$name" "calls --json -o $T/by-perf" "summary -o $T/summary" >"$T/said" 2>&1 ||
 		{ cat "$T/said"; fail "$name: status $?"; }
 	[[ ! -s $T/said ]] || { cat "$T/said"; fail "$name: perf says something"; }
-	"$O/ptdecode" -f calls:json -o "$T/by-us" "$T/$name" || fail "ptdecode: status $?"
+	"$O/ptdecode" calls --json -o "$T/by-us" "$T/$name" || fail "ptdecode: status $?"
 	calls_of "$T/by-perf" >"$T/by-perf.calls"
 	calls_of "$T/by-us" >"$T/by-us.calls"
 	n=$(wc -l <"$T/by-us.calls")
@@ -69,7 +69,7 @@ done
 functions='^(main|leaf|odd|even|fibonacci)$'
 perf script -i "$T/plain" --call-trace -F callindent 2>"$T/perf.err" | expand |
 	awk -v f="$functions" '$NF ~ f { match($0, /[^ ]/); print (RSTART - 1) / 4 - first, $NF }' >"$T/tree.perf"
-filter "$T/plain" -f calls | awk -v f="$functions" '
+filter "$T/plain" calls | awk -v f="$functions" '
 	/^#/ || /\} \/\// { next }
 	match($0, /[a-z_A-Z]+(\(\)| \[| \{)/) {
 		name = substr($0, RSTART, RLENGTH)
@@ -87,14 +87,13 @@ echo "plain: $n calls as perf script --call-trace has them"
 "${CC:-cc}" -O2 -g -o "$T/lines-O2" tests/targets/lines.c || fail "lines.c"
 record inlined "$T/lines-O2"
 for option in "--lines --inlines" "--inlines --lines" --inlines --lines; do
-	# shellcheck disable=SC2086 # these are options
-	filter "$T/inlined" $option -f text -o "$T/${option// /}" || fail "$option: status $?"
+	filter "$T/inlined" "text $option -o $T/${option// /}" || fail "$option: status $?"
 done
 cmp "$T/--inlines--lines" "$T/--inlines" && cmp "$T/--lines--inlines" "$T/--inlines" || fail "--lines beside --inlines"
 cmp -s "$T/--lines" "$T/--inlines" && fail "lines.c has no function that was inlined"
 
 # Every output can be asked for; what is refused, is refused before anything is written.
-filter "$T/plain" -f drmemtrace -o "$T/memtrace" && "$O/tools/memtrace-check" "$T/memtrace" || fail "drmemtrace"
+filter "$T/plain" "export drmemtrace -o $T/memtrace" && "$O/tools/memtrace-check" "$T/memtrace" || fail "drmemtrace"
 refused() { # TEXT OPTION...
 	local text=$1
 	shift
@@ -102,12 +101,15 @@ refused() { # TEXT OPTION...
 	grep -qF -- "$text" "$T/said" || { cat "$T/said"; fail "$*: not '$text'"; }
 }
 before=$(sha256sum <"$T/plain/data")
-refused 'no such format: "nonsense"' -f nonsense
-refused 'one -o too many: "y"' -f calls -o x -o y
-refused '--dlarg -f is missing: expected a format'
-refused '--dlarg "more": expected options only' -f calls more
-refused "$T/plain/data: will not be written: perf reads it" -f calls -o "$T/plain/data"
-refused 'a directory must be named by -o for format: "drmemtrace"' -f drmemtrace
+refused 'no such verb: "nonsense"' nonsense
+refused 'there is no -f: the verb is "calls"' -fcalls
+refused 'one -o too many: "y"' 'calls -o x -o y'
+refused '--dlarg is missing: expected a verb of ptdecode'
+refused 'this is no option of the output: "more"' 'calls more'
+refused 'this is no option of one output: "--cpu=1"' 'calls --cpu=1'
+refused 'the verb has no other beside it: "diff"' diff
+refused "$T/plain/data: will not be written: perf reads it" "calls -o $T/plain/data"
+refused '-o must name a directory for the format: "drmemtrace"' 'export drmemtrace'
 [[ $before == "$(sha256sum <"$T/plain/data")" ]] || fail "the recording was changed"
-perf script -i "$T/plain" --itrace=i1us --dlfilter "$O/libptd-dlfilter.so" --dlarg -fsummary 2>&1 |
+perf script -i "$T/plain" --itrace=i1us --dlfilter "$O/libptd-dlfilter.so" --dlarg summary 2>&1 |
 	grep -q 'perf decoded no branches: --itrace=b asks for them' || fail "no word on --itrace"

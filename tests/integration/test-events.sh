@@ -8,8 +8,8 @@ need qemu-x86_64 python3 node
 
 start_ptd
 record --timing events "$O/targets/events.c" "$T/ovni"
-"$O/ptdecode" --ovni "$T/ovni" -f calls:json -o "$T/calls.json" -f calls -o "$T/calls" -f text:nobytes -o "$T/text" \
-	-f summary:json -o "$T/summary.json" -f summary -o "$T/summary" -f chrome -o "$T/chrome" -f fxt -o "$T/fxt" -f html -o "$T/html" \
+"$O/ptdecode" --ovni "$T/ovni" calls --json -o "$T/calls.json" --also "calls -o $T/calls" --also "text --no-bytes -o $T/text" \
+	--also "summary --json -o $T/summary.json" --also "summary -o $T/summary" --also "export chrome -o $T/chrome" --also "export fxt -o $T/fxt" --also "html -o $T/html" \
 	"$T/events" 2>"$T/err" || { cat "$T/err"; fail "ptdecode: status $?"; }
 cat "$T/err"
 node tests/tools/report.mjs "$T/html" >"$T/report" || fail "the report"
@@ -107,24 +107,24 @@ EOF
 
 echo "--- parts, threads and mistakes"
 tid=$(cut -f2 "$T/events.out" | tail -1)
-"$O/ptdecode" --ovni "$T/ovni" --tid "$tid" -f calls "$T/events" >"$T/part" || fail "--tid: status $?"
+"$O/ptdecode" --ovni "$T/ovni" --tid "$tid" calls "$T/events" >"$T/part" || fail "--tid: status $?"
 [[ $(grep -cE '// (begin|end|point) ' "$T/part") == 10 ]] || fail "events of one thread: $(cat "$T/part")"
-"$O/ptdecode" --ovni "$T/ovni" --symbol outer -f summary:json "$T/events" >"$T/part" || fail "--symbol: status $?"
+"$O/ptdecode" --ovni "$T/ovni" --symbol outer summary --json "$T/events" >"$T/part" || fail "--symbol: status $?"
 grep -q '"events": 0,' "$T/part" && grep -q '"events_left_out": 0,' "$T/part" || fail "--symbol: $(grep events "$T/part")"
 for threads in 1 2; do
-	"$O/ptdecode" --threads $threads --ovni "$T/ovni" -f text:nobytes "$T/events" 2>"$T/err" | cmp - "$T/text" || fail "--threads $threads"
+	"$O/ptdecode" --threads $threads --ovni "$T/ovni" text --no-bytes "$T/events" 2>"$T/err" | cmp - "$T/text" || fail "--threads $threads"
 	grep -q "has nothing of 1 thread" "$T/err" || fail "no complaint: $(cat "$T/err")"
 done
-"$O/ptdecode" -f summary "$T/events" | grep "Events" && fail "events without --ovni"
+"$O/ptdecode" summary "$T/events" | grep "Events" && fail "events without --ovni"
 for input in "$T/events" "$T/nowhere"; do
-	"$O/ptdecode" --ovni "$input" -f calls -o "$T/none" "$T/events" 2>"$T/err" && fail "--ovni $input"
+	"$O/ptdecode" --ovni "$input" calls -o "$T/none" "$T/events" 2>"$T/err" && fail "--ovni $input"
 	grep -qE "is no trace of ovni|No such file" "$T/err" || fail "--ovni $input: $(cat "$T/err")"
 done
-"$O/ptdecode" --ovni "$T/ovni" -f calls "$T/ovni" 2>"$T/err" && fail "--ovni with a trace of ovni"
+"$O/ptdecode" --ovni "$T/ovni" calls "$T/ovni" 2>"$T/err" && fail "--ovni with a trace of ovni"
 grep -q "is no recording, with which events could be merged" "$T/err" || fail "--ovni with a trace of ovni: $(cat "$T/err")"
-"$O/ptdecode" --ovni "$T/ovni" --raw-pt "$T/text" 2>"$T/err"
+"$O/ptdecode" text --ovni "$T/ovni" --raw-pt "$T/text" 2>"$T/err"
 [[ $? == 2 ]] && grep -q "ovni goes with a recording" "$T/err" || fail "--ovni with --raw-pt: $(cat "$T/err")"
 truncate -s -3 "$T/ovni/loom.host/proc.$tid/thread.$tid/stream.obs"
-"$O/ptdecode" --ovni "$T/ovni" -f calls -o "$T/cut" "$T/events" 2>"$T/err" || fail "a stream that is cut off: status $?"
+"$O/ptdecode" --ovni "$T/ovni" calls -o "$T/cut" "$T/events" 2>"$T/err" || fail "a stream that is cut off: status $?"
 grep -q "thread.$tid/stream.obs: byte [0-9]*: the file ends inside an event" "$T/err" || fail "a stream that is cut off: $(cat "$T/err")"
 [[ $(grep -cE '// (begin|end|point) ' "$T/cut") == 40 ]] || fail "a stream that is cut off: $(grep -c // "$T/cut")"

@@ -40,7 +40,7 @@ for noretcomp in 0 1; do
 			grep -qE '[1-9][0-9]* threads on several cpus, [1-9][0-9]* cpus with several' \
 				"$T/exact.flow" || fail "$name: no CPU was shared, or no thread migrated"
 		if [[ $noretcomp == 0 ]]; then
-			"$O/ptdecode" -f drmemtrace -o "$T/$name.mem" "$T/$name" || fail "$name: drmemtrace"
+			"$O/ptdecode" export drmemtrace -o "$T/$name.mem" "$T/$name" || fail "$name: drmemtrace"
 			"$O/tools/memtrace-check" "$T/$name.mem" >"$T/checked" || fail "$name: the drmemtrace is not valid"
 			"$O/tools/exact" -m "$T/$name.mem" "$T/$name.log" >"$T/exact" ||
 				{ tail -5 "$T/exact"; fail "$name: the drmemtrace is not what ran"; }

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Each export says what -f calls:json says of the same recording.
+# Each export says what calls --json says of the same recording.
 . "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3
 
 start_ptd
 record --timing ls ls -l /usr
 record --timing threads "$O/targets/relay.c" /bin/true
-"$O/ptdecode" -f calls:json -o "$T/ls.calls" -f collapsed -o "$T/ls.collapsedstack.txt" \
-	-f collapsed:instructions -o "$T/insns" -f collapsed:unit=us -o "$T/us" -f callgrind -o "$T/callgrind" "$T/ls" || fail "ptdecode: status $?"
+"$O/ptdecode" calls --json -o "$T/ls.calls" --also "export collapsed -o $T/ls.collapsedstack.txt" \
+	--also "export collapsed --unit=instructions -o $T/insns" --also "export collapsed --unit=us -o $T/us" --also "export callgrind -o $T/callgrind" "$T/ls" || fail "ptdecode: status $?"
 for file in ls.collapsedstack.txt insns; do
 	python3 tests/tools/exported.py "$T/ls.calls" collapsed "$T/$file" ls || fail "collapsed stacks"
 done
@@ -18,8 +18,8 @@ sum_of() {
 }
 [ "$(sum_of "$T/us")" = $(($(sum_of "$T/ls.collapsedstack.txt") / 1000)) ] || fail "collapsed stacks in us"
 for name in ls threads; do
-	"$O/ptdecode" -f calls:json -o "$T/$name.calls" -f fxt -o "$T/$name.fxt" -f chrome -o "$T/$name.json" \
-		-f pprof -o "$T/$name.pprof" "$T/$name" || fail "ptdecode: status $?"
+	"$O/ptdecode" calls --json -o "$T/$name.calls" --also "export fxt -o $T/$name.fxt" --also "export chrome -o $T/$name.json" \
+		--also "export pprof -o $T/$name.pprof" "$T/$name" || fail "ptdecode: status $?"
 	python3 tests/tools/exported.py "$T/$name.calls" pprof "$T/$name.pprof" || fail "pprof"
 done
 

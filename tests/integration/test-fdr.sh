@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # The log of a program that clang instrumented and XRay recorded, as an input: the calls are those that the program
-# logged itself, with their names and source lines; and what -f xray makes of them is read like the log.
+# logged itself, with their names and source lines; and what export xray makes of them is read like the log.
 . "$(dirname "$0")/lib/common.sh"
 . tests/integration/lib/xray.sh
 need clang++ python3 llvm-xray-14
@@ -98,8 +98,8 @@ XRAY_OPTIONS="patch_premain=false xray_logfile_base=$T/logs/xray-log. verbosity=
 log=$(echo "$T"/logs/xray-log.*)
 [[ -s $log ]] || fail "XRay wrote no log"
 
-"$O/ptdecode" --instr-map "$T/demo" --lines -f calls:json -o "$T/calls.json" -f functions:json -o "$T/functions.json" -f xray -o "$T/five" \
-	-f xray:version=1 -o "$T/one" "$log" || fail "ptdecode: $?"
+"$O/ptdecode" --instr-map "$T/demo" --lines calls --json -o "$T/calls.json" --also "functions --json -o $T/functions.json" --also "export xray -o $T/five" \
+	--also "export xray --format-version=1 -o $T/one" "$log" || fail "ptdecode: $?"
 python3 - "$T/calls.json" "$T/truth" <<'EOF' || fail "the calls are not those that the program logged"
 import collections, json, sys
 truth, open_now = collections.defaultdict(list), collections.defaultdict(list)
@@ -121,15 +121,15 @@ EOF
 # What a log does not say is not guessed: which library has which numbers. A log of basic mode is refused by that name.
 printf 'int f(void) { return 1; }\n__attribute__((section("xray_instr_map"))) long map[4] = { 1, 1 };\n' >"$T/library.c"
 cc -shared -fPIC -o "$T/library.so" "$T/library.c" || fail "cc"
-! "$O/ptdecode" --instr-map "$T/library.so" -f calls "$log" >"$T/out" 2>&1 && grep -q "library.so: is a library; " "$T/out" ||
+! "$O/ptdecode" --instr-map "$T/library.so" calls "$log" >"$T/out" 2>&1 && grep -q "library.so: is a library; " "$T/out" ||
 	fail "the names of a library: $(cat "$T/out")"
 { printf '\3\0\0\0\377\0\0\0' && head -c 88 /dev/zero; } >"$T/xray-log.basic.abc"
-! "$O/ptdecode" -f calls "$T/xray-log.basic.abc" >"$T/out" 2>&1 && grep -q "is a log of XRay's basic mode" "$T/out" ||
+! "$O/ptdecode" calls "$T/xray-log.basic.abc" >"$T/out" 2>&1 && grep -q "is a log of XRay's basic mode" "$T/out" ||
 	fail "basic mode: $(cat "$T/out")"
 
 # Each export takes a log.
-"$O/ptdecode" --instr-map "$T/demo" -f fxt -o "$T/fxt" -f chrome -o "$T/chrome" \
-	-f collapsed -o "$T/collapsed" -f pprof -o "$T/pprof" -f callgrind -o "$T/callgrind" "$log" || fail "exports: $?"
+"$O/ptdecode" --instr-map "$T/demo" export fxt -o "$T/fxt" --also "export chrome -o $T/chrome" \
+	--also "export collapsed -o $T/collapsed" --also "export pprof -o $T/pprof" --also "export callgrind -o $T/callgrind" "$log" || fail "exports: $?"
 for kind in pprof callgrind; do
 	[[ $kind == pprof ]] || command -v callgrind_annotate >/dev/null || continue
 	python3 tests/tools/exported.py "$T/calls.json" $kind "$T/$kind" || fail "$kind"
@@ -144,9 +144,9 @@ EOF
 
 # The way there and back.
 judge_xray "$T/five" "$T/calls.json" "$T/functions.json"
-"$O/ptdecode" --instr-map "$T/demo" -f calls -o "$T/calls" "$log" || fail "ptdecode"
+"$O/ptdecode" --instr-map "$T/demo" calls -o "$T/calls" "$log" || fail "ptdecode"
 for version in five one; do
-	"$O/ptdecode" -f calls -o "$T/$version.calls" "$T/$version" || fail "$version: ptdecode"
+	"$O/ptdecode" calls -o "$T/$version.calls" "$T/$version" || fail "$version: ptdecode"
 done
 # Version 1 has no processes; the names of objects are not in the files.
 for name in calls five.calls one.calls; do
@@ -158,18 +158,18 @@ for name in five one; do
 done
 
 # Without the program, functions have numbers; and what cannot be shown is said.
-"$O/ptdecode" -f functions "$log" | grep -q '  #[1-9][0-9]* (\[xray\])$' || fail "no numbers"
-"$O/ptdecode" "$log" 2>"$T/err"
+"$O/ptdecode" functions "$log" | grep -q '  #[1-9][0-9]* (\[xray\])$' || fail "no numbers"
+"$O/ptdecode" text "$log" 2>"$T/err"
 [[ $? == 1 ]] && grep -q "text shows instructions, and the input has none" "$T/err" || { cat "$T/err"; fail "-f text"; }
-"$O/ptdecode" --instr-map "$T/truth" -f calls "$log" 2>"$T/err"
+"$O/ptdecode" --instr-map "$T/truth" calls "$log" 2>"$T/err"
 [[ $? == 1 ]] && grep -q "truth: expected an ELF file with a section xray_instr_map" "$T/err" || { cat "$T/err"; fail "--instr-map"; }
 
 # A part of it.
 tid=$(cut -d' ' -f1 "$T/truth" | sort -u | tail -1)
-"$O/ptdecode" --tid "$tid" --symbol leaf --instr-map "$T/demo" -f functions:json "$log" >"$T/part.json" || fail "--tid"
+"$O/ptdecode" --tid "$tid" --symbol leaf --instr-map "$T/demo" functions --json "$log" >"$T/part.json" || fail "--tid"
 python3 -c 'import json, sys
 [leaf] = json.load(open(sys.argv[1]))["functions"]
 assert (leaf["function"], leaf["calls"]) == ("leaf", 2000), leaf' "$T/part.json" || fail "--tid"
 head -c -100 "$log" >"$T/cut"
-"$O/ptdecode" -f calls "$T/cut" >/dev/null 2>"$T/err"
+"$O/ptdecode" calls "$T/cut" >/dev/null 2>"$T/err"
 [[ $? == 3 ]] && grep -q "cut: byte [0-9]*: the file ends inside a" "$T/err" || { cat "$T/err"; fail "a log that is cut off"; }

@@ -8,7 +8,7 @@
 need qemu-x86_64
 
 decode() {
-	"$O/ptdecode" -f text -o "$T/text" -f summary -o "$T/summary" "$1" || fail "$1: exit status $?"
+	"$O/ptdecode" text -o "$T/text" --also "summary -o $T/summary" "$1" || fail "$1: exit status $?"
 	n=$(sed -n 's/^Instructions: //p' "$T/summary")
 	grep -v '^#' "$T/text" | md5sum
 }
@@ -67,7 +67,7 @@ while IFS=$'\t' read -r _ path; do
 done <"$T/it/objects.map"
 # elsewhere OPTION...: decodes the same without the files at their paths.
 elsewhere() {
-	"$O/ptdecode" -f text -o "$T/text" "$@" "$T/alone" || fail "$*: exit status $?"
+	"$O/ptdecode" text -o "$T/text" "$@" "$T/alone" || fail "$*: exit status $?"
 	got=$(grep -v '^#' "$T/text" | md5sum)
 	[[ $got == "$want" ]] || fail "$*: other instructions"
 }
@@ -78,7 +78,7 @@ cp -r "$T/it/objects" "$T/home/.debug"
 elsewhere --symfs "$T/empty"
 rm -r "$T/home/.debug"
 for root in empty wrong; do
-	"$O/ptdecode" -f summary --symfs "$T/$root" "$T/alone" >"$T/summary"
+	"$O/ptdecode" summary --symfs "$T/$root" "$T/alone" >"$T/summary"
 	[[ $? == 3 ]] && grep -q '^Instructions: 0$' "$T/summary" || fail "decodes without the objects"
 done
 grep -q 'object has another build-id' "$T/summary" || fail "does not say that the objects are others"

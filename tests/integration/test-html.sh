@@ -10,7 +10,7 @@ start_ptd
 record --timing ls ls -l /usr
 record --timing threads "$O/targets/relay.c" /bin/true
 for name in ls threads; do
-	"$O/ptdecode" -f calls:json -o "$T/$name.calls" -f functions:json -o "$T/$name.functions" -f html -o "$T/$name.html" "$T/$name" ||
+	"$O/ptdecode" calls --json -o "$T/$name.calls" --also "functions --json -o $T/$name.functions" --also "html -o $T/$name.html" "$T/$name" ||
 		fail "ptdecode: status $?"
 	python3 tests/tools/exported.py "$T/$name.calls" html "$T/$name.html" "$T/$name.functions" "$T/$name" "$O/ptdecode" \
 		node tests/tools/report.mjs >"$T/said" || fail "the report of $name"
@@ -30,7 +30,7 @@ first = min(row[1] for row in said["spans"] + [other[1:] for other in said["othe
 (taken, text), (_, end) = said["moments"]
 assert (int(taken), text, end) == (first + 1000, "the snapshot was taken", "the trace ends"), said["moments"]
 PY
-"$O/ptdecode" -f html -o "$T/part.html" --time ",$(python3 -c 'import json, sys
+"$O/ptdecode" html -o "$T/part.html" --time ",$(python3 -c 'import json, sys
 t = json.load(open(sys.argv[1]))["calls"][0]["t"] + 1000000
 print(f"{t // 10**9}.{t % 10**9:09}")' "$T/ls.calls")" "$T/ls" ||
 	fail "the report of a part"
@@ -47,7 +47,7 @@ cc -O1 -o "$T/plain" "$T/hostile.c" || fail "cc"
 objcopy --redefine-sym 'first=</script><script>alert(1)</script>' \
 	--redefine-sym $'second=<!--<img src=x onerror="alert(1)">&amp;\x01\xff' "$T/plain" "$T/program" || fail "objcopy"
 record hostile "$T/program"
-"$O/ptdecode" -f html -o "$T/hostile.html" "$T/hostile" || fail "ptdecode: status $?"
+"$O/ptdecode" html -o "$T/hostile.html" "$T/hostile" || fail "ptdecode: status $?"
 node tests/tools/report.mjs "$T/hostile.html" >"$T/said" || fail "the report of hostile names"
 grep -qF '</script><script>alert(1)</script>' "$T/said" || fail "the first name is missing"
 grep -qF '<!--<img src=x onerror=\"alert(1)\">&amp;\u0001' "$T/said" || fail "the second name is missing"
@@ -56,11 +56,11 @@ if [[ -d $DATA/ovf01 ]]; then
 	echo "--- overflows, and no time"
 	for name in ovf01 hello; do
 		"$O/ptdecode" --raw-pt "$DATA/$name/pt.bin" --raw-pages "$DATA/$name/code.addr,$DATA/$name/code.bin" \
-			-f html -o "$T/raw.html" || fail "$name: status $?"
+			html -o "$T/raw.html" || fail "$name: status $?"
 		node tests/tools/report.mjs "$T/raw.html" >/dev/null || fail "the report of $name"
 	done
 fi
 
 echo "--- a part, to standard output"
-"$O/ptdecode" -f html --last 1000 "$T/hostile" >"$T/part.html" || fail "to standard output: status $?"
+"$O/ptdecode" html --last 1000 "$T/hostile" >"$T/part.html" || fail "to standard output: status $?"
 node tests/tools/report.mjs "$T/part.html" >/dev/null || fail "the report of a part"

@@ -12,12 +12,12 @@ need qemu-x86_64
 # once the memory is gone, too.
 check_cut() {
 	local text='jit-[0-9]*\.dump: ends inside the record at byte [0-9]*: expected a whole one' status
-	"$O/ptdecode" --force -f summary "$T/jit" >"$T/summary" 2>"$T/said" ||
+	"$O/ptdecode" --force summary "$T/jit" >"$T/summary" 2>"$T/said" ||
 		fail "jit, cut off: exit status $?"
 	grep -q "$text" "$T/said" && grep -q "^Missing: .*$text" "$T/summary" ||
 		fail "jit: nothing says that its dump is cut off"
 	rm -r "$T/jit/mem"
-	"$O/ptdecode" --force -f summary "$T/jit" >"$T/summary" 2>"$T/said"
+	"$O/ptdecode" --force summary "$T/jit" >"$T/summary" 2>"$T/said"
 	status=$?
 	[[ $status == 3 ]] && grep -q 'code not mapped' "$T/summary" ||
 		fail "jit, cut off, without memory: exit status $status"

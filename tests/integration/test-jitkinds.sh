@@ -16,7 +16,7 @@ check() {
 	"$O/ptctl" record -o "$T/snap" -- "$T/jitkinds" "$1" "$T/dumps" >"$T/ran" 2>"$T/said" ||
 		{ cat "$T/said"; fail "$1: record"; }
 	stop_ptd
-	"$O/ptdecode" -f summary:json "$T/snap" >"$T/summary" 2>"$T/said" || fail "$1: exit status $?: $(cat "$T/said")"
+	"$O/ptdecode" summary --json "$T/snap" >"$T/summary" 2>"$T/said" || fail "$1: exit status $?: $(cat "$T/said")"
 	[[ -z $message ]] || grep -q "$message" "$T/said" || { cat "$T/said"; fail "$1: ptdecode does not say: $message"; }
 	python3 - "$T/ran" "$T/summary" "$T/dumps" <<-'EOT' || { cat "$T/snap/manifest"; fail "$1: names"; }
 		import collections, json, sys
@@ -38,7 +38,7 @@ check() {
 
 # check_claims: of the file data alone, as perf record leaves it, the jitdumps say what ran, by whatever name.
 check_claims() {
-	"$O/ptdecode" --force --buildid-dir "$T/snap/objects" -f summary:json -o "$T/summary" "$T/snap/data" 2>"$T/said"
+	"$O/ptdecode" --force --buildid-dir "$T/snap/objects" summary --json -o "$T/summary" "$T/snap/data" 2>"$T/said"
 	grep -q '"instructions_claimed": 64,' "$T/summary" && grep -q '"of_first"' "$T/summary" &&
 		grep -q '"of_second"' "$T/summary" || { cat "$T/summary" "$T/said"; fail "claims"; }
 }

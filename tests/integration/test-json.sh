@@ -9,12 +9,12 @@ need qemu-x86_64 python3
 start_ptd
 record ls ls -l /usr
 args=()
-for format in summary calls functions stacks branches; do
-	args+=(-f "$format:json" -o "$T/$format.json")
+for verb in summary calls functions stacks branches; do
+	args+=(--also "$verb --json -o $T/$verb.json")
 done
-"$O/ptdecode" -f text -o "$T/text" "${args[@]}" -f calls -o "$T/calls" "$T/ls" || fail "ptdecode"
-"$O/ptdecode" -f latency:function=strlen,json -o "$T/latency.json" "$T/ls" || fail "ptdecode -f latency"
-"$O/ptdecode" -f calls:max-depth=4,json -o "$T/few.json" "$T/ls" || fail "ptdecode -f calls"
+"$O/ptdecode" text -o "$T/text" "${args[@]}" --also "calls -o $T/calls" "$T/ls" || fail "ptdecode"
+"$O/ptdecode" latency --function=strlen --json -o "$T/latency.json" "$T/ls" || fail "ptdecode latency"
+"$O/ptdecode" calls --max-depth=4 --json -o "$T/few.json" "$T/ls" || fail "ptdecode calls"
 
 # Braces in the tree are in pairs.
 awk '/^#/ { next } / {$| { \/\// { n++; opened++ } / } \/\// { n-- } n < 0 { exit 1 } END { exit n != 0 || opened < 1000 }' \

@@ -107,7 +107,7 @@ wait "$recording" && status=0 || status=$?
 [[ $status == 125 ]] || fail "record: exit status $status, though the recording is lost"
 grep -q "made its rings anew: the recording is lost" "$T/anew.err" || fail "record: $(cat "$T/anew.err")"
 "$O/ptctl" snapshot -o "$T/none" >/dev/null 2>&1 || fail "snapshot"
-"$O/ptdecode" -f summary "$T/none" | grep -q "^Instructions: *0$" || fail "the new rings hold something"
+"$O/ptdecode" summary "$T/none" | grep -q "^Instructions: *0$" || fail "the new rings hold something"
 
 echo "--- rings that nobody takes over are freed"
 sed -i 's/^KeepRings=60/KeepRings=1/' "$T/ptd.conf"

@@ -24,7 +24,7 @@ start_ptd Cpus=1 AuxSize=16M
 take_id
 ! grep -q overwritten "$T/err" || fail "the ring was not: $(cat "$T/err")"
 [[ $(key pt_overwritten) == 0 && -z $(key complete_since) ]] || fail "$("$O/ptctl" info "$id")"
-"$O/ptdecode" -f summary "$T/fits" >"$T/summary" || fail "ptdecode: $?"
+"$O/ptdecode" summary "$T/fits" >"$T/summary" || fail "ptdecode: $?"
 ! grep -q Overwritten "$T/summary" || fail "$(cat "$T/summary")"
 whole=$(sed -n 's/^Instructions: //p' "$T/summary")
 
@@ -38,7 +38,7 @@ after=$(date +%s.%N)
 take_id
 said=$(grep '^ptctl: the beginning was overwritten, ' "$T/err") || fail "record says nothing of it: $(cat "$T/err")"
 echo "$said"
-"$O/ptdecode" -f summary "$T/lapped" >"$T/summary" || fail "ptdecode: $?"
+"$O/ptdecode" summary "$T/lapped" >"$T/summary" || fail "ptdecode: $?"
 overwritten=$(grep '^Overwritten: ' "$T/summary") || fail "the summary says nothing of it: $(head "$T/summary")"
 echo "$overwritten"
 [[ $(sed -n 's/^Instructions: //p' "$T/summary") -lt $whole ]] || fail "the ring was not lapped, nothing tested"

@@ -51,7 +51,7 @@ done
 # same_as_ptdecode RECORDING OUTPUT: the first instructions, and how many each function executed.
 same_as_ptdecode() {
 	local n
-	"$O/ptdecode" -f addresses -o "$T/addresses" -f summary:rows=1000000 -o "$T/summary" "$T/$1" ||
+	"$O/ptdecode" export addresses -o "$T/addresses" --also "summary --rows=1000000 -o $T/summary" "$T/$1" ||
 		fail "ptdecode: exit status $?"
 	od -An -v -tx8 -w8 "$T/addresses" | head -n 1000 | sed 's/^ *0*//' >"$T/expected"
 	head -n 1000 "$2" | cut -d' ' -f1 >"$T/got"
@@ -78,7 +78,7 @@ cut_off() {
 	cp "$1" "$T/cut"
 	shift
 	mkfifo "$T/fifo"
-	"$O/ptdecode" -f addresses -o "$T/fifo" "$@" 2>"$T/cut.err" &
+	"$O/ptdecode" export addresses -o "$T/fifo" "$@" 2>"$T/cut.err" &
 	# It waits, in the middle, for whoever reads what it writes.
 	exec 3<"$T/fifo"
 	head -c 1000 <&3 >/dev/null

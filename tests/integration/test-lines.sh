@@ -24,14 +24,14 @@ judge() {
 compare() {
 	local name=$1
 	shift
-	"$O/ptdecode" "$@" --inlines "$T/$name" >"$T/text" || fail "$name: exit status $?"
+	"$O/ptdecode" text "$@" --inlines "$T/$name" >"$T/text" || fail "$name: exit status $?"
 	shown "$T/text" >"$T/shown"
 	judge "$T/truth" "$T/shown" >"$T/judged"
 	[[ $(wc -l <"$T/shown") -gt 100 ]] || fail "$name: only $(wc -l <"$T/shown") instructions"
 	grep -q '(inlined by)' "$T/shown" || fail "$name: nothing is inlined, nothing tested"
 	diff "$T/judged" "$T/shown" >"$T/diff" || { head -20 "$T/diff"; fail "$name $*: the lines are not addr2line's"; }
 	# --lines shows the first place alone.
-	"$O/ptdecode" "$@" --lines "$T/$name" >"$T/text" || fail "$name: exit status $?"
+	"$O/ptdecode" text "$@" --lines "$T/$name" >"$T/text" || fail "$name: exit status $?"
 	shown "$T/text" >"$T/shown-lines"
 	sed -E 's/ \(inlined by\).*//; s/ .* at / /' "$T/judged" | sort -u >"$T/judged-lines"
 	diff "$T/judged-lines" "$T/shown-lines" >"$T/diff" || { head -20 "$T/diff"; fail "$name $*: the lines of --lines differ"; }
@@ -42,7 +42,7 @@ compare() {
 functions() {
 	local name=$1
 	shift
-	"$O/ptdecode" "$@" --lines -f calls:json -o "$T/json" -f calls -o "$T/text" "$T/$name" || fail "$name: exit status $?"
+	"$O/ptdecode" calls "$@" --lines --json -o "$T/json" --also "calls --lines -o $T/text" "$T/$name" || fail "$name: exit status $?"
 	python3 - "$T/json" "$T/text" "$T/truth" "$T/bin/$name" <<-'END' || fail "$name $*: lines of functions"
 	import json, subprocess, sys
 	calls = [c for c in json.load(open(sys.argv[1]))["calls"] if c.get("object") == sys.argv[4]]
@@ -75,7 +75,7 @@ check() {
 	drop "$name"
 	start_ptd
 	record "$name" "$T/bin/$name"
-	"$O/ptdecode" --inlines "$T/$name" | grep -q "($T/bin/$name) ." && fail "$name: has lines without its debug file"
+	"$O/ptdecode" text --inlines "$T/$name" | grep -q "($T/bin/$name) ." && fail "$name: has lines without its debug file"
 	compare "$name" --debug-dir "$T/debug"
 	drop "$name"
 }

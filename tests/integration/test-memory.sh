@@ -32,16 +32,16 @@ bare() {
 # decode WHAT N: sets n, the instructions.
 decode() {
 	$1 "$2"
-	measure -f addresses -o "$T/addresses" "${args[@]}"
+	measure export addresses -o "$T/addresses" "${args[@]}"
 	n=$(($(stat -c %s "$T/addresses") / 8))
 	echo "$1, $2 times: $(stat -c %s "$T/in") bytes, $n instructions, peak $peak KiB"
 	rm "$T/in" "$T/addresses"
 }
 
-# long_run FORMAT THREADS WHAT BYTES MB: as many times as give so many MB, of BYTES each.
+# long_run VERB THREADS WHAT BYTES MB: as many times as give so many MB, of BYTES each.
 long_run() {
 	$3 $(($5 * 1000000 / $4))
-	measure --threads "$2" -f "$1" -o /dev/null "${args[@]}"
+	measure --threads "$2" $1 -o /dev/null "${args[@]}"
 	per_mb=$((1000 * user / $5))
 	echo "$1 of $3, $2 threads, $5 MB: peak $peak KiB, $user ms of user CPU: $per_mb us for each MB"
 	rm "$T/in"

@@ -26,7 +26,7 @@ check() {
 	shift
 	for how in none zip lz4; do
 		for n in 1 "$@"; do
-			"$O/ptdecode" --threads $n -f "drmemtrace:compress=$how" -o "$T/$name.$how.$n" "$T/$name" ||
+			"$O/ptdecode" --threads $n export drmemtrace "--compress=$how" -o "$T/$name.$how.$n" "$T/$name" ||
 				fail "$name: $how, $n threads: exit status $?"
 			diff -r "$T/$name.$how.1" "$T/$name.$how.$n" || fail "$name: $how: $n threads write other files"
 		done
@@ -62,7 +62,7 @@ if unshare -m true 2>/dev/null && mkdir "$T/small"; then
 	for how in none zip lz4; do
 		T=$T unshare -m bash -c 'mount -t tmpfs -o size=64k none "$1" && shift && "$@" 2>"$T/stderr"; status=$?
 			find "$T/small/out/trace" -type f -printf "%f\n" >"$T/left"; exit $status' - \
-			"$T/small" "$O/ptdecode" -f "drmemtrace:compress=$how" -o "$T/small/out" "$T/tree"
+			"$T/small" "$O/ptdecode" export drmemtrace "--compress=$how" -o "$T/small/out" "$T/tree"
 		[[ $? == 1 ]] && grep -qx "ptdecode: $T/small/out: cannot write: No space left on device" "$T/stderr" ||
 			fail "a full disk, $how: $(cat "$T/stderr")"
 		[[ -s $T/left ]] && ! grep -v '\.part$' "$T/left" || fail "a full disk, $how: $(cat "$T/left")"

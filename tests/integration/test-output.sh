@@ -27,8 +27,8 @@ mkdir -m 755 "$T/empty"
 "$O/ptctl" snapshot -o "$T/empty" >/dev/null || fail "snapshot -o of an empty directory"
 [[ $(stat -c %a "$T/empty") == 755 ]] || fail "the mode of a directory that was there has changed"
 private "$T/empty/data"
-"$O/ptdecode" -f text -o "$T/text" -f summary -o "$T/summary" -f addresses -o "$T/addresses" \
-	-f sideband -o "$T/sideband" -f drmemtrace -o "$T/drmemtrace" "$T/record" || fail "ptdecode: $?"
+"$O/ptdecode" text -o "$T/text" --also "summary -o $T/summary" --also "export addresses -o $T/addresses" \
+	--also "sideband -o $T/sideband" --also "export drmemtrace -o $T/drmemtrace" "$T/record" || fail "ptdecode: $?"
 for made in text summary addresses sideband drmemtrace; do private "$T/$made"; done
 
 # refused TEXT DIR: neither is the program run, nor a snapshot taken.

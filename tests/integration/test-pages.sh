@@ -14,16 +14,22 @@ done
 [[ $n -ge 6 ]] || fail "only $n pages"
 echo "$n pages without a warning, with examples"
 
-# in_help PROGRAM: its options, as --help lists them.
+# in_help PROGRAM: its options, as --help lists them; of ptdecode, the help of each verb does.
 in_help() {
-	"$O/$1" --help | sed -nE 's/^ +(-[a-zA-Z], )?(--[a-z0-9-]+).*/\1 \2/p' | tr -s ', ' '\n' | grep . | sort -u
+	if [[ $1 == ptdecode ]]; then
+		for verb in $("$O/ptdecode" --help | sed -nE 's/^  ([a-z]+) .*/\1/p'); do
+			"$O/ptdecode" help "$verb"
+		done
+	else
+		"$O/$1" --help
+	fi | sed -nE 's/^ +(-[a-zA-Z], )?(--[a-z0-9-]+).*/\1 \2/p' | tr -s ', ' '\n' | grep . | sort -u
 }
 
-# in_page PAGE: its options. A flag follows "Fl", or a comma, in the items of a list.
+# in_page PAGE: its options. A flag follows "Fl", or if the item begins with one, a comma, in the items of a list.
 in_page() {
-	awk '/^\.It Fl/ {
+	awk '/^\.It / {
 		for (i = 2; i <= NF; i++)
-			if ($(i - 1) == "Fl" || ($(i - 1) == "," && $i ~ /^-?[a-z]/))
+			if ($(i - 1) == "Fl" || ($2 == "Fl" && $(i - 1) == "," && $i ~ /^-?[a-z]/))
 				print "-" $i
 	}' "$1" | sort -u
 }
@@ -42,6 +48,10 @@ for page in daemon/ptd.8 ctl/ptctl.1 decoder/ptdecode.1; do
 	in_page "$page" >"$T/page"
 	same "options of $program"
 done
+
+"$O/ptdecode" --help | sed -nE 's/^  ([a-z]+) .*/\1/p' | sort -u >"$T/help"
+sed -n '/^\.Sh QUESTIONS/,/^\.Sh LOGS/s/^\.It Cm \([a-z]*\).*/\1/p' decoder/ptdecode.1 | sort -u >"$T/page"
+same "verbs and formats of ptdecode"
 
 "$O/ptctl" --help | sed -nE 's/^  ([a-z]+)( .*)?$/\1/p' | sort -u >"$T/help"
 sed -nE 's/^\.It Cm ([a-z]+)( .*)?$/\1/p' ctl/ptctl.1 | sort -u >"$T/page"

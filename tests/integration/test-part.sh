@@ -15,10 +15,10 @@ mapfile -t inputs <"$T/inputs"
 input_of() {
 	grep -m 1 "^$T/golden/$1\(/\|$\)" "$T/inputs" || fail "no input is of $1"
 }
-"$O/ptdecode" -f summary "$(input_of scope)" >/dev/null
+"$O/ptdecode" summary "$(input_of scope)" >/dev/null
 [[ $? -eq 3 ]] || fail "scope has no gap"
 for part in "--pid 20" "--cpu 7" "--time 0.000001,"; do
-	"$O/ptdecode" -f summary $part "$(input_of scope)" >"$T/summary" || fail "scope $part: exit status $?"
+	"$O/ptdecode" summary $part "$(input_of scope)" >"$T/summary" || fail "scope $part: exit status $?"
 	grep -qx "Gaps: 0" "$T/summary" || fail "scope $part: the summary has gaps"
 	grep -q "^Out of scope: [1-9]" "$T/summary" || fail "scope $part: nothing is out of scope"
 done
@@ -26,7 +26,7 @@ done
 says() {
 	local expected=$1
 	shift
-	"$O/ptdecode" "$@" >"$T/out" 2>"$T/err"
+	"$O/ptdecode" text "$@" >"$T/out" 2>"$T/err"
 	[[ $? -eq 1 ]] && grep -qF -- "$expected" "$T/err" || { cat "$T/err"; fail "ptdecode $*"; }
 }
 one=${inputs[0]}
@@ -42,9 +42,9 @@ record family sh -c 'echo a | cat; (exit 3); true'
 # Of a larger one most is not read. What is read is checked by its pieces, and the rest is not.
 record long /usr/bin/python3 -I -S -c 'print(sum(i * i % 7 for i in range(60000)))'
 [[ $(wc -l <"$T/long/pieces") -eq $((($(stat -c %s "$T/long/data") + 1048575) / 1048576)) ]] || fail "a piece is not a MiB"
-"$O/ptdecode" --last 1000 "$T/long" >"$T/part" || fail "the last 1000 instructions: exit status $?"
+"$O/ptdecode" text --last 1000 "$T/long" >"$T/part" || fail "the last 1000 instructions: exit status $?"
 [[ $(grep -vc '^#' "$T/part") -eq 1000 ]] || fail "there are not 1000 last instructions"
-"$O/ptdecode" -f summary --last 1000 "$T/long" >"$T/summary" || fail "their summary: exit status $?"
+"$O/ptdecode" summary --last 1000 "$T/long" >"$T/summary" || fail "their summary: exit status $?"
 awk '/^ *all / { exit !($3 * 20 < $2) }' "$T/summary" || fail "more than a twentieth of the PT is decoded for them"
 
 # Whatever byte is changed, the part is what it was or refused, and that is refused which the part needs, whatever
@@ -55,7 +55,7 @@ for ((i = 0; i < n_pieces; i++)); do
 	at=$((i * 1048576 + 5000))
 	printf 'damaged' | dd of="$T/copy/data" bs=1 seek=$at conv=notrunc 2>/dev/null
 	for threads in 1 2 8; do
-		"$O/ptdecode" --threads $threads --last 1000 "$T/copy" >"$T/out" 2>"$T/err.$threads"
+		"$O/ptdecode" text --threads $threads --last 1000 "$T/copy" >"$T/out" 2>"$T/err.$threads"
 		echo "exit status $?" >>"$T/err.$threads"
 		cmp -s "$T/err.1" "$T/err.$threads" ||
 			{ cat "$T/err.1" "$T/err.$threads"; fail "damage at $at, $threads threads"; }
@@ -73,7 +73,7 @@ echo "$n_refused of $n_pieces pieces are needed for the last 1000 instructions"
 [[ $n_refused -ge 2 ]] || fail "the first and the last piece are needed"
 printf 'damaged' | dd of="$T/copy/data" bs=1 seek=2000000 conv=notrunc 2>/dev/null
 says "is not the file that was written" "$T/copy"
-"$O/ptdecode" --cpu 7 "$T/copy" >/dev/null || fail "PT is checked that is not asked for: exit status $?"
+"$O/ptdecode" text --cpu 7 "$T/copy" >/dev/null || fail "PT is checked that is not asked for: exit status $?"
 sed -i '1s/^./x/' "$T/copy/pieces"
 says "pieces is not the file that was written" --last 1000 "$T/copy"
 rm "$T/copy/pieces"

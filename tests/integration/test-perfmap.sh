@@ -12,7 +12,7 @@ names_of() {
 	"$O/ptctl" record -o "$T/made" -- "$O/targets/mapnames.c" "$1" >"$T/maps" 2>"$T/err" ||
 		{ cat "$T/err"; fail "record mapnames $1"; }
 	xargs rm -f <"$T/maps"
-	"$O/ptdecode" --force -f summary:json "$T/made" | python3 -c '
+	"$O/ptdecode" --force summary --json "$T/made" | python3 -c '
 import json, sys
 got = json.load(sys.stdin)["symbols"]
 print(*sorted("%s=%d" % (s["symbol"] or "-", s["instructions"]) for s in got if s["object"] == "[anon]"))'
@@ -46,7 +46,7 @@ record_alive node env -u NODE_EXTRA_CA_CERTS -C "$T" node --perf-basic-prof "$T/
 
 # Lines of text: who pid/tid [cpu] time: address bytes, instruction, symbol (object). Of addresses that
 # were used twice the map does not say when: there either name will do.
-"$O/ptdecode" --force -f text "$T/node" | grep -F '([anon])' | python3 -c '
+"$O/ptdecode" --force text "$T/node" | grep -F '([anon])' | python3 -c '
 import bisect, collections, re, sys
 lines = [l.rstrip("\n").split(" ", 2) for l in open(sys.argv[1], errors="surrogateescape")]
 names = collections.defaultdict(set)

@@ -120,6 +120,8 @@ grep -q "$T/none" "$T/err" || fail "--socket: $(cat "$T/err")"
 private record --then nosuch -- touch "$T/tmp/ran" 2>"$T/err"
 [[ $? == 125 && ! -e $T/tmp/ran ]] || fail "--then nosuch: the program ran"
 grep -q nosuch "$T/err" || fail "--then nosuch: $(cat "$T/err")"
+private record --then 'functions --max-depth=3' -- touch "$T/tmp/ran" 2>"$T/err"
+[[ $? == 125 && ! -e $T/tmp/ran ]] && grep -q "functions has no option --max-depth" "$T/err" || fail "an option of another verb: $(cat "$T/err")"
 private record -- touch "$T/tmp/ran" 2>"$T/err"
 [[ $? == 125 && ! -e $T/tmp/ran ]] || fail "no --then: the program ran"
 
@@ -127,9 +129,17 @@ private record -- touch "$T/tmp/ran" 2>"$T/err"
 mkdir -m 700 "$T/tmp/mine" && chown $uid "$T/tmp/mine"
 private record -o "$T/tmp/mine" -- sh -c 'exit 7' 2>"$T/err"
 [[ $? == 7 ]] || fail "exit status: $(cat "$T/err")"
-"$O/ptdecode" -f summary "$T/tmp/mine" >"$T/out" || fail "the copy cannot be decoded: $?"
+"$O/ptdecode" summary "$T/tmp/mine" >"$T/out" || fail "the copy cannot be decoded: $?"
 rm -rf "$T/tmp/mine"
 nothing_left copy
+
+# A verb with options, one with a blank; and an export that is a directory.
+private record --then "latency --json --function='no such'" -- true >"$T/out" 2>"$T/err" || fail "--then latency: $(cat "$T/err")"
+grep -q '"function": "no such"' "$T/out" || fail "--then latency: $(cat "$T/out")"
+private record --then 'export drmemtrace --compress=none' -o "$T/tmp/mem" -- true 2>"$T/err" || fail "--then drmemtrace: $(cat "$T/err")"
+ls "$T"/tmp/mem/trace/*.trace >/dev/null || fail "--then drmemtrace: nothing"
+rm -rf "$T/tmp/mem"
+nothing_left "verbs"
 
 # Two at once.
 pids=()

@@ -11,7 +11,7 @@
 expect() {
 	local name=$1 count=$2 sum=$3 engine=$4 status got_count got_sum
 	shift 4
-	(cd "$DATA/$name" && "$O/ptdecode" -e "$engine" -f addresses -o "$T/out" "$@" -f summary -o "$T/sum")
+	(cd "$DATA/$name" && "$O/ptdecode" -e "$engine" export addresses -o "$T/out" "$@" --also "summary -o $T/sum")
 	status=$?
 	got_count=$(($(stat -c %s "$T/out") / 8))
 	got_sum=$(sha256sum <"$T/out" | cut -d' ' -f1)

@@ -12,7 +12,7 @@ cc -D_GNU_SOURCE -Wall -Wno-unused-result -o "$T/symbols" "$T/symbols.c" || fail
 
 # columns INPUT: tid, address and symbol of each instruction, in the order of each thread.
 columns() {
-	"$O/ptdecode" -f text:nobytes "$1" | awk '!/^#/ {
+	"$O/ptdecode" text --no-bytes "$1" | awk '!/^#/ {
 		split($2, id, "/"); address = $5; sub(/^.*  /, ""); sub(/ \([^()]*\)$/, "")
 		print id[2], address, $0 }' | sort -s -n -k1,1
 }
@@ -22,7 +22,7 @@ for name in true signals; do
 	[[ $name == true ]] || command=$O/targets/signals.c
 	start_ptd
 	record $name "$command"
-	"$O/ptdecode" -f drmemtrace -o "$T/$name.mem" "$T/$name" || fail "$name: drmemtrace"
+	"$O/ptdecode" export drmemtrace -o "$T/$name.mem" "$T/$name" || fail "$name: drmemtrace"
 	"$O/tools/memtrace-check" "$T/$name.mem" || fail "$name: the drmemtrace is not valid"
 	"$O/tools/exact" -b "$T/$name.mem" "$T/$name.log" >"$T/exact" || { tail -5 "$T/exact"; fail "$name: read back"; }
 	tail -1 "$T/exact"

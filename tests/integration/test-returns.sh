@@ -27,7 +27,7 @@ fi
 check() {
 	"$O/tools/exact" -e "$1" "$T/$name" "$T/$name.log" >"$T/exact.$1" || { cat "$T/exact.$1"; fail "$name, $1"; }
 	echo "$name $1: $(tail -1 "$T/exact.$1")"
-	"$O/ptdecode" -e "$1" -f summary "$T/$name" >"$T/summary.$1" || fail "$name, $1: $(grep -A9 ^Gaps "$T/summary.$1")"
+	"$O/ptdecode" -e "$1" summary "$T/$name" >"$T/summary.$1" || fail "$name, $1: $(grep -A9 ^Gaps "$T/summary.$1")"
 }
 
 n=0
@@ -38,7 +38,7 @@ for program in "${programs[@]}"; do
 		record $name "$program"
 		each_engine check
 		# libipt takes the time of an MTC for that of another branch.
-		[[ $pt == mtc* ]] || "$O/ptdecode" --verify "$T/$name" || fail "$name: the engines differ"
+		[[ $pt == mtc* ]] || "$O/ptdecode" verify "$T/$name" || fail "$name: the engines differ"
 		[[ ! -x $(command -v perf) ]] || judge $name "$T/$name"
 		drop $name
 	done

@@ -22,7 +22,7 @@ escape() {
 	rm -rf "$T"/out/*
 	# The terminal is script's.
 	OUTSIDE=$T/outside READABLE=$T/in/snapshot/manifest OUTPUT_DIR=$T/out INHERITED=200 script -qec \
-		"$O/tools/escape --threads 2 $input -f addresses -o $T/out/escaped -f drmemtrace -o $T/out/traces 2>$T/said" \
+		"$O/tools/escape export addresses --threads 2 $input -o $T/out/escaped --also 'export drmemtrace -o $T/out/traces' 2>$T/said" \
 		"$T/terminal" >/dev/null 200>"$T/left-open" </dev/null
 	status=$?
 	[[ $status == 0 || $status == 3 ]] || fail "$*: exit status $status: $(cat "$T/said")"
@@ -48,7 +48,7 @@ refused() {
 }
 
 # A snapshot has what it needs, so nothing but it can be read. Only Landlock can refuse that to root.
-"$O/ptdecode" -f addresses -o "$T/plain" "$T/in/snapshot"
+"$O/ptdecode" export addresses -o "$T/plain" "$T/in/snapshot"
 has_landlock=1
 escape "read|read the console|memory of another|environment of another|map a file to execute" "$T/in/snapshot"
 if grep -q "read: DONE" "$T/said"; then
@@ -68,7 +68,7 @@ refused $((6 * size + (33 << 30))) "limit of memory"
 echo "all $(wc -l <"$T/said") ways out of a snapshot refused"
 
 # A perf.data file may name objects anywhere, so all can be read but devices and /proc; nothing else.
-"$O/ptdecode" -f addresses -o "$T/plain" "$T/in/snapshot/data"
+"$O/ptdecode" export addresses -o "$T/plain" "$T/in/snapshot/data"
 if [[ $has_landlock ]]; then
 	escape read "$T/in/snapshot/data"
 	refused DONE read
@@ -79,7 +79,7 @@ fi
 # Code that the command line names is foreign, too.
 program=$(realpath /bin/true)
 printf '\x02\x82%.0s' {1..8} >"$T/pt"
-"$O/ptdecode" -f addresses -o "$T/plain" --raw-pt "$T/pt" --raw-elf "$program" 2>/dev/null
+"$O/ptdecode" export addresses -o "$T/plain" --raw-pt "$T/pt" --raw-elf "$program" 2>/dev/null
 if [[ $has_landlock ]]; then
 	escape "" --raw-pt "$T/pt" --raw-elf "$program"
 	refused "Operation not permitted" "write while --raw-elf is parsed"
@@ -88,7 +88,7 @@ if [[ $has_landlock ]]; then
 fi
 
 # System calls of 32-bit code have other numbers.
-ESCAPE_BY=int80 "$O/tools/escape" -f addresses -o "$T/x" "$T/in/snapshot" 2>"$T/said"
+ESCAPE_BY=int80 "$O/tools/escape" export addresses -o "$T/x" "$T/in/snapshot" 2>"$T/said"
 status=$?
 [[ $status -gt 128 ]] && ! grep -q DONE "$T/said" || fail "int 0x80: exit status $status: $(cat "$T/said")"
 
@@ -97,7 +97,7 @@ status_of() {
 	sed -n "s/^$1:[[:space:]]*//p" "/proc/$pid/status"
 }
 mkfifo "$T/fifo"
-"$O/ptdecode" --max-output 1G --max-spill 2G -f addresses "$T/in/snapshot" >"$T/fifo" &
+"$O/ptdecode" --max-output 1G --max-spill 2G export addresses "$T/in/snapshot" >"$T/fifo" &
 pid=$!
 exec 7<"$T/fifo"
 is_in_sandbox() { [[ $(status_of Seccomp) == 2 ]]; }
@@ -113,7 +113,7 @@ grep -qE "^Max cpu time +unlimited +unlimited " "/proc/$pid/limits" || fail "$(c
 cat <&7 >"$T/x"
 exec 7<&-
 wait "$pid" || fail "exit status $?"
-"$O/ptdecode" -f addresses -o "$T/plain" "$T/in/snapshot"
+"$O/ptdecode" export addresses -o "$T/plain" "$T/in/snapshot"
 cmp "$T/x" "$T/plain" || fail "it decoded something else into a pipe"
 
 [[ $has_landlock ]] || skip "this kernel has no Landlock, so what is read is not confined; all else was refused"

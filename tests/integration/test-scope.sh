@@ -16,7 +16,7 @@ mapfile -t threads < <("$O/tools/emulog" "$T/family.log" | cut -d' ' -f1)
 shell=$(printf '%s\n' "${threads[@]%%.*}" | sort -n | head -1)
 
 "$O/ptctl" snapshot --pid "$shell" -o "$T/scoped" >/dev/null || fail "snapshot --pid $shell"
-"$O/ptdecode" -f summary -o "$T/summary" -f text -o "$T/text" -f drmemtrace:compress=none -o "$T/mem" "$T/scoped" 2>"$T/err"
+"$O/ptdecode" summary -o "$T/summary" --also "text -o $T/text" --also "export drmemtrace --compress=none -o $T/mem" "$T/scoped" 2>"$T/err"
 status=$?
 sed -n '1,/^Processes/p; /^Gaps/,$p' "$T/summary"
 [[ $status -eq 0 && ! -s $T/err ]] || { cat "$T/err"; fail "ptdecode: exit status $status"; }
@@ -42,6 +42,6 @@ done
 
 # Of everybody it is as before, and covers more time.
 "$O/ptctl" snapshot -o "$T/all" >/dev/null 2>&1 || fail "snapshot"
-"$O/ptdecode" -f summary -o "$T/summary" "$T/all" || fail "of all: exit status $?"
+"$O/ptdecode" summary -o "$T/summary" "$T/all" || fail "of all: exit status $?"
 ! grep -q "out of scope" "$T/summary" || fail "something is out of the scope of all"
 awk '/^Time:/ { t = $2 } END { exit !(t > '"$covered"') }' "$T/summary" || fail "of all: no more time than $covered s"

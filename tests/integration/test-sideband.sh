@@ -16,7 +16,7 @@ lines() {
 # list NAME N_SWITCHES: ptdecode's list is compared with perf's in $T/perf.
 list() {
 	local file=$DATA/perfdata/$1 n
-	"$O/ptdecode" -f sideband "$file" >"$T/raw" || fail "$1: exit status $?"
+	"$O/ptdecode" sideband "$file" >"$T/raw" || fail "$1: exit status $?"
 	lines <"$T/raw" >"$T/ours"
 	n=$(grep -c PERF_RECORD_SWITCH "$T/ours")
 	echo "$1: $(wc -l <"$T/ours") lines, $n switches; perf: $(wc -l <"$T/perf") lines"

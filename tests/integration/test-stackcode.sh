@@ -26,7 +26,7 @@ of() {
 		"$O/tools/pieces" -e $engine "$T/snapshot" "$T/live.log" >"$T/pieces" || { cat "$T/pieces"; fail "$engine"; }
 		echo "$1 bits, $engine: $(tail -1 "$T/pieces")"
 	done
-	"$O/ptdecode" -f text "$T/snapshot" >"$T/text" 2>/dev/null || fail "ptdecode"
+	"$O/ptdecode" text "$T/snapshot" >"$T/text" 2>/dev/null || fail "ptdecode"
 	n=$(grep -c '\[anon\]' "$T/text")
 	[[ $n == 3000 ]] || fail "$n instructions of the stack instead of 3000"
 	echo "$n instructions of the stack"

@@ -26,7 +26,7 @@ record kernel "$O/targets/kernel.c"
 sorted <"$T/kernel.out" >"$T/expected"
 [[ $(wc -l <"$T/expected") -gt 6200 ]] || fail "the program printed too little"
 
-"$O/ptdecode" -f sideband "$T/kernel" | sed -nE \
+"$O/ptdecode" sideband "$T/kernel" | sed -nE \
 	's/^ *[0-9]+\/([0-9]+) .* raw_syscalls:sys_enter: NR ([0-9]+)$/\1 call \2/p
 	s/^ *[0-9]+\/([0-9]+) .* signal:signal_deliver: sig=([0-9]+) sa_handler=.*/\1 signal \2/p' | same ptdecode
 if command -v perf >/dev/null && [[ -z ${PTD_ASAN:-} ]]; then
@@ -36,7 +36,7 @@ if command -v perf >/dev/null && [[ -z ${PTD_ASAN:-} ]]; then
 fi
 
 for threads in 1 3; do
-	"$O/ptdecode" --threads $threads -f drmemtrace:compress=none -o "$T/mem.$threads" "$T/kernel" || fail "drmemtrace"
+	"$O/ptdecode" --threads $threads export drmemtrace --compress=none -o "$T/mem.$threads" "$T/kernel" || fail "drmemtrace"
 	"$O/tools/memtrace-check" "$T/mem.$threads" || fail "memtrace-check"
 	tests/tools/drmemtrace.py kernel "$T/mem.$threads" >"$T/kernel.markers" || fail "the files"
 	same "drmemtrace, $threads threads" <"$T/kernel.markers"
@@ -48,7 +48,7 @@ fi
 # The rings of a long recording hold the latest only: what is no more there is not known, and nothing else is said.
 start_ptd AuxSize=64K
 record some "$O/targets/kernel.c"
-"$O/ptdecode" -f drmemtrace:compress=none -o "$T/some.mem" "$T/some"
+"$O/ptdecode" export drmemtrace --compress=none -o "$T/some.mem" "$T/some"
 "$O/tools/memtrace-check" "$T/some.mem" || fail "memtrace-check of the latest"
 tests/tools/drmemtrace.py kernel "$T/some.mem" | awk '$3 != 18446744073709551615' | sorted >"$T/found"
 sorted <"$T/some.out" >"$T/expected"
@@ -63,7 +63,7 @@ echo "$(wc -l <"$T/found") of $(wc -l <"$T/expected") in small rings"
 # another.
 start_ptd Cpus=1
 record shared sh -c '"$1" >/dev/null & "$1" >/dev/null; wait' - "$O/targets/kernel.c"
-"$O/ptdecode" -f drmemtrace:core-sharded -o "$T/cores" "$T/shared" || fail "core-sharded"
+"$O/ptdecode" export drmemtrace --core-sharded -o "$T/cores" "$T/shared" || fail "core-sharded"
 "$O/tools/memtrace-check" "$T/cores" || fail "core-sharded: memtrace-check"
 "$O/tools/exact" -b "$T/cores" "$T/shared.log" >"$T/exact" || { tail -5 "$T/exact"; fail "core-sharded: read back"; }
 tail -1 "$T/exact"

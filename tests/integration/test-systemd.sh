@@ -189,7 +189,7 @@ who release ptd-admin "$id"
 # The journal has texts that say more.
 inside journalctl --update-catalog
 inside journalctl -x -t ptd --no-pager "PTD_SNAPSHOT=$id" >"$T/explained"
-grep -qF "    ptdecode -f summary $id" "$T/explained" || failed "journalctl -x does not explain it: $(cat "$T/explained")"
+grep -qF "    ptdecode summary $id" "$T/explained" || failed "journalctl -x does not explain it: $(cat "$T/explained")"
 grep -qF "used the flight recorder: snapshot" "$T/explained" || failed "nor who took it: $(cat "$T/explained")"
 [[ $(journal -o json | grep -c '"_TRANSPORT":"journal"') -ge 5 ]] || failed "no entries with fields of their own"
 
@@ -243,7 +243,7 @@ inside grep -q '^mem\.[0-9]*=[1-9][0-9]*$' /tmp/whole/manifest ||
 	failed "its code in memory is not there: $(inside cat /tmp/whole/manifest)"
 inside grep -q '^[0-9a-f]*[[:space:]]/home/admin/program$' /tmp/whole/objects.map ||
 	failed "the program is not there: $(inside cat /tmp/whole/objects.map)"
-expect 0 " instructions" inside ptdecode -f summary /tmp/whole
+expect 0 " instructions" inside ptdecode summary /tmp/whole
 inside touch /tmp/end
 wait $! || failed "ptctl record: exit status $?: $(cat "$T/record")"
 until_ "systemd is told of its end" has StatusText "Ready*"
@@ -273,7 +273,7 @@ taken_over() {
 # holds FILE: what ended before is in a snapshot that is taken now.
 holds() {
 	expect 0 "" inside ptctl snapshot -o "/tmp/$1"
-	inside ptdecode -f summary "/tmp/$1" >"$T/summary"
+	inside ptdecode summary "/tmp/$1" >"$T/summary"
 	grep -q '[[:space:]]unlink$' "$T/summary" || failed "it is not in the snapshot: $(cat "$T/summary")"
 }
 keeper() { inside systemctl show -P MainPID ptd-keeper.service; }

@@ -25,11 +25,11 @@ clean() {
 		fail "$what: $(LC_ALL=C grep -aP '[^\x20-\x7e\n]' "$T/shown" | head -n 1 | cat -v)"
 }
 
-for format in text summary sideband; do
-	clean "ptdecode -f $format" "$O/ptdecode" -f $format "$T/snapshot"
+for verb in text summary sideband; do
+	clean "ptdecode $verb" "$O/ptdecode" $verb "$T/snapshot"
 done
-clean "ptdecode's errors" "$O/ptdecode" "$T/missing-$name"
-clean "ptdecode's errors" "$O/ptdecode" -f "$name" "$T/snapshot"
+clean "ptdecode's errors" "$O/ptdecode" text "$T/missing-$name"
+clean "ptdecode's errors" "$O/ptdecode" "$name" "$T/snapshot"
 clean "ptctl info" "$O/ptctl" info "$id"
 clean "ptctl --json info" "$O/ptctl" --json info "$id"
 clean "ptctl's errors" "$O/ptctl" record -- "$T/missing-$name"
@@ -41,7 +41,7 @@ for verb in list "--json list" status "--json status"; do
 done
 
 # The names of a drmemtrace directory's files.
-"$O/ptdecode" -f drmemtrace -o "$T/traces" "$T/snapshot" || fail "drmemtrace: exit status $?"
+"$O/ptdecode" export drmemtrace -o "$T/traces" "$T/snapshot" || fail "drmemtrace: exit status $?"
 [[ -n $(ls "$T/traces/trace") && $(ls "$T/traces/trace") != *[!0-9A-Za-z_.$'\n'-]* ]] || fail "$(ls -b "$T/traces/trace")"
 echo "$(printf %q "$name") is shown as $(grep -ao 'e?\[2J[^ ]*' "$T/shown" | head -n 1)"
 
@@ -53,7 +53,7 @@ on_terminal() {
 # The reference is slow enough.
 [[ -z ${PTD_ASAN:-} ]] || exit 0
 record long /usr/bin/python3 -I -S -c 'print(sum(i * i % 7 for i in range(20000)))'
-for output in "-f summary" "-f text >/dev/null"; do
+for output in "summary" "text >/dev/null"; do
 	on_terminal "$O/ptdecode -e insn --threads 1 $output $T/long" >"$T/shown"
 	grep -aqE $'\rptdecode: +[0-9]+ % of [0-9.]+ MiB (of PT decoded|read)' "$T/shown" ||
 		fail "$output: no progress: $(head -c 300 "$T/shown" | cat -v)"

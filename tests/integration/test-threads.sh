@@ -47,7 +47,7 @@ done
 
 # ptdecode with its own default, and what it says.
 for n in 1 3; do
-	"$O/ptdecode" --force --threads $n -f summary:rows=100000 -o "$T/summary.$n" "$T/damaged" 2>"$T/said.$n"
+	"$O/ptdecode" --force --threads $n summary --rows=100000 -o "$T/summary.$n" "$T/damaged" 2>"$T/said.$n"
 	echo $? >>"$T/said.$n"
 done
 cmp "$T/summary.1" "$T/summary.3" && diff "$T/said.1" "$T/said.3" || fail "ptdecode --threads 3"

@@ -24,7 +24,7 @@ printf '#!/bin/sh\necho "$0" "$@"\n' >"$B/script-of-script"
 chmod +x "$B"/*
 tree script 3 0 sh -c "'$B/script' a 'b c'; exit \$?"
 threads 2
-"$O/ptdecode" -f summary "$T/script" >"$T/summary" || fail "script: ptdecode"
+"$O/ptdecode" summary "$T/script" >"$T/summary" || fail "script: ptdecode"
 grep -q '\<python3\>' "$T/summary" || { cat "$T/summary"; fail "script: python3 does not appear"; }
 drop script
 tree outer 0 0 sh -c "'$B/outer' x; :"

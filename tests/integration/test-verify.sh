@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# ptdecode --verify: nothing is found in recordings of real programs, of one process and of several; and
+# ptdecode verify: nothing is found in recordings of real programs, of one process and of several; and
 # a difference is found where libipt 2.0.5 is known to say less.
 . "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64
@@ -10,10 +10,10 @@ need qemu-x86_64
 verify() {
 	local status=$1 text=$2 got
 	shift 2
-	"$O/ptdecode" --verify "$@" >"$T/out" 2>"$T/err"
+	"$O/ptdecode" verify "$@" >"$T/out" 2>"$T/err"
 	got=$?
 	[[ $got == "$status" && $(tail -n 1 "$T/out") =~ ^$text$ ]] ||
-		fail "ptdecode --verify $*: exit status $got: $(cat "$T/out" "$T/err")"
+		fail "ptdecode verify $*: exit status $got: $(cat "$T/out" "$T/err")"
 }
 
 start_ptd
@@ -45,11 +45,11 @@ insn goes on with:
 The engines differ behind 1 instructions.
 EOF
 
-for wrong in "-f text" "-f text -o $T/x" "-e insn"; do
+for wrong in "--output $T/x" "--engine insn" "--lines"; do
 	verify 2 '' $wrong "$T/one"
-	grep -q -- "--verify decodes with both engines, and writes no format" "$T/err" || fail "$wrong: $(cat "$T/err")"
+	grep -q -- "verify has no option ${wrong%% *}" "$T/err" || fail "$wrong: $(cat "$T/err")"
 done
 verify 2 '' - </dev/null
-grep -q -- "--verify reads its input twice" "$T/err" || fail "standard input: $(cat "$T/err")"
-"$O/ptdecode" --verify "$T/one" >/dev/full 2>"$T/err" && fail "a full device, and no word of it"
+grep -q -- "verify reads its recording twice" "$T/err" || fail "standard input: $(cat "$T/err")"
+"$O/ptdecode" verify "$T/one" >/dev/full 2>"$T/err" && fail "a full device, and no word of it"
 grep -q "standard output: cannot write" "$T/err" || fail "a full device: $(cat "$T/err")"

@@ -28,7 +28,7 @@ key() {
 
 # steps SNAPSHOT TID: the thread's instructions: address and place.
 steps() {
-	"$O/ptdecode" --tid "$2" "$1" | awk '!/^#/ { print $5, $(NF - 1) }'
+	"$O/ptdecode" text --tid "$2" "$1" | awk '!/^#/ { print $5, $(NF - 1) }'
 }
 
 # held NAME CONDITION PLACE: it held in the thread that said so, and PLACE is what the thread executed next.
@@ -77,7 +77,7 @@ before=$("$O/ptctl" list | wc -l)
 [[ $(grep -c 'enter:wanted: thread' "$T/err") == 3 ]] || { cat "$T/err"; fail "not three"; }
 [[ $("$O/ptctl" list | wc -l) == $((before + 3)) ]] || fail "the list does not have three more"
 for id in $("$O/ptctl" list | awk 'NR > 1 { print $1 }' | tail -3); do
-	"$O/ptdecode" --tid "$(cat "$T/out")" "$T/state/snapshots/$id" | grep -c ' wanted+0x0 '
+	"$O/ptdecode" text --tid "$(cat "$T/out")" "$T/state/snapshots/$id" | grep -c ' wanted+0x0 '
 done >"$T/counts"
 [[ $(tr '\n' ' ' <"$T/counts") == "0 1 2 " ]] || { cat "$T/counts"; fail "not at the first three entries"; }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Flight data recorder files for llvm-xray, which judges them: it takes each file without a word, and has the calls,
-# times and nesting of -f calls and the counts of -f functions of the same recording.
+# times and nesting of calls and the counts of functions of the same recording.
 . "$(dirname "$0")/lib/common.sh"
 . tests/integration/lib/xray.sh
 need qemu-x86_64 "${CC:-cc}" python3 llvm-xray-14
@@ -55,8 +55,8 @@ END
 
 start_ptd
 record work "$T/calls"
-"$O/ptdecode" -f xray -o "$T/five" -f xray:version=1 -o "$T/one" -f calls:json -o "$T/calls.json" \
-	-f functions:json -o "$T/functions.json" "$T/work" || fail "ptdecode"
+"$O/ptdecode" export xray -o "$T/five" --also "export xray --format-version=1 -o $T/one" --also "calls --json -o $T/calls.json" \
+	--also "functions --json -o $T/functions.json" "$T/work" || fail "ptdecode"
 judge_xray "$T/five" "$T/calls.json" "$T/functions.json"
 judge_xray "$T/one" "$T/calls.json" "$T/functions.json" 1
 
@@ -64,6 +64,6 @@ judge_xray "$T/one" "$T/calls.json" "$T/functions.json" 1
 from=$(python3 -c 'import json, sys
 calls = json.load(open(sys.argv[1]))["calls"]
 print("%d.%09d" % divmod([c["t"] for c in calls if c["function"] == "leaf"][100], 10**9))' "$T/calls.json")
-"$O/ptdecode" --time "$from" -f xray -o "$T/part" -f calls:json -o "$T/calls.json" -f functions:json -o "$T/functions.json" \
+"$O/ptdecode" --time "$from" export xray -o "$T/part" --also "calls --json -o $T/calls.json" --also "functions --json -o $T/functions.json" \
 	"$T/work" || fail "ptdecode --time"
 judge_xray "$T/part" "$T/calls.json" "$T/functions.json"

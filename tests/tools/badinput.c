@@ -623,7 +623,7 @@ static int run_ptdecode(const struct bench *b, const char *options, char *ret_te
 	FILE *f;
 	int r;
 
-	(void)snprintf(command, sizeof(command), "timeout 60 '%s' -f summary %s '%s' 2>&1",
+	(void)snprintf(command, sizeof(command), "timeout 60 '%s' summary %s '%s' 2>&1",
 		       b->ptdecode, options, b->input);
 	f = popen(command, "re");
 	if (!f)

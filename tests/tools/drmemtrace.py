@@ -13,7 +13,7 @@ kernel DIR
     each file says that there are numbers.
 
 mix TEXT < what opcode_mix printed
-    Each opcode was executed as often as TEXT has it, which ptdecode -f text:nobytes printed. DynamoRIO and Zydis
+    Each opcode was executed as often as TEXT has it, which ptdecode text --no-bytes printed. DynamoRIO and Zydis
     write some names differently, those of moves above all: these count together.
 """
 import collections

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Compare an export with what -f calls:json says of the same recording.
+"""Compare an export with what calls --json says of the same recording.
 
 usage: exported.py CALLS FORMAT EXPORT [ARG]...
 
-CALLS is what -f calls:json wrote, from which the tree of calls is made anew: the calls that a function made come before
+CALLS is what calls --json wrote, from which the tree of calls is made anew: the calls that a function made come before
 it, one deeper. The arguments: of collapsed, the last name of all threads; of fxt and chrome, the command that runs
-Perfetto's trace processor, up to the trace; of html, what -f functions:json wrote, the recording, ptdecode, and the
+Perfetto's trace processor, up to the trace; of html, what functions --json wrote, the recording, ptdecode, and the
 command that runs report.mjs, up to the page: what the page says that it leaves out is not compared; of what begins
 with "speedscope_", the command that runs speedscope's importer, up to the file; of pprof_go, none.
 """
@@ -191,6 +191,25 @@ def check_pprof_go(_, roots, export):
     return f"{len(found)} stacks"
 
 
+def check_speedscope(rows, _, export, *command):
+    profiles = read_lines([*command, "calls", export])
+    assert {profile["unit"] for profile in profiles} == {"nanoseconds"}
+    starts = {}
+    with open(export, encoding="utf-8") as file:
+        for profile in json.load(file)["profiles"]:
+            assert profile["name"] not in starts
+            starts[profile["name"]] = profile["startValue"]
+    found = collections.Counter((name, starts[profile["name"]] + t, duration) for profile in profiles
+                                for name, t, duration in profile["calls"] if not name.startswith("gap: "))
+    expected = collections.Counter((name, t, duration) for name, t, duration, _ in spans(rows, whole_name) if duration > 0)
+    gaps = sum(name.startswith("gap: ") for profile in profiles for name, *_ in profile["calls"])
+    assert sum(profile["n"] for profile in profiles) - gaps == len(rows)
+    assert found == expected, (list((found - expected).items())[:5], list((expected - found).items())[:5])
+    tracks = {name.split()[-1] for name in starts}
+    assert {f"{row['pid']}/{row['tid']}" for row in rows} <= tracks, tracks
+    return f"{sum(found.values())} calls that took time, {gaps} gaps on {len(profiles)} tracks"
+
+
 def check_speedscope_stacks(roots, export, command, cost, head):
     """The stacks of an export that speedscope imports, too."""
     found = collections.Counter()
@@ -299,7 +318,7 @@ def check_callgrind(rows, roots, export):
 
 
 def functions_of(path):
-    """What -f functions:json says of each function, as report.mjs names it."""
+    """What functions --json says of each function, as report.mjs names it."""
     with open(path, encoding="utf-8") as file:
         found = json.load(file)
     rows = []
@@ -333,7 +352,7 @@ def check_html(rows, roots, export, functions, recording, ptdecode, *command):
     n_slowest = 0
     whole_names = {page_name(row): row["function"] for row in wanted["functions"]}
     for name, slowest in said["slowest"]:
-        out = subprocess.run([ptdecode, "-f", "latency:json,function=" + whole_names[name], recording], check=True,
+        out = subprocess.run([ptdecode, "latency", "--json", "--function=" + whole_names[name], recording], check=True,
                              stdout=subprocess.PIPE, text=True).stdout
         wanted = json.loads(out)["slowest"][:5]
         assert len(slowest) == len(wanted), (name, slowest, wanted)

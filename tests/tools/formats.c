@@ -54,7 +54,7 @@ static int write_formats(const char *input, const char *dir, struct ptd_threads 
 	struct ptd_options options = {
 		.size = sizeof(options), .force = true, .input = input, .threads = threads
 	};
-	static const char *const options_of[][2] = { { "function=main" }, { "object=libc.so.6" } };
+	static const char *const options_of[][2] = { { "function=main" }, { "binary=libc.so.6" } };
 	struct ptd_sink *sinks[FORMATS_MAX];
 	struct ptd_decoder *decoder;
 	char path[8192];

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Judge streams of ovni, which -f ovni wrote, by the rules of the trace's specification and of ovni's emulator.
+"""Judge streams of ovni, which export ovni wrote, by the rules of the trace's specification and of ovni's emulator.
 
 usage: ovni.py VERSION DIR CALLS [PRV]
 
-DIR is what was given to -o, CALLS what -f calls:json wrote of the same recording. Everything that the document of version
+DIR is what was given to -o, CALLS what calls --json wrote of the same recording. Everything that the document of version
 1 says of a trace is asserted, section by section; version 3 differs by its metadata and the header of a stream. The calls
 of the streams, whose pieces are joined (pieces.py), must be those of CALLS. PRV is a thread.prv that the emulator made of
 version 3: one after the other, it must show the functions that are the innermost ones of each thread.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Compare a log of calls that has one stack for each thread with the rows of -f calls:json.
+"""Compare a log of calls that has one stack for each thread with the rows of calls --json.
 
 When a thread goes on on another stack, such as a fiber's or a goroutine's, such a log leaves all functions of the old stack
 and enters all functions of the new one. A call is one piece in the log, or several, which are joined here.

@@ -196,7 +196,7 @@ def compare(case, pttc, ptdecode, engine):
             return None
         with open(os.path.join(folder, files[0]), encoding="utf-8") as f:
             expected = f.read()
-        decoded = subprocess.run([ptdecode, "-e", engine] + case.options(), cwd=folder, capture_output=True,
+        decoded = subprocess.run([ptdecode, "text", "-e", engine] + case.options(), cwd=folder, capture_output=True,
                                  text=True)
         items = decoded_of(decoded.stdout) if decoded.returncode in (0, 3) else [decoded.stderr.strip()]
         if "--quiet" in " ".join(case.directives("opt:ptxed")):

@@ -5,7 +5,7 @@
 Of the instructions of a drmemtrace directory 1,200 are picked by a seed, with build/tools/memtrace-pick.
 
 elf DIR SIDEBAND SEED OBJECT TRUTH
-    Of those in the mappings of the file OBJECT, which SIDEBAND lists (ptdecode -f sideband), the symbol is what
+    Of those in the mappings of the file OBJECT, which SIDEBAND lists (ptdecode sideband), the symbol is what
     addr2line -f says of the file TRUTH, and its row in symbols.tsv covers the address that addr2line was asked.
     addr2line knows no stubs of the PLT, which must be called NAME@plt here, and no names in a file without
     symbols, where they must be made of the address.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Print the lines that `ptdecode -f bolt` should write of a static program, by another way: from the address of
-each instruction (-f addresses) and objdump's names of the instructions.
+"""Print the lines that `ptdecode export bolt` should write of a static program, by another way: from the address of
+each instruction (export addresses) and objdump's names of the instructions.
 
     takenbranches.py PROGRAM ADDRESSES
 """

@@ -96,7 +96,7 @@ static void put(struct fixture *f)
 
 static void begin(struct fixture *f)
 {
-	static const char *const options[] = { "object=demo", NULL };
+	static const char *const options[] = { "binary=demo", NULL };
 
 	sunk_begin(&f->sunk, "bolt", PTD_CLOCK_NS, options);
 }

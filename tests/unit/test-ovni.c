@@ -177,7 +177,7 @@ static void oldest(void **state)
 	struct fixture f;
 
 	(void)state;
-	init(&f, "version=1");
+	init(&f, "format-version=1");
 	f.made.slice.t0 = T0;
 	put_nested(&f);
 	check(&f, OLD,
@@ -201,7 +201,7 @@ static void processes(void **state)
 	struct fixture f;
 
 	(void)state;
-	init(&f, "version=1");
+	init(&f, "format-version=1");
 	for (uint32_t i = 0; i < 3; i++) {
 		f.made.slice = (struct ptd_slice){
 			.id = i, .cpu = 2 + i % 2, .pid = 5 + i % 2, .tid = 70000 + i, .t0 = T0 + i
@@ -251,7 +251,7 @@ static void cpus(void **state)
 	struct fixture f;
 
 	(void)state;
-	init(&f, "version=3");
+	init(&f, "format-version=3");
 	put_cpus(&f);
 	check(&f, NEWEST,
 	      "OHx@0(0 -1 0 0) OM[@1(1 0) OHp@1 OHr@10 OM]@11(1 0) OHp@11 OHw@20 OAs@20(1) OHr@20 "
@@ -293,7 +293,7 @@ static void outer(void **state)
 	      "OM]@30(3 0) OM[@40(2 0) OM]@50(2 0) OM[@50(1 1) OM]@60(1 1) OM[@60(2 0) OM[@60(1 0) "
 	      "OM=@65(42 2) OM]@70(1 0) OM]@80(2 0) OM[@90(23 1) OM]@90(23 1) OHe@90 ");
 	deinit(&f);
-	init(&f, "version=1");
+	init(&f, "format-version=1");
 	put_outer(&f);
 	check(&f, OLD,
 	      "OHx@0(0 -1 0 0) VYc@0{4 h(int)} VTc@0(3 4) VTx@0(3) VYc@0{5 say \"hi\\;\"?} "
@@ -398,7 +398,8 @@ static void unknown(void **state)
 
 static void failures(void **state)
 {
-	static const char *const wrong[] = { "version=2", "version=x", "version=", "version=0" };
+	static const char *const wrong[] = { "format-version=2", "format-version=x",
+					     "format-version=", "format-version=0" };
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 
 	(void)state;

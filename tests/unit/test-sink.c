@@ -511,7 +511,7 @@ static void text_of_two_mappings(void **state)
 
 static void text_without_bytes(void **state)
 {
-	static const char *const options[] = { "nobytes", NULL };
+	static const char *const options[] = { "no-bytes", NULL };
 	struct fixture *f = *state;
 	struct sunk sunk;
 
@@ -972,7 +972,7 @@ static void own_free(void *state)
 	((struct own *)state)->freed = true;
 }
 
-static const struct ptd_sink_option own_options[] = { { .name = "title", .help = "TEXT" }, {} };
+static const struct ptd_sink_option own_options[] = { { .name = "title", .value = "TEXT" }, {} };
 
 static void own_sink(void **state)
 {

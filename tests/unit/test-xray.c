@@ -234,7 +234,7 @@ static void oldest(void **state)
 	struct fixture f;
 
 	(void)state;
-	init(&f, "version=1");
+	init(&f, "format-version=1");
 	put_nested(&f);
 	check(&f, HEAD1 "1 +0; 2 +10; ~2 +10; 3 +0; ~2 +3; 2 +1; /2 +6; /1 +10; end; ");
 	assert_non_null(ptd_sink_omission(f.made.sink));
@@ -260,12 +260,12 @@ static void times(void **state)
 	struct fixture f;
 
 	(void)state;
-	init(&f, "version=5");
+	init(&f, "format-version=5");
 	put_times(&f);
 	check(&f, HEAD5 "1 +0; 1 +4294967295; wrap 8589934591; /1 +0; 1 +0; cpu 3 8600000000; "
 			"/1 +0; event +7 ptwrite: 0x2a; /1 +3; ");
 	deinit(&f);
-	init(&f, "version=1");
+	init(&f, "format-version=1");
 	put_times(&f);
 	check(&f, HEAD1 "1 +0; 1 +4294967295; wrap 8589934591; /1 +0; 1 +0; cpu 3 8600000000; "
 			"/1 +0; event 8600000007 ptwrite: 0x2a; /1 +10; end; ");
@@ -275,7 +275,7 @@ static void times(void **state)
 /* Ticks of a bare stream: neither how many there are in a second is known, nor the time of day. */
 static void ticks(void **state)
 {
-	const char *const options[] = { "version=1", NULL };
+	const char *const options[] = { "format-version=1", NULL };
 	struct fixture f;
 
 	(void)state;
@@ -404,7 +404,8 @@ static void map(void **state)
 /* Nothing is left that has not its name. */
 static void failures(void **state)
 {
-	static const char *const wrong[] = { "version=2", "version=x", "version=", "version=0" };
+	static const char *const wrong[] = { "format-version=2", "format-version=x",
+					     "format-version=", "format-version=0" };
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	const struct ptd_stats stats = {};
 	struct fixture f;
@@ -439,7 +440,7 @@ static void others(void **state)
 	(void)state;
 	assert_int_equal(ptd_sink_new(&sink_text, &config, &sink, &message), -EINVAL);
 	assert_string_equal(message, "text shows instructions, and the input has none: it has "
-				     "calls, which the formats calls and functions show");
+				     "calls, which calls and functions show");
 	free(message);
 	assert_null(sink);
 }

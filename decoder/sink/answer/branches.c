@@ -522,8 +522,8 @@ static int branches_finish(void *state, const struct ptd_stats *stats, struct pt
 }
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "rows", .help = "N  how many branches are shown (20)" },
-	{ .name = "json", .help = "as JSON, all branches", .is_flag = true },
+	{ .name = "rows", .value = "N", .help = "how many branches are shown (20)" },
+	{ .name = "json", .help = "as JSON, all branches" },
 	{},
 };
 

@@ -118,9 +118,9 @@ static int calls_finish(void *state, const struct ptd_stats *stats, struct ptd_o
 }
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "min-duration", .help = "TIME  leave out what took less, as 10us" },
-	{ .name = "max-depth", .help = "N  leave out what is deeper" },
-	{ .name = "json", .help = "as JSON", .is_flag = true },
+	{ .name = "min-duration", .value = "TIME", .help = "leave out what took less, as 10us" },
+	{ .name = "max-depth", .value = "N", .help = "leave out what is deeper" },
+	{ .name = "json", .help = "as JSON" },
 	{},
 };
 

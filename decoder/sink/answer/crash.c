@@ -879,7 +879,7 @@ static int crash_open(const struct ptd_sink_config *config, struct ptd_output *o
 }
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "json", .help = "as JSON", .is_flag = true },
+	{ .name = "json", .help = "as JSON" },
 	{},
 };
 

@@ -439,11 +439,13 @@ static void diff_close(void *state)
 }
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "rows", .help = "N  how many functions are shown (20)" },
-	{ .name = "function", .help = "NAME  compare only two executions of this function" },
-	{ .name = "a", .help = "N  which execution in the first input (1)" },
-	{ .name = "b", .help = "N  which in the second (1), or of a single input (2)" },
-	{ .name = "json", .help = "as JSON", .is_flag = true },
+	{ .name = "rows", .value = "N", .help = "how many functions are shown (20)" },
+	{ .name = "function",
+	  .value = "NAME",
+	  .help = "compare only two executions of this function" },
+	{ .name = "a", .value = "N", .help = "which execution in the first input (1)" },
+	{ .name = "b", .value = "N", .help = "which in the second (1), or of a single input (2)" },
+	{ .name = "json", .help = "as JSON" },
 	{},
 };
 

@@ -325,8 +325,8 @@ static int functions_finish(void *state, const struct ptd_stats *stats, struct p
 }
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "rows", .help = "N  how many rows of each table are shown (20)" },
-	{ .name = "json", .help = "as JSON, all rows", .is_flag = true },
+	{ .name = "rows", .value = "N", .help = "how many rows of each table are shown (20)" },
+	{ .name = "json", .help = "as JSON, all rows" },
 	{},
 };
 

@@ -415,15 +415,15 @@ static const char *latency_omission(void *state)
 	const struct latency *latency = state;
 
 	return latency->executions.n == latency->executions.n_partial
-		   ? "no call of that function was seen from its beginning to its end; the format "
-		     "functions lists the names of those that were called"
+		   ? "no call of that function was seen from its beginning to its end; functions "
+		     "lists the names of those that were called"
 		   : NULL;
 }
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "function", .help = "NAME  whose executions", .is_required = true },
-	{ .name = "rows", .help = "N  how many functions are shown (20)" },
-	{ .name = "json", .help = "as JSON, all functions", .is_flag = true },
+	{ .name = "function", .value = "NAME", .help = "whose executions", .is_required = true },
+	{ .name = "rows", .value = "N", .help = "how many functions are shown (20)" },
+	{ .name = "json", .help = "as JSON, all functions" },
 	{},
 };
 

@@ -258,7 +258,7 @@ static int stacks_finish(void *state, const struct ptd_stats *stats, struct ptd_
 }
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "json", .help = "as JSON", .is_flag = true },
+	{ .name = "json", .help = "as JSON" },
 	{},
 };
 

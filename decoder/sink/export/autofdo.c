@@ -495,7 +495,7 @@ static int autofdo_open(const struct ptd_sink_config *config, struct ptd_output 
 	if (!a)
 		return -ENOMEM;
 	a->decoder = config->decoder;
-	r = edges_init(&a->edges, ptd_sink_option(config, "object"));
+	r = edges_init(&a->edges, ptd_sink_option(config, "binary"));
 	if (r < 0) {
 		autofdo_free(a);
 		return r;

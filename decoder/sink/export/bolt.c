@@ -71,7 +71,7 @@ static int bolt_open(const struct ptd_sink_config *config, struct ptd_output *ou
 	(void)output;
 	if (!edges)
 		return -ENOMEM;
-	r = edges_init(edges, ptd_sink_option(config, "object"));
+	r = edges_init(edges, ptd_sink_option(config, "binary"));
 	if (r < 0) {
 		bolt_free(edges);
 		return r;

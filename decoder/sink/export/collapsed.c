@@ -61,8 +61,7 @@ static int set_unit(struct collapsed *collapsed, const struct ptd_sink_config *c
 	const char *unit = ptd_sink_option(config, "unit");
 
 	collapsed->unit = 1;
-	collapsed->in_insns =
-	    config->info->clock == PTD_CLOCK_NONE || ptd_sink_option(config, "instructions");
+	collapsed->in_insns = config->info->clock == PTD_CLOCK_NONE;
 	if (!unit)
 		return 0;
 	collapsed->in_insns = strcmp(unit, "instructions") == 0;
@@ -190,8 +189,7 @@ static int collapsed_finish(void *state, const struct ptd_stats *stats, struct p
 }
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "unit", .help = "UNIT  ns, us, ms, s or instructions: what is counted" },
-	{ .name = "instructions", .help = "the same as unit=instructions", .is_flag = true },
+	{ .name = "unit", .value = "ns|us|ms|s|instructions", .help = "what is counted (ns)" },
 	{},
 };
 

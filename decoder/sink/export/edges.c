@@ -9,8 +9,9 @@
 #define OUTSIDE 0u /* number of all places in other objects */
 
 const struct ptd_sink_option edges_options[] = {
-	{ .name = "object",
-	  .help = "NAME  of this object, by its path or the last part of that",
+	{ .name = "binary",
+	  .value = "NAME",
+	  .help = "of this object, by its path or the last part of that",
 	  .is_required = true },
 	{},
 };
@@ -206,7 +207,7 @@ int edges_list(const struct edges *edges, enum edge_kind kind, struct edge **ret
 const char *edges_complaint(const struct edges *edges)
 {
 	if (!edges->object)
-		return "nothing of the object was executed: its name is as -f summary shows it, or "
+		return "nothing of the object was executed: its name is as summary shows it, or "
 		       "the last part of that";
 	return edges->has_another ? "another object of that name was executed, too, and is left out"
 				  : NULL;

@@ -594,7 +594,7 @@ static int ovni_open(const struct ptd_sink_config *config, struct ptd_output *ou
 	int r;
 
 	(void)output;
-	r = option_number(config, "version", &version);
+	r = option_number(config, "format-version", &version);
 	if (r == 0 && version != OVNI_VERSION && version != OVNI_VERSION_OLD)
 		r = -EINVAL;
 	if (r < 0)
@@ -698,7 +698,7 @@ static const char *ovni_omission(void *state)
 static const char *const directories[] = { OVNI_DIR, NULL };
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "version", .help = "N  1 or 3 (the default), of the format" },
+	{ .name = "format-version", .value = "N", .help = "version of the format: 1 or 3 (3)" },
 	{},
 };
 

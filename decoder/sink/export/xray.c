@@ -579,7 +579,7 @@ static int xray_open(const struct ptd_sink_config *config, struct ptd_output *ou
 	int r;
 
 	(void)output;
-	r = option_number(config, "version", &version);
+	r = option_number(config, "format-version", &version);
 	if (r == 0 && version != FDR_VERSION_MAX && version != VERSION_OLD)
 		r = -EINVAL;
 	if (r < 0)
@@ -666,7 +666,7 @@ static const char *xray_omission(void *state)
 static const char *const directories[] = { NULL };
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "version", .help = "N  1 or 5 (the default), of the format" },
+	{ .name = "format-version", .value = "N", .help = "version of the format: 1 or 5 (5)" },
 	{},
 };
 

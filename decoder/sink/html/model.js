@@ -339,7 +339,7 @@ class Model {
 	command(from, to) {
 		if (!this.hasTime)
 			return "";
-		return `ptdecode -f html -o detail.html --time=${this.exactTime(Math.max(from, 0))},${this.exactTime(to)} RECORDING`;
+		return `ptdecode html -o detail.html --time=${this.exactTime(Math.max(from, 0))},${this.exactTime(to)} RECORDING`;
 	}
 	// Sentences on what is not in the page.
 	leftOut() {

@@ -148,7 +148,7 @@ honest_judge() {
 # Those that ran wholly since all records are there; those of the last second may not be drained yet.
 honest_judge_programs() {
 	local i n id path missing=0
-	"$O/ptdecode" -f sideband -o "$T/records" "$snapshot" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
+	"$O/ptdecode" sideband -o "$T/records" "$snapshot" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
 	awk -F= 'FNR == NR {
 			x[$1] = $2
 			if (($1 == "sideband_since_ns" || $1 ~ /switch_oldest_ns/) && $2 + 0 > since)

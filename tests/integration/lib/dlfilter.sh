@@ -5,12 +5,12 @@ need perf
 perf script -h 2>&1 | grep -q -- --dlfilter || skip "this perf has no --dlfilter"
 [[ -z ${PTD_ASAN:-} ]] || skip "perf is not built with sanitizers"
 
-# filter INPUT OPTION...: perf decodes, and the dlfilter writes.
+# filter INPUT OUTPUT...: perf decodes, and the dlfilter writes.
 filter() {
 	local input=$1 args=()
 	shift
-	for option; do
-		args+=(--dlarg "$option")
+	for output; do
+		args+=(--dlarg "$output")
 	done
 	perf script -i "$input" --itrace=b --dlfilter "$O/libptd-dlfilter.so" "${args[@]}"
 }

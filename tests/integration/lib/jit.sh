@@ -86,7 +86,7 @@ run_node() {
 	record_jit node env -u NODE_EXTRA_CA_CERTS -C "$T/dumps" node --perf-prof "$T/script.js"
 	check_jit node
 	"$O/tools/cuts" -q "$T/node" || fail "node: cuts"
-	"$O/ptdecode" --force -f summary "$T/node" | head -3
+	"$O/ptdecode" --force summary "$T/node" | head -3
 	drop node
 }
 

@@ -7,7 +7,7 @@ seed=${PTD_SEED:-14}
 # write_memtrace NAME: the recording as a drmemtrace directory, $T/NAME.mem, which is valid and, read back, is what
 # ran. What was added to a recording of JIT code is not in its SHA256SUMS.
 write_memtrace() {
-	"$O/ptdecode" --force -f drmemtrace -o "$T/$1.mem" "$T/$1" || fail "$1: drmemtrace"
+	"$O/ptdecode" --force export drmemtrace -o "$T/$1.mem" "$T/$1" || fail "$1: drmemtrace"
 	"$O/tools/memtrace-check" "$T/$1.mem" >"$T/checked" || { head -5 "$T/checked"; fail "$1: the drmemtrace is not valid"; }
 	[[ $# -gt 1 ]] || "$O/tools/exact" -b "$T/$1.mem" "$T/$1.log" >"$T/exact" ||
 		{ tail -5 "$T/exact"; fail "$1: the drmemtrace is not what ran"; }
@@ -17,7 +17,7 @@ write_memtrace() {
 # symbols_of NAME OBJECT [TRUTH]: of the instructions of the file OBJECT, those of the drmemtrace directory are what
 # addr2line says of it, or of the file TRUTH, which has symbols.
 symbols_of() {
-	"$O/ptdecode" -f sideband -o "$T/sideband" "$T/$1" || fail "$1: sideband"
+	"$O/ptdecode" sideband -o "$T/sideband" "$T/$1" || fail "$1: sideband"
 	tests/tools/symbols.py elf "$T/$1.mem" "$T/sideband" "$seed" "$2" "${3:-$2}" || fail "$1: symbols of $2"
 }
 

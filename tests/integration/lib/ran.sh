@@ -10,7 +10,7 @@ ran() {
 	shift 3
 	record "$name" "$@"
 	"$O/tools/gapped" "$engine" "$T/$name" "$T/$name.log" >"$T/gapped" || { cat "$T/gapped"; fail "$name, $engine"; }
-	"$O/ptdecode" -f summary "$T/$name" >"$T/summary" || { cat "$T/summary"; fail "$name: ptdecode: exit status $?"; }
+	"$O/ptdecode" summary "$T/$name" >"$T/summary" || { cat "$T/summary"; fail "$name: ptdecode: exit status $?"; }
 	n=$(awk '/^Objects/ { objects = 1 } objects && $3 == "[anon]" { n += $1 } END { printf "%.0f", n }' "$T/summary")
 	echo "$name $engine: $(tail -n 1 "$T/gapped"), ${n:-0} of [anon]"
 	tail -n 1 "$T/gapped" | grep -q ', 0 gaps left out 0$' || fail "$name, $engine: gaps"
