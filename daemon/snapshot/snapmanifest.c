@@ -69,7 +69,7 @@ void snapmanifest_write(const struct snapmanifest *m, FILE *f)
 			m->result->complete_since_ns > m->scope->started_ns ? "no" : "yes");
 	scope_write_manifest(m->scope, m->ran, (int64_t)(m->moment->ns - m->moment->monotonic_ns),
 			     f);
-	fprintf(f, "sideband_lost=%" PRIu64 "\n", m->known->sideband_lost);
+	fprintf(f, PTD_MANIFEST_SIDEBAND_LOST "=%" PRIu64 "\n", m->known->sideband_lost);
 	if (m->known->taken_over_ns > 0)
 		fprintf(f, "taken_over_ns=%" PRIu64 "\ncode_lost_bytes=%" PRIu64 "\n",
 			m->known->taken_over_ns + m->moment->ns - m->moment->monotonic_ns,

@@ -92,14 +92,22 @@ static int parse_cpu(const struct checker *c, const char *key, const char *value
 	return map_put(&m->switches_since, cpu, *oldest ? *oldest : UINT64_MAX);
 }
 
-/* Keys of one user: sideband_since_ns.UID. */
-static int parse_user(const struct checker *c, const char *key, const char *value,
-		      struct manifest *m)
+/* Keys that say whether records are missing: sideband_since_ns.UID of one user, and sideband_lost,
+ * which has no time. */
+static int parse_missing(const struct checker *c, const char *key, const char *value,
+			 struct manifest *m)
 {
 	static const char prefix[] = PTD_MANIFEST_SIDEBAND_SINCE ".";
+	uint64_t n_lost = 0;
 	int64_t time;
 	int r;
 
+	if (strcmp(key, PTD_MANIFEST_SIDEBAND_LOST) == 0) {
+		r = parse_count(c, key, value, &n_lost);
+		if (n_lost > 0)
+			m->dropped_until_ns = UINT64_MAX;
+		return r;
+	}
 	if (strncmp(key, prefix, strlen(prefix)) != 0)
 		return 0;
 	r = parse_offset(c, key, value, &time);
@@ -176,7 +184,7 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file, s
 		else
 			r = parse_cpu(c, line, value, m, &oldest);
 		if (r == 0)
-			r = parse_user(c, line, value, m);
+			r = parse_missing(c, line, value, m);
 		if (r < 0)
 			return r;
 	}

@@ -36,8 +36,8 @@ struct manifest {
 	/* Since when it is known who ran: on all CPUs, and, where it is later, on one CPU. */
 	uint64_t sideband_since_ns;
 	struct map switches_since; /* CPU → ns */
-	/* For processes of some users it is known only since this time, or an earlier one; 0: for
-	 * those of all users. */
+	/* For some processes it is known only since this time, or an earlier one: records of a user
+	 * were dropped, or records were lost, which have no time. 0: for all processes. */
 	uint64_t dropped_until_ns;
 
 	/* The snapshot is only about a process and its descendants, whose pids are in @scope. */

@@ -142,8 +142,8 @@ static bool is_before_sideband(const struct lane *lane)
 
 /*
  * Return: whether the recorder dropped what was mapped at @ip: nothing at all is known of the
- * process then, though the records of all but some users' processes are complete. Of no process
- * are later records dropped than earlier ones.
+ * process then, though the records of most other processes are complete. Of no process are later
+ * records dropped than earlier ones.
  */
 static bool is_dropped(const struct lane *lane, uint64_t ip)
 {

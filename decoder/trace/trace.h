@@ -117,8 +117,8 @@ struct trace_facts {
 	 * in snapshots of ptd.
 	 */
 	bool kcore_is_last;
-	/* Records of processes of some users may be missing that are older than this, though those
-	 * of others are there; 0: no. */
+	/* Records of some processes may be missing that are older than this, though those of others
+	 * are there; 0: no. */
 	uint64_t dropped_until;
 	bool has_tsc; /* as attr.config states, like the next ones */
 	bool has_mtc;

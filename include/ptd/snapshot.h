@@ -132,6 +132,7 @@ struct ptd_code_piece {
  * is left, and "no" if older ones are gone. Older PT must not be attributed to a thread.
  */
 #define PTD_MANIFEST_SIDEBAND_SINCE  "sideband_since_ns"
+#define PTD_MANIFEST_SIDEBAND_LOST   "sideband_lost"
 #define PTD_MANIFEST_TAKEN_BY_UID    "taken_by_uid"
 #define PTD_MANIFEST_SWITCH_OLDEST   "switch_oldest_ns"
 #define PTD_MANIFEST_SWITCH_COMPLETE "switch_complete"

@@ -80,6 +80,8 @@ static void dropped(void **state)
 			 "sideband_since_ns.1000=70\n",
 		  90 },
 		{ FORMAT "sideband_since_nsx=70\n", 0 },
+		{ FORMAT "sideband_lost=0\n", 0 },
+		{ FORMAT "sideband_lost=1\nsideband_since_ns.1000=70\n", UINT64_MAX },
 	};
 
 	(void)state;
