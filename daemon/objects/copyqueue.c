@@ -182,7 +182,8 @@ bool copyqueue_is_stalled(const struct copyqueue *q, const struct object *object
 {
 	static const unsigned least[] = { 1, 1, LANES_HALF, COPYQUEUE_LANES };
 
-	if (object->asker == ASKER_ROOT)
+	/* Files of a private recorder's own user delay no other user. */
+	if (object->asker == ASKER_ROOT || object->asker == geteuid())
 		return false;
 	for (enum before before = BEFORE_ITSELF; before < _BEFORES; before++) {
 		unsigned n = 0, n_standing = 0;
