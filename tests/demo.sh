@@ -18,7 +18,7 @@ printf '%s\n' '[Recorder]' AuxSize=256M >"$T/ptd.conf"
 "$O/ptd" --runtime-dir "$T/run" --state-dir "$T/state" --config "$T/ptd.conf" &
 ptd=$!
 export PTD_SOCKET=$T/run/control
-for _ in {1..100}; do
+for _ in {1..6000}; do
 	[[ -S $PTD_SOCKET ]] && break
 	sleep 0.05
 done

@@ -93,7 +93,7 @@ trap 'kill -KILL $!' TERM INT
 { wait $!; wait $!; } 2>/dev/null
 echo $$ >"$was/cgroup.procs"
 # What the kernel is still taking apart.
-for _ in {1..100}; do
+for _ in {1..6000}; do
 	find "$own" -depth -type d -exec rmdir {} + 2>/dev/null
 	[[ -d $own ]] || exit 0
 	sleep 0.05
