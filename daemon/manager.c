@@ -60,6 +60,7 @@ struct manager {
 	bool trim_later;            /* the limits changed while a job was running */
 	struct intake *intake;
 	struct jobs *jobs;
+	struct snapshotjob_context job_context;
 	struct triggers *triggers;
 	struct server *server;
 
@@ -153,23 +154,6 @@ static int on_tick(sd_event_source *timer, uint64_t usec, void *userdata)
 
 /* --- snapshots ------------------------------------------------------------------------------- */
 
-static int prepare_job(struct job *job, void *userdata)
-{
-	const struct manager *m = userdata;
-
-	return snapshotjob_new(job, &(struct snapshotjob_context){ .config = &m->config,
-								   .source = m->source,
-								   .intake = m->intake,
-								   .retention = m->retention,
-								   .runtime_dir = m->runtime_dir });
-}
-
-static int gather_job(struct job *job, void *userdata)
-{
-	(void)userdata;
-	return snapshotjob_gather(job);
-}
-
 static uint64_t evict_copies(uint64_t bytes, uint64_t least, void *userdata)
 {
 	const struct manager *m = userdata;
@@ -211,7 +195,6 @@ static void finish_job(struct job *job, void *userdata)
 {
 	struct manager *m = userdata;
 
-	snapshotjob_free(job);
 	if (job->error < 0) {
 		m->n_failed++;
 		journal_log_one(LOG_ERR, PTD_MESSAGE_FAILED, "PTD_SNAPSHOT", job->id, "%s",
@@ -229,13 +212,6 @@ static void finish_job(struct job *job, void *userdata)
 	if (m->server)
 		server_job_done(m->server, job);
 }
-
-static const struct jobs_ops jobs_ops = {
-	.prepare = prepare_job,
-	.gather = gather_job,
-	.run = snapshotjob_run,
-	.finish = finish_job,
-};
 
 /* Write the id of the next snapshot. */
 static void write_id(struct manager *m)
@@ -504,7 +480,7 @@ static int set_up_event(struct manager *m, bool until_eof)
 	    (r = sd_event_add_signal(m->event, NULL, SIGINT, NULL, NULL)) < 0 ||
 	    (until_eof &&
 	     (r = sd_event_add_io(m->event, NULL, STDIN_FILENO, EPOLLIN, on_input, m)) < 0) ||
-	    (r = jobs_new(m->event, &jobs_ops, m, &m->jobs)) < 0)
+	    (r = jobs_new(m->event, &snapshotjob_ops, &m->job_context, &m->jobs)) < 0)
 		return r;
 	return 0;
 }
@@ -578,6 +554,13 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 	r = set_up_event(m, options->until_eof);
 	if (r == 0)
 		r = make_intake(m);
+	m->job_context = (struct snapshotjob_context){ .config = &m->config,
+						       .source = m->source,
+						       .intake = m->intake,
+						       .retention = &m->retention,
+						       .runtime_dir = m->runtime_dir,
+						       .finish = finish_job,
+						       .userdata = m };
 	if (r == 0)
 		r = start_ticking(m);
 	if (r < 0)

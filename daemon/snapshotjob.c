@@ -12,6 +12,7 @@
 #include "daemon/intake.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
+#include "daemon/retention/retention.h"
 #include "daemon/sideband/sideband.h"
 #include "daemon/snapshot/estimate.h"
 #include "daemon/snapshot/jobs.h"
@@ -82,9 +83,15 @@ static int gather_known(struct snapshotjob *self)
 	return 0;
 }
 
-int snapshotjob_gather(struct job *job)
+/*
+ * Replace what was gathered by what is known now, or do what else the job's thread asks for. This
+ * is done when the rings have been copied, so that the records explain all PT in the rings.
+ */
+static int gather(struct job *job, void *userdata)
 {
 	struct snapshotjob *self = job->userdata;
+
+	(void)userdata;
 
 	if (self->to_evict > 0) {
 		forget_known(self);
@@ -108,8 +115,9 @@ static int ask_known(void *userdata, struct snapshot_known *ret_known)
 	return r;
 }
 
-int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
+static int prepare(struct job *job, void *userdata)
 {
+	const struct snapshotjob_context *context = userdata;
 	struct snapshotjob *self = malloc(sizeof(*self));
 
 	if (!self)
@@ -118,8 +126,8 @@ int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 		.request = {
 			.id = job->id,
 			.source = context->source,
-			.store = context->retention.store,
-			.store_fd = spool_store_fd(context->retention.spool),
+			.store = context->retention->store,
+			.store_fd = spool_store_fd(context->retention->spool),
 			.runtime_dir = context->runtime_dir,
 			.scope = job->scope,
 			.caller = &job->caller,
@@ -130,21 +138,23 @@ int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 			.userdata = job,
 		},
 		.intake = context->intake,
-		.retention = context->retention,
+		.retention = *context->retention,
 	};
 	job->userdata = self;
 	/* This is for the estimate, and leaves less to do later, when time matters. */
 	return gather_known(self);
 }
 
-void snapshotjob_free(struct job *job)
+static void finish(struct job *job, void *userdata)
 {
+	const struct snapshotjob_context *context = userdata;
 	struct snapshotjob *self = job->userdata;
 
 	if (self)
 		forget_known(self);
 	free(self);
 	job->userdata = NULL;
+	context->finish(job, context->userdata);
 }
 
 static int write_snapshot(struct job *job, const char **reterr_what)
@@ -247,7 +257,7 @@ static void say_nobody_ran(struct job *job, int r)
 			       job->scope.pid);
 }
 
-int snapshotjob_run(struct job *job)
+static int run(struct job *job)
 {
 	struct snapshotjob *self = job->userdata;
 	struct diskuse_amount needed = estimate_snapshot(&self->request, &self->known);
@@ -271,3 +281,10 @@ int snapshotjob_run(struct job *job)
 			       spool_path(self->retention.spool), strerror(-r));
 	return r;
 }
+
+const struct jobs_ops snapshotjob_ops = {
+	.prepare = prepare,
+	.gather = gather,
+	.run = run,
+	.finish = finish,
+};

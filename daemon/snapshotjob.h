@@ -11,44 +11,24 @@
  */
 
 #include "base/base.h"
-#include "daemon/retention/retention.h"
 
 struct config;
 struct intake;
 struct job;
-struct snapshotjob;
+struct jobs_ops;
+struct retention;
 struct source;
 
-/* What the snapshot job reads, and where it writes to. */
+/* What snapshot jobs read, and where they write to. All of it is borrowed while the queue lives. */
 struct snapshotjob_context {
-	const struct config *config; /* borrowed for the call */
-	struct source *source;       /* borrowed while the snapshot job lives */
-	struct intake *intake;       /* borrowed while the snapshot job lives */
-	struct retention retention;  /* with the present limits */
-	const char *runtime_dir;     /* borrowed while the snapshot job lives */
+	const struct config *config;
+	struct source *source;
+	struct intake *intake;
+	const struct retention *retention; /* with the present limits */
+	const char *runtime_dir;
+	void (*finish)(struct job *job, void *userdata); /* called last, as of struct jobs_ops */
+	void *userdata;
 };
 
-/*
- * Prepare @job->userdata for the job's thread.
- *
- * Return: 0, or negative errno. snapshotjob_free() is to be called in both cases.
- */
-_must_check_ int snapshotjob_new(struct job *job, const struct snapshotjob_context *context);
-
-/* Free @job->userdata, if there is any. */
-void snapshotjob_free(struct job *job);
-
-/*
- * Replace what was gathered by what is known now, or do what else the job's thread asks for. This
- * is done when the rings have been copied, so that the records explain all PT in the rings.
- *
- * Return: 0, or negative errno.
- */
-_must_check_ int snapshotjob_gather(struct job *job);
-
-/*
- * Write the snapshot. To be called in the job's thread.
- *
- * Return: 0 and @job->result; or negative errno and @job->message.
- */
-_must_check_ int snapshotjob_run(struct job *job);
+/* What the queue calls; its userdata is a struct snapshotjob_context. */
+extern const struct jobs_ops snapshotjob_ops;
