@@ -140,12 +140,22 @@ static int find_group(struct writer *w)
 	return r == -ENOENT ? -ENXIO : r;
 }
 
+/*
+ * Ask what the daemon knows, since the rings are held. With the kernel's code, this is asked again
+ * when that has been copied: what changed meanwhile is told by the records.
+ */
+static int gather_known(struct writer *w)
+{
+	const struct snapshot_request *q = w->request;
+
+	return w->known.tasks && !q->source->facts.kernel ? 0 : q->gather(q->userdata, &w->known);
+}
+
 /* Whose PT is asked for. Once the rings are copied, so that the records name all that
  * were forked before the rings were held. */
 static int find_asked(struct writer *w)
 {
 	_cleanup_(fd_closep) int proc_fd = -1;
-	const struct snapshot_request *q = w->request;
 	int r;
 
 	if (!scope_has_processes(&w->scope))
@@ -153,7 +163,7 @@ static int find_asked(struct writer *w)
 	proc_fd = dirs_open(AT_FDCWD, "/proc");
 	if (proc_fd < 0)
 		return proc_fd;
-	r = q->gather(q->userdata, &w->known);
+	r = gather_known(w);
 	if (r == 0 && w->scope.cgroup[0])
 		r = find_group(w);
 	return r < 0 ? r : scope_pids(&w->scope, w->known.tasks, proc_fd, &w->asked);
@@ -281,7 +291,7 @@ static int write_records(struct writer *w)
 {
 	int r;
 
-	r = w->request->gather(w->request->userdata, &w->known);
+	r = gather_known(w);
 	if (r < 0)
 		return r;
 	w->records.file = w->file;

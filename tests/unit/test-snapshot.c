@@ -154,6 +154,7 @@ struct fixture {
 	bool forgets;                /* the object store gives up what it has */
 	const char *changes;         /* a file that is written to once all are copied */
 	const char *failed;          /* what snapshot_write() names if it fails */
+	unsigned int n_asked;        /* how often the snapshot asked what is known */
 };
 
 /* It is asked for when the rings are there. */
@@ -162,6 +163,7 @@ static int gather(void *userdata, struct snapshot_known *ret_known)
 	struct fixture *f = userdata;
 
 	assert_true(f->fake.held);
+	f->n_asked++;
 	for (size_t i = 0; f->changes && i < f->known.n_objects; i++)
 		assert_int_equal(objectstore_wait(f->store, f->known.objects[i], NULL), 0);
 	if (f->changes)
@@ -1076,6 +1078,7 @@ static void scopes(void **state)
 		}
 		assert_int_equal(take(f), 0);
 		assert_int_equal(f->result.n_cpus, strlen(rows[i].pt));
+		assert_int_equal(f->n_asked, 1);
 		manifest = output_of(&n, "cat %s/snap/manifest", f->dir);
 		for (char cpu = '0'; cpu < '0' + N_CPUS; cpu++) {
 			char line[32];
