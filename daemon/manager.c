@@ -14,7 +14,6 @@
 
 #include "base/log.h"
 #include "daemon/config/config.h"
-#include "daemon/control/listen.h"
 #include "daemon/control/server.h"
 #include "daemon/helper/keeper/link.h"
 #include "daemon/intake.h"

@@ -8,12 +8,39 @@
  * recorder, and writes the reply.
  */
 
+#include <stdbool.h>
 #include <systemd/sd-bus.h>
 
 #include "base/base.h"
 #include "daemon/control/recorder.h"
-#include "daemon/control/waiters.h"
 #include "daemon/proc/caller.h"
+#include "util/vec.h"
+
+/*
+ * Calls of methods that have no reply yet. Each waits for a snapshot, whose id is its first
+ * argument.
+ */
+
+struct waiters {
+	VEC(sd_bus_message *) calls; /* referenced */
+};
+
+void waiters_deinit(struct waiters *waiters);
+
+/* Have the call answered later. Return: 1, which is what the method is to return; or negative
+ * errno, and why in @error if there are too many. */
+_must_check_ int waiters_put_off(struct waiters *waiters, sd_bus_message *call,
+				 sd_bus_error *error);
+
+/* Call @reply for each call that waits for the snapshot @id. They wait no more. */
+void waiters_answer(struct waiters *waiters, const char *id,
+		    int (*reply)(sd_bus_message *call, const void *userdata), const void *userdata);
+
+/* Return: whether a call on that connection waits. */
+bool waiters_has(const struct waiters *waiters, const sd_bus *bus);
+
+/* Forget the calls on that connection, which is closed. */
+void waiters_forget(struct waiters *waiters, const sd_bus *bus);
 
 /* The interface; all connections share one. */
 struct interface {

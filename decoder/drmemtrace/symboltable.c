@@ -2,14 +2,98 @@
 
 #include "decoder/drmemtrace/symboltable.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/drmemtrace/texttable.h"
+#include "decoder/drmemtrace/container.h"
 #include "decoder/image/objects.h"
 #include "util/buildid.h"
+
+/* --- texttable -------------------------------------------------------------------------------- */
+
+/* A file of the aux/ directory: a heading, and rows whose columns have tabs between them. */
+
+#define TEXTTABLE_COLUMNS_MAX 16
+
+/* Take a row. Return: 0; -EBADMSG if it is none; or another negative errno. */
+typedef int (*texttable_row_fn)(void *userdata, char **columns);
+
+#define TEXT_MAX (UINT64_C(1) << 28)
+
+/* Read all of @text as a number. Return: whether it is one, with small letters in base 16. */
+static bool texttable_number(const char *text, int base, uint64_t *ret_number)
+{
+	char *end;
+
+	if (!(*text >= '0' && *text <= '9') && !(*text >= 'a' && *text <= 'f'))
+		return false;
+	errno = 0;
+	*ret_number = strtoull(text, &end, base);
+	return errno == 0 && *end == '\0';
+}
+
+static size_t count_columns(const char *heading)
+{
+	size_t n = 1;
+
+	for (; *heading; heading++)
+		n += *heading == '\t';
+	return n;
+}
+
+static int read_lines(char *text, const char *heading, texttable_row_fn take, void *userdata,
+		      size_t *ret_line)
+{
+	const size_t n = count_columns(heading);
+	char *line;
+
+	assert(n <= TEXTTABLE_COLUMNS_MAX);
+	*ret_line = 1;
+	line = strsep(&text, "\n");
+	if (!text || strcmp(line, heading) != 0)
+		return -EBADMSG;
+	while (text && *text) {
+		char *columns[TEXTTABLE_COLUMNS_MAX];
+		int r;
+
+		(*ret_line)++;
+		line = strsep(&text, "\n");
+		/* What is behind the last newline was cut off. */
+		if (!text)
+			return -EBADMSG;
+		for (size_t i = 0; i < n; i++)
+			columns[i] = strsep(&line, "\t");
+		r = columns[n - 1] && !line ? take(userdata, columns) : -EBADMSG;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * Read the file at @path, whose heading must be @heading, and give @take each row. The columns lie
+ * in @ret_text, which the caller frees, also behind an error.
+ *
+ * Return: 0; -EBADMSG, if line @ret_line (from 1) is none of such a table; or negative errno of
+ *         reading or of @take. @ret_line is 0 if the file could not be read.
+ */
+static int texttable_read(const char *path, const char *heading, texttable_row_fn take,
+			  void *userdata, char **ret_text, size_t *ret_line)
+{
+	size_t size;
+	int r;
+
+	*ret_line = 0;
+	r = container_read_all(path, TEXT_MAX, ret_text, &size);
+	if (r == 0 && strlen(*ret_text) != size)
+		r = -EBADMSG;
+	return r < 0 ? r : read_lines(*ret_text, heading, take, userdata, ret_line);
+}
+
+/* --- symbol table of a trace ------------------------------------------------------------------ */
 
 #define PAGE_SIZE UINT64_C(4096)
 

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 
 #include "decoder/sideband/filtered.h"
-#include "decoder/trace/addrfilter.h"
+#include "decoder/trace/trace.h"
 #include "tests/unit/tracerecord.h"
 
 static int read_text(const char *text, struct addrfilters *ret_filters)

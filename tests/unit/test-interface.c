@@ -31,7 +31,7 @@
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
 
-#define WAITERS_MAX 256u /* as in daemon/control/waiters.c */
+#define WAITERS_MAX 256u /* as in daemon/control/interface.c */
 
 struct fixture {
 	char dir[TEMPDIR_SIZE];
