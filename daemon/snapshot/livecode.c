@@ -53,6 +53,8 @@
 
 #define JITFILE_NAME_SIZE 48
 
+#define PAGES (PTD_SNAPSHOT_MEM_PAGES + sizeof(PTD_SNAPSHOT_MEM)) /* its name in the folder */
+
 /* Instead of a file of a JIT compiler there is a line in the manifest that says why. */
 #define JITFILE_REFUSED 1
 
@@ -62,6 +64,7 @@
 void livecode_deinit(struct livecode *livecode)
 {
 	map_deinit(&livecode->spent);
+	livecode->pages_fd = fd_close(livecode->pages_fd);
 	livecode->link = collectorlink_free(livecode->link);
 	hungusers_deinit(&livecode->hung);
 }
@@ -374,19 +377,31 @@ struct memory {
 	int error;      /* why the rest cannot be read; 0: it can */
 };
 
+static int begin_pages(struct livecode *l)
+{
+	static const struct ptd_pages_header header = { .magic = PTD_PAGES_MAGIC,
+							.version = PTD_PAGES_VERSION };
+	int r;
+
+	r = create_in(l, PTD_SNAPSHOT_MEM, PAGES, &l->pages_fd);
+	return r < 0 ? r : fullwrite(l->pages_fd, &header, sizeof(header));
+}
+
+/* All pieces go into one file: programs decide how many there are, and a file costs much more than
+ * a page. */
 static int put_memory(void *userdata, uint64_t at, const void *bytes, size_t size)
 {
 	const struct memory *m = userdata;
 	struct livecode *code = m->reading->code;
-	_cleanup_(fd_closep) int fd = -1;
-	char name[48];
+	const struct ptd_pages_piece piece = { .pid = m->pid,
+					       .address = m->start + at,
+					       .size = size };
 	int r;
 
-	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIx64, m->pid, m->start + at);
-	r = create_in(code, PTD_SNAPSHOT_MEM, name, &fd);
+	r = code->pages_fd < 0 ? begin_pages(code) : 0;
 	if (r == 0)
-		r = fullwrite(fd, bytes, size);
-	return r < 0 ? r : add_sum(code, PTD_SNAPSHOT_MEM, name);
+		r = fullwrite(code->pages_fd, &piece, sizeof(piece));
+	return r < 0 ? r : fullwrite(code->pages_fd, bytes, size);
 }
 
 /* Have the collector copy what is executable of the @size bytes at @start, at most @n_max. Return:
@@ -639,7 +654,7 @@ static int read_memory(struct livecode *l)
 		spend_budget(&left.keep, part.keep - rest.keep);
 		spend_budget(&left.look, part.look - rest.look);
 	}
-	return r;
+	return r == 0 && l->pages_fd >= 0 ? add_sum(l, PTD_SNAPSHOT_MEM, PAGES) : r;
 }
 
 /* --- the code that ran ------------------------------------------------------------------------ */

@@ -38,7 +38,8 @@ struct livecode {
 
 	struct collectorlink *link; /* its own; NULL: not connected yet */
 	struct hungusers hung;
-	struct map spent; /* user → ns that the collector took for what is his */
+	struct map spent; /* user → ns that the collector took for what is the user's */
+	int pages_fd;     /* of the file of memory; to be -1 at first */
 };
 
 /* Free what it has of its own. */

@@ -516,6 +516,7 @@ static int add_livecode(struct writer *w)
 		.pids = &w->pids,
 		.parts = &w->parts,
 		.notes = w->notes_stream,
+		.pages_fd = -1,
 	};
 	int r;
 

@@ -126,8 +126,7 @@ int codefile_load(struct fileset *set, const char *path, int *fd, struct codefil
 	return 0;
 }
 
-int codefile_load_memory(struct fileset *set, const char *path, uint64_t address,
-			 struct codefile **ret_file)
+int codefile_load_memory(struct fileset *set, const char *path, struct codefile **ret_file)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
 	_cleanup_(fd_closep) int fd = regular_open(AT_FDCWD, path, 0);
@@ -142,7 +141,7 @@ int codefile_load_memory(struct fileset *set, const char *path, uint64_t address
 	if (r < 0)
 		return r;
 	set_bytes(file, bytes);
-	r = vec_push(&file->segments, { .size = file->object.size, .address = address });
+	r = vec_push(&file->segments, { .size = file->object.size });
 	if (r < 0)
 		return r;
 	*ret_file = TAKE(file);

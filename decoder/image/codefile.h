@@ -61,12 +61,11 @@ _must_check_ int codefile_load(struct fileset *set, const char *path, int *fd,
 			       struct codefile **ret_file);
 
 /*
- * Open the file at @path, which has the bytes that were in memory from @address on, whatever they
- * look like.
+ * Open the file at @path, which has bytes that were in memory, whatever they look like.
  *
  * Return: as above.
  */
-_must_check_ int codefile_load_memory(struct fileset *set, const char *path, uint64_t address,
+_must_check_ int codefile_load_memory(struct fileset *set, const char *path,
 				      struct codefile **ret_file);
 
 /*

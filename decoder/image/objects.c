@@ -328,10 +328,10 @@ int objects_add_file(struct objects *objects, const char *path, const struct obj
 }
 
 int objects_add_memory(struct objects *objects, const char *path, const char *name,
-		       uint64_t address, struct object **ret_object)
+		       struct object **ret_object)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
-	const int r = codefile_load_memory(&objects->files.fileset, path, address, &file);
+	const int r = codefile_load_memory(&objects->files.fileset, path, &file);
 
 	return r < 0 ? r : adopt_file(objects, name, &file, ret_object);
 }

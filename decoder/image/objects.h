@@ -77,13 +77,13 @@ _must_check_ int objects_add_named(struct objects *objects, const char *path, co
 				   struct object **ret_object);
 
 /*
- * Add the file at @path, which has the bytes that were in memory from @address on. It is not read
- * as an ELF file, even if it looks like one. The decoded stream calls the object @name.
+ * Add the file at @path, which has bytes that were in memory; object_add_part() says where. It is
+ * not read as an ELF file, even if it looks like one. The decoded stream calls the object @name.
  *
  * Return: as above.
  */
 _must_check_ int objects_add_memory(struct objects *objects, const char *path, const char *name,
-				    uint64_t address, struct object **ret_object);
+				    struct object **ret_object);
 
 /*
  * Add an object that the decoded stream calls @name, with the bytes of @object, which are read once

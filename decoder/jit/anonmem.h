@@ -5,8 +5,8 @@
  * Anonymous memory
  *
  * The anonymous executable memory of processes, as it was when the snapshot was taken: pieces, by
- * process and address. Each piece is an object, with the names that perf maps have for the code in
- * it.
+ * process and address. The pieces of a process are parts of one object, with the names that perf
+ * maps have for the code in them.
  */
 
 #include <stddef.h>
@@ -18,21 +18,25 @@
 #include "decoder/symbol/perfmap.h"
 #include "util/vec.h"
 
+#define ANONMEM_PIECES_MAX (1u << 16) /* more are left out */
+
 struct anonmem_piece {
 	uint32_t pid;
 	uint64_t start;
 	uint64_t last;               /* inclusive */
-	const struct object *object; /* borrowed */
-	struct perfmap_source names; /* which the object points to */
+	uint64_t offset;             /* of its first byte in the object */
+	const struct object *object; /* of the process; borrowed */
 };
 
 struct anonmem {
-	VEC(struct anonmem_piece) pieces; /* by pid, then start; they do not overlap */
+	VEC(struct anonmem_piece) pieces;   /* by pid, then start; they do not overlap */
+	VEC(struct perfmap_source *) names; /* of each process, to which its object points */
+	size_t n_left_out;                  /* pieces beyond ANONMEM_PIECES_MAX */
 };
 
 /*
- * Load the pieces among @files; files that cannot be used are left out. The objects of @files and
- * @perfmaps, which name the code, must outlive @memory.
+ * Load the pieces of the file of memory; what makes no sense, and all behind it, is left out. The
+ * objects of @files and @perfmaps, which name the code, must outlive @memory.
  *
  * Return: 0 or -ENOMEM.
  */

@@ -140,10 +140,10 @@ static int read_head(struct codelog *log)
 
 static int add_log(struct codelogs *logs, const struct memfiles *files, const struct memfile *file)
 {
-	struct codelog log = { .pid = file->pid, .start = file->number };
+	struct codelog log = { .pid = file->pid, .start = file->start };
 	int r;
 
-	r = memfiles_load(files, MEMFILE_LOG, file, &log.object);
+	r = memfiles_load(files, file, &log.object);
 	if (r == 0)
 		r = read_head(&log);
 	if (r == 0)
@@ -162,12 +162,11 @@ static int add_log(struct codelogs *logs, const struct memfiles *files, const st
 
 int codelogs_init(struct codelogs *logs, const struct memfiles *files, struct perfmaps *perfmaps)
 {
-	const struct memfile_list *list = &files->kinds[MEMFILE_LOG];
 	int r = 0;
 
 	*logs = (struct codelogs){};
-	for (size_t i = 0; r == 0 && i < list->files.n; i++)
-		r = add_log(logs, files, &list->files.items[i]);
+	for (size_t i = 0; r == 0 && i < files->logs.n; i++)
+		r = add_log(logs, files, &files->logs.items[i]);
 	for (size_t i = 0; r == 0 && i < logs->logs.n; i++) {
 		struct codelog *log = &logs->logs.items[i];
 

@@ -244,12 +244,13 @@ static int map_memory(const struct jits *jits, struct jit *jit, uint64_t time, u
 		const uint64_t from = m->start > start ? m->start : start;
 		const uint64_t to = m->last < last ? m->last : last;
 
-		r = space_map(jit->mapping.space, &(struct mapping){ .time = time,
-								     .kind = MAPPING_JIT,
-								     .start = from,
-								     .size = to - from + 1,
-								     .offset = from - m->start,
-								     .object = m->object });
+		r = space_map(jit->mapping.space,
+			      &(struct mapping){ .time = time,
+						 .kind = MAPPING_JIT,
+						 .start = from,
+						 .size = to - from + 1,
+						 .offset = m->offset + (from - m->start),
+						 .object = m->object });
 		if (to == last)
 			break;
 		start = to + 1;
@@ -475,7 +476,7 @@ static int make_objects(struct jits *jits, struct jit_file *file)
 {
 	int r;
 
-	r = objects_add_memory(jits->objects, file->path, NAME, 0, &file->object);
+	r = objects_add_memory(jits->objects, file->path, NAME, &file->object);
 	if (r == 0)
 		r = objects_share(jits->objects, file->object, true, NAME, &file->claimed);
 	if (r == 0)

@@ -158,7 +158,7 @@ static int add_changes(struct builder *b, const struct part *part, const struct 
 	r = piece_of(b, part->memory, &piece);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	load.offset = part->start - part->memory->start;
+	load.offset = part->memory->offset + (part->start - part->memory->start);
 	r = symbol_list_add(&piece->names, load.offset, load.size, load.name, load.name_size,
 			    part->note);
 	for (size_t i = 0; r == 0 && i < patches->list.n; i++) {
@@ -182,7 +182,8 @@ static bool is_cleared(const uint8_t *bytes, size_t size)
 static int compare_part(struct builder *b, const struct part *part)
 {
 	const uint8_t *now =
-	    object_bytes(part->memory->object, part->start - part->memory->start, part->size);
+	    object_bytes(part->memory->object,
+			 part->memory->offset + (part->start - part->memory->start), part->size);
 	const uint8_t *noted = object_bytes(b->code, part->load.offset, part->size);
 	_cleanup_(patches_deinit) struct patches patches = {};
 	int r;

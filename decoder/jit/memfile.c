@@ -15,26 +15,20 @@
 
 #define FILE_NAME_MAX 64
 
-static void format_name(enum memfile_kind kind, const struct memfile *file,
-			char ret_name[static FILE_NAME_MAX])
+static void format_name(const struct memfile *file, char ret_name[static FILE_NAME_MAX])
 {
-	if (kind == MEMFILE_PIECE)
-		(void)snprintf(ret_name, FILE_NAME_MAX, "%" PRIu32 "-%" PRIx64, file->pid,
-			       file->number);
-	else
-		(void)snprintf(ret_name, FILE_NAME_MAX, "%" PRIu32 "-%" PRIu64 PTD_CODE_SUFFIX,
-			       file->pid, file->number);
+	(void)snprintf(ret_name, FILE_NAME_MAX, "%" PRIu32 "-%" PRIu64 PTD_CODE_SUFFIX, file->pid,
+		       file->start);
 }
 
-/* Return: whether @name is, to the letter, that of a file of this kind. */
-static bool read_name(enum memfile_kind kind, const char *name, struct memfile *ret_file)
+/* Return: whether @name is, to the letter, that of a code log. */
+static bool read_name(const char *name, struct memfile *ret_file)
 {
 	char again[FILE_NAME_MAX];
 
-	if (sscanf(name, kind == MEMFILE_PIECE ? "%" SCNu32 "-%" SCNx64 : "%" SCNu32 "-%" SCNu64,
-		   &ret_file->pid, &ret_file->number) != 2)
+	if (sscanf(name, "%" SCNu32 "-%" SCNu64, &ret_file->pid, &ret_file->start) != 2)
 		return false;
-	format_name(kind, ret_file, again);
+	format_name(ret_file, again);
 	return strcmp(name, again) == 0;
 }
 
@@ -42,16 +36,11 @@ static int add_name(struct memfiles *files, const char *name)
 {
 	struct memfile file;
 
-	for (enum memfile_kind kind = 0; kind < _MEMFILE_KINDS; kind++) {
-		struct memfile_list *list = &files->kinds[kind];
-
-		if (!read_name(kind, name, &file))
-			continue;
-		if (list->files.n < MEMFILES_MAX)
-			return vec_push(&list->files, file);
-		files->n_left_out++;
+	if (!read_name(name, &file))
 		return 0;
-	}
+	if (files->logs.n < MEMFILES_MAX)
+		return vec_push(&files->logs, file);
+	files->n_left_out++;
 	return 0;
 }
 
@@ -61,7 +50,7 @@ static int compare_memfiles(const void *pa, const void *pb)
 
 	if (a->pid != b->pid)
 		return a->pid < b->pid ? -1 : 1;
-	return a->number < b->number ? -1 : a->number > b->number;
+	return a->start < b->start ? -1 : a->start > b->start;
 }
 
 static int list_names(struct memfiles *files, const char *snapshot_dir)
@@ -90,35 +79,43 @@ int memfiles_init(struct memfiles *files, struct objects *objects)
 		r = list_names(files, objects_dir(objects));
 	if (r < 0)
 		memfiles_deinit(files);
-	for (enum memfile_kind kind = 0; kind < _MEMFILE_KINDS; kind++) {
-		struct memfile_list *list = &files->kinds[kind];
-
-		if (list->files.n > 0)
-			qsort(list->files.items, list->files.n, sizeof(*list->files.items),
-			      compare_memfiles);
-	}
+	if (files->logs.n > 0)
+		qsort(files->logs.items, files->logs.n, sizeof(*files->logs.items),
+		      compare_memfiles);
 	return r;
 }
 
 void memfiles_deinit(struct memfiles *files)
 {
-	for (enum memfile_kind kind = 0; kind < _MEMFILE_KINDS; kind++)
-		vec_deinit(&files->kinds[kind].files);
+	vec_deinit(&files->logs);
 }
 
-int memfiles_load(const struct memfiles *files, enum memfile_kind kind, const struct memfile *file,
-		  struct object **ret_object)
+static int load_file(const struct memfiles *files, const char *name, struct object **ret_object)
 {
 	_cleanup_(freep) char *path = NULL;
-	char name[FILE_NAME_MAX];
 
-	format_name(kind, file, name);
-	if (asprintf(&path, "%s/" PTD_SNAPSHOT_MEM "/%s", objects_dir(files->objects), name) < 0) {
+	if (asprintf(&path, "%s/%s", objects_dir(files->objects), name) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}
-	return objects_add_memory(files->objects, path, MEMFILE_OBJECT_NAME,
-				  kind == MEMFILE_PIECE ? file->number : 0, ret_object);
+	return objects_add_memory(files->objects, path, MEMFILE_OBJECT_NAME, ret_object);
+}
+
+int memfiles_load(const struct memfiles *files, const struct memfile *file,
+		  struct object **ret_object)
+{
+	char name[FILE_NAME_MAX], path[FILE_NAME_MAX + sizeof(PTD_SNAPSHOT_MEM)];
+
+	format_name(file, name);
+	(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_MEM "/%s", name);
+	return load_file(files, path, ret_object);
+}
+
+int memfiles_load_pages(const struct memfiles *files, struct object **ret_object)
+{
+	if (!objects_dir(files->objects))
+		return -ENOENT;
+	return load_file(files, PTD_SNAPSHOT_MEM_PAGES, ret_object);
 }
 
 void memfile_set_names(struct object *object, uint32_t pid, struct perfmaps *perfmaps, bool is_last,

@@ -4,9 +4,9 @@
 /*
  * Memory files
  *
- * The files in DIR/mem of a snapshot, which have code that is in no file of the recorded programs.
- * There are two kinds: a piece of a process's anonymous memory as it was when the snapshot was
- * taken (named PID-ADDRESS), and the code log of a program (named PID-START.code).
+ * The files in DIR/mem of a snapshot, which have code that is in no file of the recorded programs:
+ * the code log of each program (named PID-START.code), and one file with the anonymous memory of
+ * processes as it was when the snapshot was taken (named "pages").
  */
 
 #include <stdbool.h>
@@ -19,29 +19,21 @@
 #include "util/vec.h"
 
 #define MEMFILE_OBJECT_NAME "[anon]"
-#define MEMFILES_MAX        (1u << 16) /* of each kind; more are left out */
-
-enum memfile_kind {
-	MEMFILE_PIECE, /* bytes of anonymous memory */
-	MEMFILE_LOG,   /* see codelog.h */
-	_MEMFILE_KINDS,
-};
+#define MEMFILES_MAX        (1u << 16) /* code logs; more are left out */
 
 struct memfile {
 	uint32_t pid;
-	uint64_t number; /* the address of a piece; when the program of a log began, in ns */
+	uint64_t start; /* when the program began, in ns */
 };
 
 struct memfiles {
-	struct objects *objects; /* borrowed */
-	struct memfile_list {
-		VEC(struct memfile) files; /* by pid, then number */
-	} kinds[_MEMFILE_KINDS];
-	size_t n_left_out; /* files beyond MEMFILES_MAX of a kind */
+	struct objects *objects;  /* borrowed */
+	VEC(struct memfile) logs; /* by pid, then start */
+	size_t n_left_out;        /* logs beyond MEMFILES_MAX */
 };
 
 /*
- * List the files in the snapshot of @objects; the lists are empty if @objects have no snapshot.
+ * List the code logs in the snapshot of @objects; the list is empty if @objects have no snapshot.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -53,8 +45,11 @@ void memfiles_deinit(struct memfiles *files);
  *
  * Return: 0, and @ret_object, which belongs to the objects; or negative errno.
  */
-_must_check_ int memfiles_load(const struct memfiles *files, enum memfile_kind kind,
-			       const struct memfile *file, struct object **ret_object);
+_must_check_ int memfiles_load(const struct memfiles *files, const struct memfile *file,
+			       struct object **ret_object);
+
+/* The same for the file of memory. Return: also -ENOENT if there is none. */
+_must_check_ int memfiles_load_pages(const struct memfiles *files, struct object **ret_object);
 
 /* Let the code of @object have the names that perf maps give to that of process @pid; see
  * perfmap_source_init(). @ret_names is what @object points to then; it must not move. */

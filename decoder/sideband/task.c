@@ -40,6 +40,12 @@ static int load_memory(struct tasks *tasks)
 				  files.n_left_out, MEMFILES_MAX);
 	if (r == 0)
 		r = anonmem_init(&tasks->memory, &files, &tasks->perfmaps);
+	if (r == 0 && tasks->memory.n_left_out > 0)
+		r = jits_complain(&tasks->jits,
+				  PTD_SNAPSHOT_MEM_PAGES ": %zu pieces beyond the first %u are "
+							 "left out, and code in them is not "
+							 "decoded",
+				  tasks->memory.n_left_out, ANONMEM_PIECES_MAX);
 	if (r == 0)
 		r = codelogs_init(&tasks->codelogs, &files, &tasks->perfmaps);
 	return r;
@@ -518,7 +524,7 @@ static int map_memory(struct tasks *tasks, uint32_t pid, const struct mapping *m
 			m = NULL;
 		} else if (m && m->start <= piece.start) {
 			piece.object = m->object;
-			piece.offset = piece.start - m->start;
+			piece.offset = m->offset + (piece.start - m->start);
 			end = m->last < last ? m->last : last;
 		} else if (m && m->start <= last) {
 			end = m->start - 1;

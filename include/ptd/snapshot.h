@@ -54,6 +54,27 @@
 #define PTD_SNAPSHOT_SUMS        "SHA256SUMS"
 
 /*
+ * Memory that was read when the snapshot was taken, of all processes: this header, and pieces, each
+ * followed by its bytes.
+ */
+#define PTD_SNAPSHOT_MEM_PAGES PTD_SNAPSHOT_MEM "/pages"
+#define PTD_PAGES_MAGIC        UINT64_C(0x0073656761706470) /* "pdpages" */
+#define PTD_PAGES_VERSION      1u
+
+struct ptd_pages_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t rest; /* 0 */
+};
+
+struct ptd_pages_piece {
+	uint32_t pid;
+	uint32_t rest; /* 0 */
+	uint64_t address;
+	uint64_t size; /* of its bytes */
+};
+
+/*
  * A code log: this header, @n_pieces pieces, and bytes. It belongs to the program that process PID
  * ran from START on, until the START of the next code log of the same process. START is in ns on
  * the records' clock.

@@ -191,19 +191,42 @@ static int read_log(struct process *p, const struct mapfile *file)
 	return r;
 }
 
+static int read_pages(struct jitted *j, const struct mapfile *file)
+{
+	struct ptd_pages_piece piece;
+	struct process *p;
+	int r = 0;
+
+	for (uint64_t at = sizeof(struct ptd_pages_header); r == 0 && at < file->size;
+	     at += piece.size) {
+		if (file->size - at < sizeof(piece))
+			return 0;
+		memcpy(&piece, file->bytes + at, sizeof(piece));
+		at += sizeof(piece);
+		if (piece.size > file->size - at)
+			return 0;
+		if (make_process(j, piece.pid, &p) < 0)
+			return -ENOMEM;
+		r = vec_push(
+		    &p->memory,
+		    { .start = piece.address, .size = piece.size, .bytes = file->bytes + at });
+	}
+	return r;
+}
+
 /* Take the file @name of @dir, if it is one of those we know. */
 static int add_file(struct jitted *j, const char *dir, const char *name, int64_t offset_ns)
 {
 	struct mapfile file;
 	struct process *p;
-	uint64_t address;
 	char path[8500];
-	bool is_dump;
+	bool is_dump, is_pages;
 	uint32_t pid;
 	int end = 0;
 
 	is_dump = sscanf(name, "jit-%" SCNu32 ".dump%n", &pid, &end) == 1 && end > 0;
-	if (!is_dump && sscanf(name, "%" SCNu32 "-%" SCNx64, &pid, &address) != 2)
+	is_pages = strcmp(name, "pages") == 0;
+	if (!is_dump && !is_pages && sscanf(name, "%" SCNu32 "-", &pid) != 1)
 		return 0;
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
 	if (mapfile_read(&file, AT_FDCWD, path) < 0)
@@ -212,13 +235,13 @@ static int add_file(struct jitted *j, const char *dir, const char *name, int64_t
 		mapfile_deinit(&file);
 		return -ENOMEM;
 	}
+	if (is_pages)
+		return read_pages(j, &file);
 	if (make_process(j, pid, &p) < 0)
 		return -ENOMEM;
 	if (is_dump)
 		return read_dump(p, &file, offset_ns);
-	if (strstr(name, PTD_CODE_SUFFIX))
-		return read_log(p, &file);
-	return vec_push(&p->memory, { .start = address, .size = file.size, .bytes = file.bytes });
+	return read_log(p, &file);
 }
 
 static int add_files(struct jitted *j, const char *snapshot, const char *sub, int64_t offset_ns)

@@ -25,11 +25,11 @@
 #include "decoder/symbol/source.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/jitbuild.h"
+#include "tests/lib/mempages.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/tracerecord.h"
 
-#define DUMP   "jit/jit-7.dump"
-#define MEMORY "mem/7-1000"
+#define DUMP "jit/jit-7.dump"
 
 /* A snapshot's directory with what process 7 has in it. */
 struct fixture {
@@ -262,7 +262,7 @@ static void memory_wins(void **state)
 		struct jitbuild b;
 
 		print_message("%s\n", rows[i].name);
-		tempdir_put(f->dir, MEMORY, rows[i].memory, strlen(rows[i].memory));
+		mempages_put(f->dir, 7, 0x1000, rows[i].memory, strlen(rows[i].memory));
 		jitbuild_begin(&b, 0);
 		(void)jitbuild_load(&b, 20, 0x1000, 1, "f", rows[i].first, strlen(rows[i].first));
 		if (rows[i].second)
@@ -292,7 +292,7 @@ static void changes(void **state)
 
 	memcpy(memory, linked, sizeof(linked));
 	memcpy(memory + 0x20, "\x90\xc3", 2);
-	tempdir_put(f->dir, MEMORY, memory, sizeof(memory));
+	mempages_put(f->dir, 7, 0x1000, memory, sizeof(memory));
 	jitbuild_begin(&b, 0);
 	(void)jitbuild_load(&b, 20, 0x1000, 1, "f", noted, sizeof(noted));
 	(void)jitbuild_load(&b, 30, 0x1020, 2, "g", "\x90\xc3", 2);
@@ -334,7 +334,7 @@ static void moved_to_memory(void **state)
 
 		tempdir_put(f->dir, path, "\x90\xc3\xf8", 3);
 		tempdir_put_text(f->dir, "objects.map", line);
-		tempdir_put(f->dir, MEMORY, rows[i].memory, 3);
+		mempages_put(f->dir, 7, 0x1000, rows[i].memory, 3);
 		records[0] = map_dump(7, 10, "/x/image", bytes[0]);
 		records[1] = map_dump(7, 20, "//anon", bytes[1]);
 		assert_int_equal(objects_new(f->dir, &objects), 0);
@@ -425,7 +425,7 @@ static void calls_that_fail_with_changes(void **state)
 	jitbuild_begin(&b, 0);
 	(void)jitbuild_load(&b, 20, 0x1000, 1, "f", "\xb8\0\0\0\0\xc3", 6);
 	tempdir_put(m.fixture->dir, DUMP, b.bytes, b.size);
-	tempdir_put(m.fixture->dir, MEMORY, "\xb8\x09\0\0\0\xc3", 6);
+	mempages_put(m.fixture->dir, 7, 0x1000, "\xb8\x09\0\0\0\xc3", 6);
 	m.expected = expected;
 	failing_each(try_to_make, is_made_with_changes, &m);
 }

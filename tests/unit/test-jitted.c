@@ -17,6 +17,7 @@
 
 #include "tests/lib/jitbuild.h"
 #include "tests/lib/jitted.h"
+#include "tests/lib/mempages.h"
 #include "tests/lib/tempdir.h"
 
 #define OFFSET 1000 /* of the records' clock */
@@ -67,7 +68,7 @@ static void make(const char *dir)
 
 	tempdir_put(dir, "jit/jit-7.dump", b.bytes, b.size);
 	tempdir_put_text(dir, "jit/jit-8.dump", "no dump");
-	tempdir_put_text(dir, "mem/7-3000", "mnop");
+	mempages_put(dir, 7, 0x3000, "mnop", 4);
 	tempdir_put_text(dir, "manifest", "a=b\nmonotonic_offset_ns=1000\n");
 }
 

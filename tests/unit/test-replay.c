@@ -248,7 +248,7 @@ static void map(struct space *space, struct objects *objects, const char *dir, c
 	assert_int_equal(objects_find(objects, "//anon", NULL, &none), 0);
 	m.object = none;
 	if (kind != 'M') {
-		assert_int_equal(objects_add_memory(objects, path, (char[]){ kind, 0 }, 0, &object),
+		assert_int_equal(objects_add_memory(objects, path, (char[]){ kind, 0 }, &object),
 				 0);
 		m.object = object;
 		if (kind != 'F')

@@ -23,6 +23,7 @@
 #include "decoder/image/layout.h"
 #include "decoder/sideband/timeline.h"
 #include "ptd/record.h"
+#include "tests/lib/mempages.h"
 #include "tests/lib/perfbuild.h"
 #include "tests/lib/perfbytes.h"
 #include "tests/lib/perfsched.h"
@@ -649,7 +650,7 @@ static void vdso(void **state)
 	tempdir_make("timeline", dir);
 	tempdir_put_text(dir, "objects/.build-id/ab/cd/vdso", "the kernel's");
 	tempdir_put_text(dir, "objects.map", "abcd\t[vdso]\n");
-	tempdir_put_text(dir, "mem/8-400000", "its own");
+	mempages_put(dir, 8, 0x400000, "its own", 7);
 	perfbuild_begin(&b, false);
 	perfbuild_at(&b, 10, 0, 7, 7);
 	perfbuild_mmap2(&b, 7, 7, 0x400000, "[vdso]");
@@ -678,11 +679,11 @@ static void memory(void **state)
 
 	(void)state;
 	tempdir_make("timeline", dir);
-	tempdir_put_text(dir, "mem/8-400000", "the last");
-	tempdir_put_text(dir, "mem/9-400000", "of 9");
+	mempages_put(dir, 8, 0x400000, "the last", 8);
+	mempages_add(dir, 9, 0x400000, "of 9", 4);
 	/* A mapping begins and ends inside what was kept. */
-	tempdir_put_text(dir, "mem/10-3ffff8", "not hereinside");
-	tempdir_put_text(dir, "mem/11-3ffff8", "just not");
+	mempages_add(dir, 10, 0x3ffff8, "not hereinside", 14);
+	mempages_add(dir, 11, 0x3ffff8, "just not", 8);
 	perfbuild_begin(&b, false);
 	perfbuild_at(&b, 10, 0, 7, 7);
 	perfbuild_fork(&b, 8, 7, 8, 7);
