@@ -10,6 +10,9 @@
  *
  * A unit that passed, but has not freed all memory that our code and the unit itself allocated,
  * fails when it exits.
+ *
+ * Rows that are called calls_that_fail take much of the time of some units. With PTD_FAILING=only
+ * in its environment a unit runs only these, with PTD_FAILING=not only the others.
  */
 
 #include <stdbool.h>
