@@ -77,8 +77,6 @@ struct insn_engine {
 	struct stretch stretch_before;
 	uint64_t passed; /* where the walk was behind the last event */
 	bool enabled;    /* packets are on, as the events say that libipt has given */
-	bool is_late;    /* libipt gave a time that is not that of code before the next branch */
-	bool by_walk;    /* libipt was begun anew, and has not measured how long cycles are */
 
 	int status;  /* libipt's, of the last call */
 	uint64_t ip; /* of the instruction that an error hit */
@@ -367,7 +365,8 @@ static int take_insn(struct insn_engine *e, struct runlist *out)
 }
 
 /*
- * When code ran: the walk follows libipt, which says less of that.
+ * When code ran: the walk follows libipt, and tells the time. libipt counts cycles from each MTC,
+ * though a CYC behind it also counts those before it, if there is a threshold.
  */
 
 /* Let the time be @t, unless it is later already. */
@@ -377,8 +376,7 @@ static void set_later(struct insn_engine *e, uint64_t t)
 		e->base.t = t;
 }
 
-/* A stretch of code begins at @ip, where the walk stands. The time known there is the walk's:
- * libipt measures cycles in another way, and a switch may lie between the two. */
+/* A stretch of code begins at @ip, where the walk stands. The time known there is the walk's. */
 static void note_stretch(struct insn_engine *e, uint64_t ip)
 {
 	const uint64_t now = e->base.walk.tsc.now;
@@ -479,8 +477,6 @@ static struct when_bounds find_bounds(struct insn_engine *e, uint64_t offset, ui
 {
 	const struct walk *walk = &e->base.walk;
 
-	if (ip >> 63)
-		return (struct when_bounds){};
 	if (walk->offset < offset || e->stretch.at <= e->passed)
 		e->stretch.is_known = false;
 	come_to(e, offset);
@@ -639,24 +635,19 @@ static bool deliver_event(struct insn_engine *e, const struct pt_event *event, u
 {
 	const bool begins = e->base.config.has_threads && is_stretch(event);
 	const uint64_t ip = event_of(event).ip;
-	struct when_bounds bounds;
+	struct when_bounds bounds = {};
 	bool stops;
 
-	if (begins)
+	if (begins && !(ip >> 63))
 		bounds = find_bounds(e, end, ip);
 	else
 		come_to(e, end);
-	/* libipt may give the time of what is before the event, or of the first of its packets; but
-	 * the code that follows has the time of the last. */
-	if (event->has_tsc && !e->by_walk)
-		set_later(e, event->tsc);
 	set_later(e, event->status_update ? e->stretch.status_t : e->stretch.taken_t);
 	stops = report(e, event, ret_step);
 	set_later(e, event->status_update ? 0 : e->stretch.now);
 	if (begins)
 		engine_begin_stretch(&e->base, bounds, !(ip >> 63));
 	e->passed = e->base.walk.offset;
-	e->is_late = false;
 	note_enabled(e, event);
 	return stops;
 }
@@ -668,12 +659,10 @@ static bool take_timed(struct insn_engine *e, const struct pt_event *event, uint
 	const uint64_t before = e->base.t;
 	bool stops = false;
 
-	if (event->type == ptev_tick) {
-		set_later(e, e->by_walk ? 0 : event->tsc);
-	} else if (event->type == ptev_cbr && e->enabled) {
-		/* No packet says where in the code that was, and libipt will not give this time
-		 * once more. */
-		e->is_late = true;
+	if (event->type == ptev_tick)
+		return false;
+	if (event->type == ptev_cbr && e->enabled) {
+		/* No packet says where in the code that was. */
 		come_to(e, end);
 		stops = report(e, event, ret_step);
 	} else {
@@ -743,7 +732,6 @@ static void forget(struct engine *engine, uint64_t offset)
 	struct insn_engine *e = (struct insn_engine *)engine;
 
 	break_off(&e->course);
-	e->is_late = false;
 	e->ip = e->passed = 0;
 	e->calls.depth = e->ipt_calls.depth = e->tnt.n = 0;
 	e->way_out.is_due = false;
@@ -769,7 +757,6 @@ static bool sync_at(struct engine *engine, uint64_t offset, bool has_ip)
 	struct insn_engine *e = (struct insn_engine *)engine;
 
 	e->enabled = has_ip;
-	e->by_walk = false;
 	if (!begin_at(e, offset, NULL, 0))
 		return false;
 	(void)pt_insn_time(e->decoder, &engine->t, NULL, NULL);
@@ -778,9 +765,6 @@ static bool sync_at(struct engine *engine, uint64_t offset, bool has_ip)
 
 /* Room for the longest PSB+. */
 #define PSB_PLUS_MAX 80
-
-/* No more TSC ticks fit into a TMA. */
-#define FAST_MAX 511
 
 static uint8_t *put(uint8_t *p, const void *bytes, size_t n)
 {
@@ -795,17 +779,8 @@ static size_t make_psb(const struct walk *walk, uint64_t ip, uint8_t ret_bytes[s
 	const struct walk_state *state = &walk->state;
 	const uint64_t pip = state->cr3 >> 5 << 1 | (state->non_root & 1), vmcs = state->vmcs >> 12;
 	const uint8_t mode = state->mode == 64 ? 1 : state->mode == 32 ? 2 : 0;
-	const bool counts = walk->tsc.has_tsc && tsc_counts(&walk->tsc);
-	const uint64_t fast = counts && walk->tsc.fast <= FAST_MAX ? walk->tsc.fast : 0;
-	const uint64_t tsc = counts ? walk->tsc.base + fast : walk->tsc.now;
 	uint8_t *p = put(ret_bytes, psb_bytes, PSB_SIZE);
 
-	if (walk->tsc.has_tsc)
-		p = put(put(p, "\x19", 1), &tsc, 7);
-	if (counts)
-		p = put(put(put(put(p, "\x02\x73", 2), &walk->tsc.ctc, 2), "", 1), &fast, 2);
-	if (state->cbr && (walk->tsc.has_rate || walk->tsc.nom_freq == 0))
-		p = put(put(put(p, "\x02\x03", 2), &state->cbr, 1), "\0", 1);
 	if (state->has_cr3)
 		p = put(put(p, "\x02\x43", 2), &pip, 6);
 	if (state->has_vmcs)
@@ -907,7 +882,6 @@ static void restart(struct insn_engine *e)
 	if (!begin_at(e, e->tnt.end, bytes, (size_t)(p - bytes)))
 		return;
 	set_later(e, e->stretch.now);
-	e->by_walk = true;
 	e->fake = (struct fake){ call, sizeof(call) };
 	for (unsigned i = 0; i < n; i++)
 		take_fake(e, ips[i]);
@@ -1030,9 +1004,8 @@ static bool has_used_branch(struct insn_engine *e, uint64_t offset)
 	struct packet packet;
 
 	peek.reader.item_size = 0;
-	return peek_next(&peek, &packet) &&
-	       packet_is_in(&packet, PACKET_BIT(TNT) | PACKET_BIT(TIP)) &&
-	       engine_used(&e->base) != offset;
+	return engine_used(&e->base) != offset && peek_next(&peek, &packet) &&
+	       packet_is_in(&packet, PACKET_BIT(TNT) | PACKET_BIT(TIP));
 }
 
 /* Let the last instruction be a run of its own. Return: the index of that. */
@@ -1049,14 +1022,13 @@ static size_t cut_last(struct runlist *out)
 	return out->n++;
 }
 
-/* The packet at @offset has decided a branch, and libipt does not say the time of that. */
+/* The packet at @offset has decided a branch: what is behind it has the time known there. */
 static void take_walks_time(struct insn_engine *e, uint64_t offset)
 {
 	enum walk_next next;
 
 	come_to(e, offset);
 	next = walk_ahead(&e->base.walk);
-	e->is_late = false;
 	/* It may have been passed already. */
 	if (e->base.walk.offset != offset || (next != WALK_TNT && next != WALK_TIP))
 		return;
@@ -1082,7 +1054,7 @@ static bool step(struct insn_engine *e, struct runlist *out, struct engine_step 
 			e->ip = e->course.ip;
 		return false;
 	}
-	if ((e->is_late || e->by_walk) && has_used_branch(e, offset))
+	if (has_used_branch(e, offset))
 		take_walks_time(e, offset);
 	stops = leaves_kernel(e, offset) || e->base.t > before;
 	if (stops)

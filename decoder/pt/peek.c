@@ -224,13 +224,13 @@ static void look_for_time(struct when *when, struct walk *walk)
 		if (is_guest && packet_is_of_tsc(&packet))
 			continue;
 		if (tsc_tells(&tsc, packet.type)) {
-			tsc_take(&tsc, &packet, false);
+			tsc_take(&tsc, &packet, false, peek.offset - packet.size);
 			when->t = tsc.now;
 			when->until = peek.offset - packet.size;
 			return;
 		}
 		if (packet.type == PACKET_TMA)
-			tsc_take(&tsc, &packet, false);
+			tsc_take(&tsc, &packet, false, peek.offset - packet.size);
 	}
 }
 

@@ -11,11 +11,13 @@
 #define LOST_CYCLES       0xf00
 #define LOST_MTC_FREQ_MAX 10
 
+/* No packet begins there: the CYC stands right before the PSB. */
+#define CYC_BEFORE_PSB UINT64_MAX
+
 void tsc_forget_rate(struct tsc *tsc)
 {
 	tsc->has_rate = tsc->rate_has_mtc = tsc->rate_is_suspect = false;
 	tsc->rate = tsc->header_tsc = tsc->header_cycles = tsc->rate_cycles = 0;
-	tsc->rate_ctc = 0;
 }
 
 void tsc_forget(struct tsc *tsc)
@@ -49,10 +51,10 @@ static uint64_t ticks_of(const struct tsc *tsc, uint32_t ctc)
 	return tsc->eax == 1 ? ticks : tsc->eax > 0 ? ticks / tsc->eax : 0;
 }
 
-static void take_tsc(struct tsc *tsc, uint64_t value, bool in_psb)
+static void take_tsc(struct tsc *tsc, uint64_t value, bool in_psb, uint64_t at)
 {
 	/* Outside of a PSB+ it may stand behind a time without cycles. */
-	if (in_psb && tsc->header_tsc && tsc->header_cycles && !tsc->rate_has_mtc)
+	if (in_psb && tsc->header_tsc && tsc->header_cycles && !tsc->rate_has_mtc && !tsc->has_tma)
 		set_rate(tsc,
 			 value < tsc->header_tsc
 			     ? value + (UINT64_C(1) << TSC_BITS) - tsc->header_tsc
@@ -61,11 +63,13 @@ static void take_tsc(struct tsc *tsc, uint64_t value, bool in_psb)
 	tsc->header_tsc = value;
 	tsc->header_cycles = 0;
 
+	if (!tsc->has_tsc || tsc->rate == 0 || tsc->counted > value || tsc->cyc_end == at ||
+	    (in_psb && tsc->cyc_end == CYC_BEFORE_PSB))
+		tsc->counted = value;
 	tsc->has_tsc = true;
-	tsc->has_tma = tsc->has_mtc = tsc->lost_cycles = false;
+	tsc->has_tma = tsc->has_mtc = tsc->rate_has_mtc = false;
 	tsc->now = tsc->base = value;
 	tsc->ctc = 0;
-	tsc->fast = 0;
 }
 
 static void take_tma(struct tsc *tsc, uint32_t ctc, uint64_t fast)
@@ -76,10 +80,9 @@ static void take_tma(struct tsc *tsc, uint32_t ctc, uint64_t fast)
 		return;
 	tsc->has_tma = true;
 	tsc->base -= fast;
-	tsc->fast += fast;
 	/* If it has all bits of the count that an MTC has, it is as good as one. */
 	tsc->has_mtc = bits <= TMA_BITS;
-	tsc->ctc = tsc->ctc_cycles = ctc & ((1u << bits) - 1);
+	tsc->ctc = ctc & ((1u << bits) - 1);
 }
 
 /* The TMA had fewer bits of the count than the first MTC behind it, which has the rest. */
@@ -92,26 +95,19 @@ static uint32_t complete_ctc(const struct tsc *tsc, uint32_t known, uint32_t ctc
 	return known | high;
 }
 
-static void calibrate(struct tsc *tsc, uint32_t ctc)
+/* An MTC stands right behind a CYC: all cycles until there are counted. */
+static void calibrate(struct tsc *tsc)
 {
-	const uint32_t from = tsc->rate_ctc;
-	const uint64_t cycles = tsc->rate_cycles;
-	const bool is_suspect = tsc->rate_is_suspect;
-	uint64_t ticks;
+	const uint64_t ticks = tsc->base - tsc->rate_base, cycles = tsc->rate_cycles;
+	const bool is_first = !tsc->rate_has_mtc, is_suspect = tsc->rate_is_suspect;
 
 	tsc->rate_is_suspect = false;
-	if (tsc->rate_has_mtc && cycles == 0)
+	if (!is_first && cycles == 0)
 		return;
-	tsc->rate_ctc = ctc;
+	tsc->rate_has_mtc = true;
+	tsc->rate_base = tsc->base;
 	tsc->rate_cycles = 0;
-	if (!tsc->rate_has_mtc) {
-		tsc->rate_has_mtc = true;
-		return;
-	}
-	ticks = ticks_of(tsc, ctc_between(tsc, from, ctc));
-	if (tsc->eax == 0 || tsc->ebx == 0)
-		return;
-	if (is_suspect && ctc_between(tsc, from, ctc) > 1u << tsc->mtc_freq)
+	if (is_first || (is_suspect && ticks > ticks_of(tsc, 1u << tsc->mtc_freq)))
 		return;
 	if (is_suspect && tsc->mtc_freq < LOST_MTC_FREQ_MAX && tsc->has_rate &&
 	    tsc->rate * (cycles + LOST_CYCLES) >> TSC_RATE_SHIFT < ticks)
@@ -119,56 +115,43 @@ static void calibrate(struct tsc *tsc, uint32_t ctc)
 	set_rate(tsc, ticks, cycles);
 }
 
-void tsc_take_mtc(struct tsc *tsc, uint8_t value)
+void tsc_take_mtc(struct tsc *tsc, uint8_t value, uint64_t at)
 {
 	const uint32_t ctc = (uint32_t)value << (tsc->mtc_freq & 31);
-	const bool had_mtc = tsc->has_mtc;
+	const bool had_mtc = tsc->has_mtc, is_behind = tsc->cyc_end == at;
 	uint32_t from = tsc->ctc;
 
-	if (tsc->mtc_freq > 16)
-		return;
-	calibrate(tsc, ctc);
 	/* Between a TSC and its TMA the count cannot be told from one that went round. */
-	if (tsc->has_tsc && !tsc->has_tma)
+	if (tsc->mtc_freq > 16 || (tsc->has_tsc && !tsc->has_tma))
 		return;
-	if (tsc->fast || tsc->lost_cycles || !had_mtc)
-		tsc->ctc_cycles = ctc;
 	tsc->has_mtc = true;
-	tsc->fast = 0;
 	tsc->ctc = ctc;
-	tsc->lost_cycles = false;
-	if (!had_mtc && !tsc->has_tma)
+	if ((!had_mtc && !tsc->has_tma) || tsc->eax == 0 || tsc->ebx == 0)
 		return;
 	if (!had_mtc)
 		from = complete_ctc(tsc, from, ctc);
-	if (tsc->eax == 0 || tsc->ebx == 0)
-		return;
 	tsc->base += ticks_of(tsc, ctc_between(tsc, from, ctc));
 	tsc->now = tsc->base;
+	if (is_behind || tsc->counted > tsc->base)
+		tsc->counted = tsc->base;
+	if (is_behind)
+		calibrate(tsc);
 }
 
-uint64_t tsc_cycles_since(const struct tsc *tsc, uint64_t cycles)
-{
-	const uint64_t ticks = ticks_of(tsc, ctc_between(tsc, tsc->ctc_cycles, tsc->ctc));
-	const uint64_t over = (ticks << TSC_RATE_SHIFT) / tsc->rate;
-
-	return over < cycles ? cycles - over : 0;
-}
-
-void tsc_take(struct tsc *tsc, const struct packet *packet, bool in_psb)
+void tsc_take(struct tsc *tsc, const struct packet *packet, bool in_psb, uint64_t at)
 {
 	switch (packet->type) {
 	case PACKET_TSC:
-		take_tsc(tsc, packet->value, in_psb);
+		take_tsc(tsc, packet->value, in_psb, at);
 		return;
 	case PACKET_TMA:
 		take_tma(tsc, (uint32_t)packet->value, packet->extra);
 		return;
 	case PACKET_MTC:
-		tsc_take_mtc(tsc, (uint8_t)packet->value);
+		tsc_take_mtc(tsc, (uint8_t)packet->value, at);
 		return;
 	case PACKET_CYC:
-		tsc_take_cycles(tsc, packet->value);
+		tsc_take_cycles(tsc, packet->value, at + packet->size);
 		return;
 	case PACKET_CBR:
 		/* Outside of a PSB+ it says that the frequency is another from here on. */
@@ -182,7 +165,9 @@ void tsc_take(struct tsc *tsc, const struct packet *packet, bool in_psb)
 	}
 }
 
-void tsc_take_psb(struct tsc *tsc)
+void tsc_take_psb(struct tsc *tsc, uint64_t at)
 {
 	tsc->rate_is_suspect = tsc->loses_cycles;
+	if (tsc->cyc_end == at)
+		tsc->cyc_end = CYC_BEFORE_PSB;
 }

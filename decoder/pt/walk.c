@@ -267,7 +267,7 @@ static void take_time(struct walk *w)
 	w->is_timed = w->is_timed || tsc_tells(&w->tsc, type);
 	w->leads = type == PACKET_TSC || (w->leads && type != PACKET_MTC) ||
 		   (type == PACKET_CYC && tsc_counts(&w->tsc));
-	tsc_take(&w->tsc, &w->packet, false);
+	tsc_take(&w->tsc, &w->packet, false, w->offset);
 }
 
 static enum walk_next take_in_psb(struct walk *w)
@@ -277,7 +277,7 @@ static enum walk_next take_in_psb(struct walk *w)
 	take_state(w);
 	if (packet_is_in(packet, PACKETS_OF_TIME)) {
 		w->is_timed = w->is_timed || packet->type == PACKET_TSC;
-		tsc_take(&w->tsc, packet, true);
+		tsc_take(&w->tsc, packet, true, w->offset);
 	}
 	if (packet_is_in(packet, PACKETS_OF_STATUS))
 		return bind_status(w, packet->type, packet->value, packet->extra);
@@ -318,7 +318,7 @@ static int take_psb(struct walk *w)
 	w->psb_has_ip = false;
 	w->is_status = true;
 	w->leads = false;
-	tsc_take_psb(&w->tsc);
+	tsc_take_psb(&w->tsc, offset);
 	if (offset == w->join) {
 		tsc_forget(&w->tsc);
 		w->state = (struct walk_state){};
@@ -722,12 +722,12 @@ void walk_pass_time(struct walk *w)
 			if (size == 0)
 				break;
 			w->leads = w->leads || counts;
-			tsc_take_cycles(&w->tsc, cycles);
 			p += size;
+			tsc_take_cycles(&w->tsc, cycles, start + (uint64_t)(p - w->window.bytes));
 		} else if (p[0] == 0x59) {
 			w->is_timed = w->is_timed || counts;
 			w->leads = false;
-			tsc_take_mtc(&w->tsc, p[1]);
+			tsc_take_mtc(&w->tsc, p[1], start + (uint64_t)(p - w->window.bytes));
 			p += 2;
 		} else if (p[0] == 0) {
 			p++;
@@ -821,7 +821,7 @@ static enum walk_next take_event(struct walk *w, struct walk_event *event)
 	case PACKET_OVF:
 		return take_overflow(w, event);
 	case PACKET_CBR:
-		tsc_take(&w->tsc, &w->packet, false);
+		tsc_take(&w->tsc, &w->packet, false, w->offset);
 		break;
 	default:
 		break;

@@ -73,8 +73,21 @@ static const struct row rows[] = {
 	  3,
 	  false,
 	  false,
-	  { "tsc 1000", "tma 40 0", "mtc 9", "cyc 8", "mtc a", "cyc 4" },
-	  { 0x1000, 0x1000, 0x1020, 0x1020, 0x1040, 0x1050 } },
+	  { "tsc 1000", "tma 40 0", "cyc 8", "mtc 9", "cyc 8", "mtc a", "cyc 4" },
+	  { 0x1000, 0x1000, 0x1000, 0x1020, 0x1020, 0x1040, 0x1050 } },
+	{ "MTC packets that do not follow a CYC measure no cycles",
+	  3,
+	  false,
+	  false,
+	  { "tsc 1000", "tma 40 0", "cbr 10", "cyc 8", "pad", "mtc 9", "cyc 20", "pad", "mtc a",
+	    "cyc 20" },
+	  { 0x1000, 0x1000, 0x1000, 0x1008, 0x1008, 0x1020, 0x1028, 0x1028, 0x1040, 0x1048 } },
+	{ "cycles of a CYC before the TMA and its MTC are over",
+	  3,
+	  false,
+	  false,
+	  { "tsc 1000", "cbr 10", "cyc 8", "pad", "tsc 1010", "tma 44 0", "mtc 9", "cyc 20" },
+	  { 0x1000, 0x1000, 0x1008, 0x1008, 0x1010, 0x1010, 0x1020, 0x1028 } },
 	{ "cycles counted from before the MTC are over",
 	  3,
 	  false,
@@ -101,6 +114,7 @@ static void every_row(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct row *row = &rows[i];
 		struct tsc tsc = { .mtc_freq = row->mtc_freq, .nom_freq = 16, .eax = 1, .ebx = 4 };
+		uint64_t at = 1;
 
 		print_message("  %s\n", row->name);
 		for (size_t k = 0; k < LINES_MAX && row->lines[k]; k++) {
@@ -111,7 +125,8 @@ static void every_row(void **state)
 
 			assert_true(n > 0);
 			assert_int_equal(packet_read(&reader, bytes, (size_t)n, &packet), 0);
-			tsc_take(&tsc, &packet, row->in_psb);
+			tsc_take(&tsc, &packet, row->in_psb, at);
+			at += (uint64_t)n;
 			assert_int_equal(tsc.now, row->now[k]);
 		}
 	}
@@ -139,9 +154,9 @@ static void nonsense(void **state)
 						       .value = values[i / 8 % 4],
 						       .extra = values[i / 32 % 4] };
 
-			tsc_take(&tsc, &packet, i & 1024);
+			tsc_take(&tsc, &packet, i & 1024, i / 2);
 			if (i % 700 == 0)
-				tsc_take_psb(&tsc);
+				tsc_take_psb(&tsc, i / 2);
 			if (i % 1100 == 0)
 				tsc_forget_rate(&tsc);
 		}
