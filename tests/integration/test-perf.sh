@@ -49,9 +49,11 @@ exec 7>&-
 wait "$recording" || fail "the program: exit status $?"
 judge moment "$T/moment"
 
+judge_timed 20
+
 # Golden cases, and what perf does wrong: that shows. Some have samples of other events.
 stop_ptd
-echo "$n_compared recordings: $n_judged instructions as perf lists them"
+echo "$n_compared recordings: $n_judged instructions as perf lists them, with $n_times times"
 mkdir "$T/golden"
 "$O/tools/golden" -k "$T/golden" tests/golden/*.case >"$T/inputs" || fail "golden -k"
 defects=$(grep -v '^#' tests/perf-defects)

@@ -23,8 +23,10 @@ const struct trial_thread *trial_find(const struct trial *trial, uint32_t pid, u
 
 void trial_deinit(struct trial *trial)
 {
-	for (size_t i = 0; i < trial->threads.n; i++)
+	for (size_t i = 0; i < trial->threads.n; i++) {
 		vec_deinit(&trial->threads.items[i].ips);
+		vec_deinit(&trial->threads.items[i].times);
+	}
 	vec_deinit(&trial->threads);
 	free(trial->refusal);
 	trial->refusal = NULL;
@@ -43,17 +45,55 @@ static struct trial_thread *list_of(struct trial *trial, enum trial_lists lists,
 	return (struct trial_thread *)(uintptr_t)trial_find(trial, pid, tid);
 }
 
-static int keep_batch(struct trial *trial, enum trial_lists lists, const struct ptd_batch *batch)
+static int keep_run(struct trial_thread *thread, const struct ptd_run *run)
 {
-	for (size_t i = 0; i < batch->n_runs; i++) {
-		const struct ptd_run *run = &batch->runs[i];
-		struct trial_thread *t = list_of(trial, lists, batch->slice, run->base);
+	for (size_t k = 0; k < run->n; k++) {
+		const struct trial_time time = { run->t, k + 1 < run->n ? run->t : UINT64_MAX };
 
-		if (!t)
+		if (vec_push(&thread->ips, ptd_run_ip(run, k)) < 0 ||
+		    vec_push(&thread->times, time) < 0)
 			return -ENOMEM;
-		for (size_t k = 0; k < run->n; k++)
-			if (vec_push(&t->ips, ptd_run_ip(run, k)) < 0)
-				return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Keeps the lists while the stream goes by. */
+struct keeper {
+	struct trial *trial;
+	enum trial_lists lists;
+	uint64_t slice;
+	size_t thread; /* of the slice's last instruction */
+	size_t last;   /* its number in the thread, from 1; 0: there is none yet */
+};
+
+/* @t is the time of a mark or instruction behind the slice's last instruction. */
+static void pass_time(struct keeper *k, uint64_t t)
+{
+	if (k->last)
+		k->trial->threads.items[k->thread].times.items[k->last - 1].next = t;
+}
+
+static int keep_batch(struct keeper *k, const struct ptd_batch *batch)
+{
+	size_t m = 0;
+
+	if (k->slice != batch->slice->id)
+		k->last = 0;
+	k->slice = batch->slice->id;
+	for (size_t i = 0; i <= batch->n_runs; i++) {
+		const struct ptd_run *run = &batch->runs[i];
+		struct trial_thread *thread;
+
+		for (; m < batch->n_marks && batch->marks[m].run == i; m++)
+			pass_time(k, batch->marks[m].t);
+		if (i == batch->n_runs)
+			break;
+		pass_time(k, run->t);
+		thread = list_of(k->trial, k->lists, batch->slice, run->base);
+		if (!thread || keep_run(thread, run) < 0)
+			return -ENOMEM;
+		k->thread = (size_t)(thread - k->trial->threads.items);
+		k->last = thread->ips.n;
 	}
 	return 0;
 }
@@ -113,6 +153,7 @@ int trial_run(const struct ptd_options *options, enum trial_lists lists, FILE *f
 	const struct ptd_batch *batch;
 	_cleanup_(steady_deinit) struct steady steady = {};
 	struct trial trial = {};
+	struct keeper keeper = { .trial = &trial, .lists = lists };
 	size_t n_changed;
 	int r;
 
@@ -133,7 +174,7 @@ int trial_run(const struct ptd_options *options, enum trial_lists lists, FILE *f
 		if (r == 0)
 			r = check_calls(&check, calls);
 		if (r == 0 && lists != TRIAL_NONE)
-			r = keep_batch(&trial, lists, batch);
+			r = keep_batch(&keeper, batch);
 		trial.n_gaps += batch->n_marks;
 		for (size_t i = 0; i < batch->n_marks; i++)
 			trial.n_gaps -= batch->marks[i].kind != PTD_MARK_GAP;

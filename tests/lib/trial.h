@@ -17,10 +17,17 @@
 #include "ptd/decode.h"
 #include "util/vec.h"
 
+/* When an instruction ran, and when the next one of the slice; if there is none, when the last mark
+ * was behind it; UINT64_MAX: nothing is behind it. */
+struct trial_time {
+	uint64_t t, next;
+};
+
 /* What one thread executed, in its order. */
 struct trial_thread {
 	uint32_t pid, tid;
 	VEC(uint64_t) ips;
+	VEC(struct trial_time) times; /* as many */
 };
 
 /* Which lists of instructions are kept. */

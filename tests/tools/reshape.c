@@ -14,6 +14,7 @@
  *	sample    each CPU's PT in overlapping samples (perf record --aux-sample)
  *	repeat=N  full-trace mode: PT and switches N times, each time later
  *	ctc=N     by a CPU that says of its TSC that it ticks N times with each tick of the crystal
+ *	uncycled  without CYC packets: padding is in their place
  *
  * Pieces and samples end anywhere, which is harder to read than what perf writes; and a record of a
  * type that nobody knows leads the full trace. With -p they end between packets, and there is no
@@ -50,7 +51,7 @@
 #define FEATURES_MAX 32
 #define CPUS_MAX     4 /* whose PT is put into samples */
 
-enum form { PIPE, THREADS, ZSTD, ZSTD2, FULL, OVERLAP, SAMPLE, REPEAT, CTC };
+enum form { PIPE, THREADS, ZSTD, ZSTD2, FULL, OVERLAP, SAMPLE, UNCYCLED, REPEAT, CTC };
 
 struct reshape {
 	enum form form;
@@ -527,6 +528,37 @@ static void put_file(struct reshape *s)
 	put(s->out, &s->header, sizeof(s->header));
 }
 
+/* Write padding over the CYC packets of @pt. */
+static void remove_cycles(uint8_t *pt, size_t size)
+{
+	struct pt_packet_decoder *d = open_packets(pt, size);
+	struct pt_packet packet;
+	uint64_t offset;
+
+	while (pt_pkt_get_offset(d, &offset) == 0 && pt_pkt_next(d, &packet, sizeof(packet)) > 0)
+		if (packet.type == ppt_cyc)
+			memset(pt + offset, 0, packet.size);
+	pt_pkt_free_decoder(d);
+}
+
+static void put_uncycled(const struct reshape *s)
+{
+	_cleanup_(freep) uint8_t *copy = malloc(s->in.size);
+	const uint8_t *pt;
+
+	if (!copy)
+		error(1, ENOMEM, "copy");
+	memcpy(copy, s->in.bytes, s->in.size);
+	for (size_t i = 0; i < s->walk.records.n; i++) {
+		const struct recordwalk_record *r = &s->walk.records.items[i];
+
+		if (r->type == PERFABI_AUXTRACE)
+			remove_cycles(copy + r->offset + RECORD_AUXTRACE_SIZE,
+				      aux_of(s, r, &pt).size);
+	}
+	put(s->out, copy, s->in.size);
+}
+
 static FILE *create(const struct reshape *s, const char *name)
 {
 	char path[4096];
@@ -567,8 +599,8 @@ static void close_out(struct reshape *s)
 
 static void parse_form(struct reshape *s, const char *text)
 {
-	static const char *const names[] = { "pipe", "threads", "zstd",  "zstd2",
-					     "full", "overlap", "sample" };
+	static const char *const names[] = { "pipe", "threads", "zstd",   "zstd2",
+					     "full", "overlap", "sample", "uncycled" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (strcmp(text, names[i]) == 0) {
@@ -609,6 +641,8 @@ int main(int argc, char **argv)
 	open_out(&s);
 	if (s.form == PIPE)
 		put_pipe(&s);
+	else if (s.form == UNCYCLED)
+		put_uncycled(&s);
 	else
 		put_file(&s);
 	close_out(&s);
