@@ -136,8 +136,12 @@ if wanted ocaml ocamlopt; then
 	ocamlopt -o fib.ocaml fib.ml || fail ocamlopt
 	runtime ocaml "$(ocamlopt -version)" 0 - ./fib.ocaml
 fi
-python=$(command -v python3.15 python3.14 python3.13 | head -n 1)
-if wanted python "${python:-python3.13}"; then
+# A version manager may have a command for each, and run none of them.
+python=
+for command in python3.15 python3.14 python3.13; do
+	"$command" -c '' 2>/dev/null && python=$command && break
+done
+if wanted python && { [[ $python ]] || { echo "python3.13 is not installed: left out" && false; }; }; then
 	runtime python "$("$python" -c 'import platform; print(platform.python_version())')" 90 - "$python" -X perf_jit fib.py
 fi
 [[ ${#failed[@]} == 0 ]] || fail "${failed[*]}"
