@@ -19,7 +19,7 @@ static const char *explain(const char *reason)
 		const char *reason, *text;
 	} known[] = {
 		{ "", "" },
-		{ "share", ": it was more than his share" },
+		{ "share", ": it was more than their share" },
 		{ "taken-back", ": taken back, others needed the room" },
 		{ "disk", ": there was no room on the disk" },
 		{ "time", ": reading it took too long" },

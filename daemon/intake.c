@@ -138,7 +138,7 @@ void intake_share_out(struct intake *intake)
 		log_notice("removed %.1f MiB of copies, to which no snapshot links, of files of "
 			   "user %u%s need the room",
 			   (double)freed / (1 << 20), (unsigned)uid,
-			   uid == 0 ? ": snapshots" : ", who has more than his share: others");
+			   uid == 0 ? ": snapshots" : ", who has more than their share: others");
 	}
 }
 
@@ -298,8 +298,8 @@ static void say_dropped(struct intake *intake)
 	intake->dropped_again_ns = now + STORM_AGAIN_NS;
 	intake->dropped_other_ns = now + STORM_OTHER_NS;
 	journal_log(LOG_WARNING, PTD_MESSAGE_LOST, NULL, 0,
-		    "user %u has more than his share of SidebandMax=: %" PRIu64
-		    " of his task records were forgotten by now, the oldest first; what his "
+		    "user %u has more than their share of SidebandMax=: %" PRIu64
+		    " of their task records were forgotten by now, the oldest first; what their "
 		    "programs ran before cannot be decoded",
 		    (unsigned)dropped.uid, dropped.n_records);
 }

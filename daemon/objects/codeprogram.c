@@ -18,7 +18,7 @@
 /* The first bytes in a page. Forks share it until one of them adds to it. */
 struct codepage {
 	size_t n_refs;
-	uid_t uid; /* who has it in his share */
+	uid_t uid; /* who has it in their share */
 	uint64_t address;
 	uint8_t bytes[PAGE];
 	uint8_t batch[PAGE];         /* the batch of each byte; 0: not known */

@@ -60,8 +60,8 @@ struct coderecord;
 /* The account of all programs, and who makes room in it. */
 struct coderoom {
 	struct share share; /* bytes */
-	/* Have room for @size more bytes of the user. Return: 0; -ENOBUFS if there is none for him;
-	 * or -ENOMEM. */
+	/* Have room for @size more bytes of the user. Return: 0; -ENOBUFS if there is none for
+	 * them; or -ENOMEM. */
 	int (*make)(void *userdata, uid_t uid, size_t size);
 	void *userdata; /* borrowed */
 };

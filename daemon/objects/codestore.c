@@ -105,8 +105,8 @@ static int forget_oldest(struct codestore *store, const uid_t *uid)
 	return -ENOENT;
 }
 
-/* Have room for another program of the user: at the cost of who has most, if that is more than his
- * part; else of the user himself; else of anybody, if the user has less than his part. Return: as
+/* Have room for another program of the user: at the cost of who has most, if that is above their
+ * part; else of the user himself; else of anybody, if the user has less than their part. Return: as
  * forget_oldest(). */
 static int make_program_room(struct codestore *store, uid_t uid)
 {
@@ -135,7 +135,7 @@ static bool has_code(const struct codestore *store, const struct codeprogram *pr
 }
 
 /* Forget the code of the oldest program that has ended and has some, of the user or of one who has
- * more than his part; if @of_all, of anybody. Return: 0; -ENOENT if there is none; or -ENOMEM. */
+ * more than their part; if @of_all, of anybody. Return: 0; -ENOENT if there is none; or -ENOMEM. */
 static int forget_ended(struct codestore *store, uid_t uid, bool of_all)
 {
 	const uint64_t max = store->bytes_max;
@@ -153,9 +153,9 @@ static int forget_ended(struct codestore *store, uid_t uid, bool of_all)
 
 /*
  * Forget code of a program that has ended: not that it ran, which says that what the process ran
- * before is over. If there is none, say less of what was lost. A user who wants more than his part
- * takes nothing from those who have less than theirs. Code of programs that live stays: a program
- * hands it over only once.
+ * before is over. If there is none, say less of what was lost. A user who wants more than their
+ * part takes nothing from those who have less than theirs. Code of programs that live stays: a
+ * program hands it over only once.
  *
  * Return: 0; -ENOENT if there is nothing to forget; or -ENOMEM.
  */

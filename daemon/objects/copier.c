@@ -42,7 +42,7 @@ struct worker {
 
 	/* The copier's lock is for these. */
 	uid_t reserved_by; /* who pays for what is being copied */
-	uint64_t reserved; /* bytes that are in his share until the copy has a name */
+	uint64_t reserved; /* bytes that are in their share until the copy has a name */
 };
 
 struct copier {

@@ -27,10 +27,10 @@
 #include "base/base.h"
 
 /* Copies to which no snapshot links may take MaxUse= divided by this; otherwise users who execute
- * many files would leave no room for snapshots. The owner of the original has the copy in his share
- * (daemon/share/share.h). A file of root's counts for the user whose processes map it, until those
- * of another one do, too: or anybody could have all programs of the machine copied, and leave no
- * room for what others execute. */
+ * many files would leave no room for snapshots. The owner of the original has the copy in their
+ * share (daemon/share/share.h). A file of root's counts for the user whose processes map it, until
+ * those of another one do, too: or anybody could have all programs of the machine copied, and leave
+ * no room for what others execute. */
 #define COPIER_PART 2u
 
 /* Bytes of one user's files for which a snapshot waits. */

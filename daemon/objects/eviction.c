@@ -14,7 +14,7 @@
 struct rank {
 	enum {
 		RANK_FAILED,     /* there is no copy of it */
-		RANK_NAMED_MANY, /* its owner has more than his part of the objects */
+		RANK_NAMED_MANY, /* its owner has more than their part of the objects */
 		RANK_NAMED,
 		RANK_MAPPED_MANY, /* likewise */
 		RANK_MAPPED,
@@ -126,7 +126,7 @@ struct giver {
 
 /* Return: whether copies are to be taken back, and whose. Root gives if there are more copies than
  * there is room for, for then users have no more than their parts; and what no program has mapped,
- * if somebody has less than his part. */
+ * if somebody has less than their part. */
 static bool find_giver(const struct share *share, uint64_t max, struct giver *ret_giver)
 {
 	*ret_giver = (struct giver){};
@@ -145,7 +145,7 @@ bool eviction_is_due(const struct share *share, uint64_t max)
 	return find_giver(share, max, &giver);
 }
 
-/* Return: whether the giver has a copy of the object, which he is to give. */
+/* Return: whether the giver has a copy of the object, which is to be taken back. */
 static bool gives(const struct giver *giver, const struct rank *rank)
 {
 	return rank->use != RANK_FAILED && rank->object->payer == giver->uid &&

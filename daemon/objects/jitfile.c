@@ -50,7 +50,7 @@ struct jitfiles {
 	uint64_t moment;
 	bool is_claimed; /* see struct source_facts */
 	struct collectorlink *link;
-	struct map hung;    /* user → when the event loop waited in vain for a file of his */
+	struct map hung;    /* user → when the event loop waited in vain for a file of theirs */
 	struct share share; /* of descriptors; up to date when what is taken was counted */
 };
 
@@ -194,7 +194,7 @@ static unsigned process_worth(const struct process *p)
 	return 2 * (p->fd >= 0) + tasks_is_alive(p->pid);
 }
 
-/* Find the user who has more descriptors than his share, and the most. Return: whether there is
+/* Find the user who has more descriptors than their share, and the most. Return: whether there is
  * one. */
 static bool find_giver(struct jitfiles *files, uid_t *ret_uid)
 {

@@ -34,8 +34,8 @@ struct share;
  * Number of jitdumps, and of processes without one, that are remembered. Each may take a
  * descriptor. If there are more, processes without a jitdump are forgotten first, and of these the
  * ones that have ended. A process with a jitdump may then replace one that has ended, or the one
- * that mapped nothing for the longest time: one of the user with the most processes, if he has more
- * than his share (daemon/share/share.h).
+ * that mapped nothing for the longest time: one of the user with the most processes, if they have
+ * more than their share (daemon/share/share.h).
  */
 #define JITFILES_MAX          256u
 #define JITFILES_GIVEN_UP_MAX 1024u

@@ -25,11 +25,11 @@ struct objectstore {
 	struct copier *copier;
 	struct collectorlink *link; /* the event loop's */
 	bool is_claimed;            /* see struct source_facts */
-	struct map hung;      /* asker → when the event loop waited in vain for a file of his */
-	struct map by_path;   /* hash of path → newest object; the others by ->alike */
-	uint64_t moment;      /* how many records were seen */
-	size_t full_at;       /* number of objects at which room is to be made */
-	uint64_t full_from;   /* but not before this moment */
+	struct map hung;    /* asker → when the event loop waited in vain for a file of theirs */
+	struct map by_path; /* hash of path → newest object; the others by ->alike */
+	uint64_t moment;    /* how many records were seen */
+	size_t full_at;     /* number of objects at which room is to be made */
+	uint64_t full_from; /* but not before this moment */
 	atomic_bool has_room; /* what was refused for want of room may be tried again */
 
 	/* For the list of objects, which other threads read when they sweep. Only the daemon's main
@@ -463,7 +463,7 @@ bool objectstore_is_unfair(struct objectstore *store)
 	return atomic_load(&store->has_room) || eviction_is_due(&share, max);
 }
 
-/* Have the object copied if it was refused for want of room, and its owner has not more than his
+/* Have the object copied if it was refused for want of room, and its owner has not more than their
  * part: if there is too little, others will give. Root's is if there is room. */
 static void retry_refused(struct objectstore *store, struct object *object, struct share *share,
 			  uint64_t max)

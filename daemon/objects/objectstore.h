@@ -80,7 +80,8 @@ bool objectstore_names_has(const struct map *names, const char *hash);
  * Have the file copied that the MMAP2 record maps, if the mapping is executable and the file is
  * not known yet. An object that could not be copied before is tried again.
  *
- * @user: who started the process, should it have ended: what is done for him does not delay others;
+ * @user: who started the process, should it have ended: what is done for that user does not delay
+ * others;
  *        0: root, or not known
  *
  * Return: 0 and the object, borrowed, which may still wait to be copied, or NULL if the record maps
@@ -125,8 +126,8 @@ _must_check_ int objectstore_forget(struct objectstore *store, uint64_t moment);
 _must_check_ int objectstore_evict(struct objectstore *store, uint64_t moment, uint64_t bytes,
 				   uint64_t least, uint64_t *ret_freed);
 
-/* Return: whether objectstore_take_back() is to be called, since a user has more than his share of
- * the room for copies to which no snapshot links, and little is left; or since there are more of
+/* Return: whether objectstore_take_back() is to be called, since a user has more than their share
+ * of the room for copies to which no snapshot links, and little is left; or since there are more of
  * them than there is room for; or since there is more room than before. */
 bool objectstore_is_unfair(struct objectstore *store);
 
@@ -134,7 +135,7 @@ bool objectstore_is_unfair(struct objectstore *store);
  * Remove copies to which no snapshot links, of users who have more than their share, so that there
  * is room again for others: first those that were not named after @moment, in the order in which
  * they were named. If there are still more than there is room for, root's go in the same order; and
- * those of root's that were not named after @moment, if a user has less than his share.
+ * those of root's that were not named after @moment, if a user has less than their share.
  * Their objects count as not copied (-EDQUOT), unless a snapshot needs them. Then
  * try again to copy what was refused to users who have not more than their share. No other thread
  * may link to copies meanwhile.

@@ -9,12 +9,12 @@
  *
  *   - A user's part is a quarter of the limit; with more than four users the limit is divided by
  *     their number.
- *   - A user may take up to his part as long as the limit is not reached.
- *   - A user may take more than his part, but an eighth of the limit is left for others: so there
+ *   - A user may take up to their part as long as the limit is not reached.
+ *   - A user may take more than their part, but an eighth of the limit is left for others: so there
  *     is room at once when another user needs some.
  *   - If others have taken of that eighth, or need more than it to have their parts, the user with
- *     the most gives, as long as he has more than his part. Who keeps the account has him give;
- *     some things cannot be given.
+ *     the most gives, as long as they have more than their part. The keeper of the account
+ *     takes it from them; some things cannot be given.
  *
  * Root may take all and gives nothing: its programs are everybody's, and root can stop ptd anyway.
  * Where that would cost others what is theirs, root has a part as they have (root_has_part).
@@ -31,17 +31,17 @@
 #include "base/base.h"
 
 #define SHARE_PART      4u  /* the limit divided by this is what each user is sure of */
-#define SHARE_RESERVE   8u  /* the limit divided by this is left for who is below his part */
+#define SHARE_RESERVE   8u  /* the limit divided by this is left for who is below their part */
 #define SHARE_USERS_MAX 64u /* that are told apart */
 #define SHARE_OTHERS    ((uid_t)-1) /* who stands for all others */
 
 /* Why something was refused. */
 enum share_reason {
-	SHARE_REASON_SHARE,      /* the user would have had more than his share */
-	SHARE_REASON_TAKEN_BACK, /* he had it, and more than his share: others needed the room */
+	SHARE_REASON_SHARE,      /* the user would have had more than their share */
+	SHARE_REASON_TAKEN_BACK, /* the user had it, and others needed the room */
 	SHARE_REASON_DISK,       /* no room was left on the disk, whoever took it */
-	SHARE_REASON_TIME,       /* it took too long to read what is his */
-	SHARE_REASON_UNREADABLE, /* what is his could not be read for another reason */
+	SHARE_REASON_TIME,       /* it took too long to read what is theirs */
+	SHARE_REASON_UNREADABLE, /* what is theirs could not be read for another reason */
 	_SHARE_REASON_MAX,
 };
 
@@ -69,7 +69,7 @@ uint64_t share_taken(const struct share *share, uid_t uid);
 /* Return: how much of @max is the user's part. */
 uint64_t share_part(const struct share *share, uint64_t max, uid_t uid);
 
-/* Return: whether the user has no more than his part of @max when he takes @amount more. */
+/* Return: whether the user has no more than their part of @max after taking @amount more. */
 bool share_is_in_part(const struct share *share, uint64_t max, uid_t uid, uint64_t amount);
 
 /* Count what the user has taken, whether it was allowed or not. */
@@ -85,7 +85,7 @@ void share_restart(struct share *share);
 /* Count that @amount was refused to the user. */
 void share_refuse(struct share *share, uint64_t max, uid_t uid, uint64_t amount);
 
-/* Count that something was taken back from the user, who has more than his part. */
+/* Count that something was taken back from the user, who has more than their part. */
 void share_count_taken_back(struct share *share, uid_t uid);
 
 /* Count that something was refused to the user @n times. */
@@ -94,9 +94,9 @@ void share_count_refused(struct share *share, uid_t uid, enum share_reason reaso
 /* Return: how often something was refused to the user, for whatever reason. */
 uint64_t share_n_refused(const struct share_user *user);
 
-/* Return: whether the user has more than his part of @max. */
+/* Return: whether the user has more than their part of @max. */
 bool share_exceeds(const struct share *share, uint64_t max, uid_t uid);
 
-/* Return: whether somebody is to give of what he has, since little of @max is left, and who that
+/* Return: whether somebody is to give of what they have, since little of @max is left, and who that
  *         is. */
 bool share_giver(const struct share *share, uint64_t max, uid_t *ret_uid);

@@ -63,7 +63,7 @@ struct source;
 struct sideband_cut {
 	uid_t uid; /* SHARE_OTHERS: all for whom there is no account of their own */
 	uint64_t since_ns;
-	uint64_t n_dropped; /* records of his that went since the start, while others' stayed */
+	uint64_t n_dropped; /* of their records, went since the start, while others' stayed */
 };
 
 /* All records at one moment. */
@@ -164,7 +164,7 @@ bool sideband_next_storm(struct sideband *sideband, struct tasks_storm *ret_stor
 /* A user whose records were forgotten while those of others stayed. */
 struct sideband_dropped {
 	uid_t uid;
-	uint64_t n_records; /* of his, since the start */
+	uint64_t n_records; /* of theirs, since the start */
 };
 
 /* Return: whether there is one who was not returned yet. */

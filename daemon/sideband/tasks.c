@@ -141,7 +141,7 @@ static void discount(struct tasks *t, const struct process *p, enum counted what
 
 static void forget_process(struct tasks *t, struct process *p);
 
-/* Forget a process of the user who has most, if that is more than his part; but not process @but.
+/* Forget a process of the user who has most, if that is more than their part; but not process @but.
  * Return: whether there was one. */
 static bool forget_one(struct tasks *t, enum counted what, uint32_t but)
 {

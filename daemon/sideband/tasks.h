@@ -60,15 +60,15 @@ _must_check_ int tasks_add(struct tasks *tasks, const struct record *record);
  * proof of a mapping at that moment. */
 _must_check_ int tasks_add_found(struct tasks *tasks, const struct record *record);
 
-/* Return: whether a process of a user was forgotten, because he had more than his part and others
- * needed room, and was not returned yet. */
+/* Return: whether a process of a user was forgotten, because they had more than their part and
+ * others needed room, and was not returned yet. */
 bool tasks_next_given(struct tasks *tasks, uid_t *ret_uid);
 
 /*
  * Return: whether the record of a mapping says only what records that were added say already. That
  * is so if the same part of the same file is mapped there, and nothing else was mapped over it
  * since. A reader of those records learns nothing from this one, because, like the kernel's
- * records, he knows nothing of munmap.
+ * records, it does not see munmap.
  *
  * A mapping does not count as said if it was added by tasks_add_found(), inherited from a parent,
  * or made before tasks_reset_repeats(): a reader may not have it. Nothing counts as said of a

@@ -59,7 +59,7 @@
 #define JITFILE_REFUSED 1
 
 /* What keeps something from being taken, in the manifest's words: also the user's part. */
-#define PART "his share of MaxUse="
+#define PART "their share of MaxUse="
 
 void livecode_deinit(struct livecode *livecode)
 {
@@ -81,7 +81,7 @@ static uint64_t time_for(uint64_t bytes)
 }
 
 /* Ask the collector for @request->size_max bytes at most that are the user's. Return: as
- * collectorlink_ask(), also -ETIMEDOUT if it has taken long enough for him. */
+ * collectorlink_ask(), also -ETIMEDOUT if it has taken long enough for them. */
 static int ask_for_user(struct livecode *l, uid_t uid, struct collector_request *request,
 			const int *fds, struct collector_answer *ret_answer)
 {
@@ -101,7 +101,7 @@ static int ask_for_user(struct livecode *l, uid_t uid, struct collector_request 
 		return r;
 	spent += clock_ns(CLOCK_MONOTONIC) - begun;
 	allowed = r == 0 ? time_for(ret_answer->size) : 0;
-	/* Without memory for it, his next request may take as long. */
+	/* Without memory for it, their next request may take as long. */
 	(void)!map_put(&l->spent, uid, spent > allowed ? spent - allowed : 0);
 	return r;
 }
@@ -625,7 +625,7 @@ static int read_part(struct reading *reading, uid_t uid, const struct budget *pa
 	return r;
 }
 
-/* Each user may have as much as is left for him and each of those who want more: what one does not
+/* Each user may have as much as is left for them and each of those who want more: what one does not
  * need is theirs. */
 static int read_memory(struct livecode *l)
 {

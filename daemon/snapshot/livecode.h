@@ -9,7 +9,7 @@
  * processes is read as it is now. Also adds the files in which JIT compilers describe such code.
  * The collector (daemon/helper/collector/link.h) reads memory and files. The manifest says what was
  * kept, and why something was not. MemMax= and JitMax=, which users share, limit what is kept of
- * one user, and so does his part of what snapshots may take (daemon/snapshot/userparts.h).
+ * one user, and so does their part of what snapshots may take (daemon/snapshot/userparts.h).
  */
 
 #include <stdint.h>

@@ -22,7 +22,7 @@ storm() {
 }
 
 storm burst 3000 0.03
-grep "user 65534 has more than his share of SidebandMax=" "$T/ptd.log" || fail "the log does not name the user"
+grep "user 65534 has more than their share of SidebandMax=" "$T/ptd.log" || fail "the log does not name the user"
 grep "^sideband_dropped.65534=[1-9]" "$snapshot/manifest" || fail "the manifest does not say what was forgotten"
 grep "^sideband_since_ns.65534=[1-9]" "$snapshot/manifest" || fail "the manifest does not say since when"
 grep "sideband of user 65534, [0-9]* time" "$T/status.last" || fail "the status does not name the user: $(cat "$T/status.last")"

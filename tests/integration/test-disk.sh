@@ -143,7 +143,7 @@ if [[ $EUID == 0 ]]; then
 		grep -q "^[0-9a-z].*	$i$" "$state/$id/objects.map" || fail "$i was not kept: $(cat "$T/ptd.log" "$state/$id/objects.map")"
 	done
 	said "removed .* MiB of copies, to which no snapshot links, of files of user 65534, who has more"
-	"$ptctl" status | grep -q "Refused: objects of user 65534, [1-9][0-9]* times: it was more than his share$" || fail "status: $("$ptctl" status)"
+	"$ptctl" status | grep -q "Refused: objects of user 65534, [1-9][0-9]* times: it was more than their share$" || fail "status: $("$ptctl" status)"
 	"$ptctl" metrics | grep -q '^ptd_refused_total{what="objects",uid="65534",reason="share"} [1-9]' || fail "metrics: $("$ptctl" metrics)"
 fi
 

@@ -240,7 +240,7 @@ static void the_limit_holds(void **state)
 	assert_true(codestore_next(s, &p) && p.pid == self && p.n_refused == 1);
 }
 
-/* A user cannot take all, and what he has does not go for one who wants more than his part. */
+/* A user cannot take all, and what he has does not go for one who wants more than their part. */
 static void two_users(void **state)
 {
 	_cleanup_(codestore_freep) struct codestore *s = make(16 * PAGE_SIZE);
@@ -250,7 +250,7 @@ static void two_users(void **state)
 
 	(void)state;
 	has_users = true;
-	/* The other user's program that has ended takes no more than his part. */
+	/* The other user's program that has ended takes no more than their part. */
 	put(CODERECORD_START, DEAD, 90, 0, 0, "");
 	put(CODERECORD_NEW, DEAD, 90, 91, 0x1000, "ab");
 	put(CODERECORD_START, self, 100, 0, 0, "");

@@ -133,7 +133,7 @@ static void in_order(void **state)
 	assert_int_equal(marked(0, n_failed), n_failed);
 	assert_int_equal(marked(many_at, n_go - n_failed), n_go - n_failed);
 	assert_int_equal(marked(0, n), 0);
-	/* One fewer, and the user has no more than his part: root's were named earlier. */
+	/* One fewer, and the user has no more than their part: root's were named earlier. */
 	objects[many_at].original.uid = 0;
 	assert_int_equal(eviction_choose(&eviction), 0);
 	assert_int_equal(marked(0, n_failed), n_failed);
@@ -229,7 +229,7 @@ static void the_user_with_most_gives(void **state)
 	assert_int_equal(taken_back(20, 1000), 1u << 1);
 }
 
-/* For then no user has more than his part. */
+/* For then no user has more than their part. */
 static void root_gives_what_is_too_much(void **state)
 {
 	(void)state;

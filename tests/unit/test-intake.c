@@ -415,7 +415,7 @@ static void a_storm_is_named(void **state)
 	assert_null(strstr(drain(f), "more than 1000 times"));
 }
 
-/* Who has more than his share is named, but not each time. */
+/* Who has more than their share is named, but not each time. */
 static void who_has_too_much_is_named(void **state)
 {
 	struct fixture *f = *state;
@@ -427,15 +427,15 @@ static void who_has_too_much_is_named(void **state)
 	for (unsigned i = 0; i < 160000; i++)
 		records_comm(&f->fake.records, 70, "x", 2 + i);
 	said = drain(f);
-	said = strstr(said, "user 1001 has more than his share of SidebandMax=: ");
+	said = strstr(said, "user 1001 has more than their share of SidebandMax=: ");
 	assert_non_null(said);
 	assert_int_equal(
-	    sscanf(said, "user 1001 has more than his share of SidebandMax=: %u of", &n), 1);
+	    sscanf(said, "user 1001 has more than their share of SidebandMax=: %u of", &n), 1);
 	assert_in_range(n, 10000, 160000);
-	assert_non_null(strstr(said, "his programs ran before cannot be decoded"));
+	assert_non_null(strstr(said, "their programs ran before cannot be decoded"));
 	for (unsigned i = 0; i < 160000; i++)
 		records_comm(&f->fake.records, 70, "x", 200000 + i);
-	assert_null(strstr(drain(f), "his share"));
+	assert_null(strstr(drain(f), "their share"));
 }
 
 /* Records are asked for as long as programs write some. */

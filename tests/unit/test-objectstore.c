@@ -976,7 +976,7 @@ static void who_pays(void **state)
 		otheruser_stop(pids[i]);
 }
 
-/* A user who has less than his part gets room that root's copies have, as long as no program has
+/* A user who has less than their part gets room that root's copies have, as long as no program has
  * them mapped. */
 static void root_gives(void **state)
 {

@@ -34,7 +34,7 @@ static void who_may_take(void **state)
 		{ {}, 0, 800, true },
 		{ {}, 0, 801, false },
 		{ { { A, 700, {} } }, 0, 101, false },
-		/* Up to his part, a user also takes of the reserve. */
+		/* Up to their part, a user also takes of the reserve. */
 		{ { { A, 700, {} } }, B, 100, true },
 		{ { { A, 700, {} } }, B, 101, false },
 		{ { { A, 700, {} }, { B, 50, {} } }, B, 50, true },
@@ -92,7 +92,7 @@ static void who_gives(void **state)
 		{ { { A, 700, {} }, { B, 1, {} } }, A },
 		{ { { A, 400, {} }, { B, 350, {} } }, A },
 		{ { { A, 350, {} }, { B, 400, {} } }, B },
-		/* Root does not give, and who has his part or less does not either. */
+		/* Root does not give, and who has their part or less does not either. */
 		{ { { 0, 600, {} }, { A, 200, {} } }, NOBODY },
 		{ { { 0, 590, {} }, { A, 201, {} } }, A },
 		{ { { A, 200, {} }, { B, 200, {} }, { C, 200, {} }, { 5, 200, {} } }, NOBODY },
@@ -115,7 +115,7 @@ static void who_gives(void **state)
 }
 
 /* One user has all but the reserve. Nine others come, one after the other, each of whom wants all.
- * Each has his part as soon as those who have more gave. */
+ * Each has their part as soon as those who have more gave. */
 static void nobody_is_left_out(void **state)
 {
 	struct share share = {};

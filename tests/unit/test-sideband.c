@@ -958,7 +958,7 @@ static void a_storm_costs_its_user(void **state)
 	}
 }
 
-/* Others need room that one user has: he gives it, down to his part, and no further. */
+/* Others need room that one user has: he gives it, down to their part, and no further. */
 static void parts_are_kept(void **state)
 {
 	struct source source = { .ops = &knowing_owners };

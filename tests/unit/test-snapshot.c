@@ -362,7 +362,7 @@ static void an_earlier_recorder(void **state)
 	assert_has(text, "\ntaken_over_ns=4500\ncode_lost_bytes=77\n");
 }
 
-/* A user had more records than his share. */
+/* A user had more records than their share. */
 static void whose_records_begin_later(void **state)
 {
 	struct fixture *f = *state;
@@ -879,7 +879,7 @@ static void memory_beyond_a_part(void **state)
 
 	f->request.snapshots_max = f->request.snapshots_taken = 1 << 20;
 	take_of_two(f, (const size_t[]){ 256, 32 },
-		    (const char *const[]){ "65536: more than his share of MaxUse= may be missing",
+		    (const char *const[]){ "65536: more than their share of MaxUse= may be missing",
 					   "32768" });
 }
 
@@ -1037,7 +1037,7 @@ static void code_beyond_a_part(void **state)
 
 	f->request.mem_max = 1 << 20;
 	f->request.snapshots_max = f->request.snapshots_taken = (uint64_t)16 * (48 + 4 + 32);
-	expect_code_refused(f, FIRST, "more than his share of MaxUse= allows");
+	expect_code_refused(f, FIRST, "more than their share of MaxUse= allows");
 }
 
 /* No process has such a number. */

@@ -987,7 +987,7 @@ static void nothing_is_decoded_otherwise(void **state)
 }
 
 /* Processes of several users fork and execute one another's programs while each of the users has
- * more records made than is his share: what is forgotten is a gap, and never other code. */
+ * more records made than is their share: what is forgotten is a gap, and never other code. */
 static void shares_decode_nothing_otherwise(void **state)
 {
 	uint64_t n_repeats = 0, n_epochs = 0;

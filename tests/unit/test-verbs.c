@@ -297,7 +297,7 @@ static void status(void **state)
 			" Snapshots: 6 in /some/where, 7 being written\n"
 			"   Refused: objects of user 1000, 3 times: reading it took too long\n"
 			"            a\"b of user 1001, 1 time\n"
-			"            objects of user 1001, 2 times: it was more than his share\n"
+			"            objects of user 1001, 2 times: it was more than their share\n"
 			"            objects of user 1002, 2 times: the recorder has a reason that "
 			"ptctl does not know\n");
 	answer_with(f, plain);
