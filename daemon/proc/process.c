@@ -89,10 +89,11 @@ uint64_t process_birth(int pid_fd)
 	text[n] = 0;
 	/* Its name, in parentheses, may hold anything. */
 	end = strrchr(text, ')');
+	/* From the state on, the 3rd field; the start is the 22nd. */
 	if (!end ||
 	    sscanf(end + 1,
 		   " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-		   " %*s %" SCNu64,
+		   " %" SCNu64,
 		   &t) != 1)
 		return 0;
 	return t;

@@ -7,6 +7,7 @@
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <setjmp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cursor.h"
@@ -87,6 +88,20 @@ static _Thread_local jmp_buf *escape;
 static void __attribute__((__noreturn__)) run_out_of_memory(void)
 {
 	longjmp(*escape, 1);
+}
+
+/*
+ * Where memory ends while its table of abbreviations grows, libdw 0.188 asserts instead of calling
+ * the handler. Such a table is small, so libdw is only asked while there is more than it needs.
+ */
+#define ROOM ((size_t)1 << 20)
+
+static bool has_room(void)
+{
+	void *volatile room = malloc(ROOM);
+
+	free(room);
+	return room != NULL;
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -639,7 +654,7 @@ int debuginfo_find(struct debuginfo *debuginfo, uint64_t address,
 
 	if (debuginfo->is_broken)
 		return 0;
-	if (setjmp(here) != 0) {
+	if (!has_room() || setjmp(here) != 0) {
 		debuginfo->is_broken = true;
 		return -ENOMEM;
 	}
@@ -651,7 +666,7 @@ static int read_debuginfo(struct debuginfo *debuginfo)
 {
 	jmp_buf here;
 
-	if (setjmp(here) != 0) {
+	if (!has_room() || setjmp(here) != 0) {
 		debuginfo->is_broken = true;
 		return -ENOMEM;
 	}

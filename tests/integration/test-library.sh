@@ -30,9 +30,9 @@ examples=$D$prefix/share/doc/ptd/examples
 read -ra flags <<<"$(pkg-config --cflags --libs ptdecode)"
 read -ra all_flags <<<"$(pkg-config --static --cflags --libs ptdecode)"
 [[ "${flags[*]}" == "-I$D$prefix/include -L$lib -lptdecode" ]] || fail "pkg-config: ${flags[*]}"
-cc -std=c11 -Wall -Werror -pthread "$decoder/examples/insns.c" "${flags[@]}" -o "$T/c" || fail "the C program"
+cc -std=c11 -Wall -Werror -pthread "$examples/insns.c" "${flags[@]}" -o "$T/c" || fail "the C program"
 c++ -std=c++17 -Wall -Werror "$examples/insns.cc" "${flags[@]}" -o "$T/cc" || fail "the C++ program"
-cc -std=c11 -pthread "$decoder/examples/insns.c" "${all_flags[@]/-lptdecode/-l:libptdecode.a}" -o "$T/static" ||
+cc -std=c11 -pthread "$examples/insns.c" "${all_flags[@]/-lptdecode/-l:libptdecode.a}" -o "$T/static" ||
 	fail "the C program with the archive"
 [[ $(readelf -d "$T/static") != *libptdecode* ]] || fail "the archive was not linked"
 export LD_LIBRARY_PATH=$lib
@@ -96,7 +96,7 @@ cut_off "$T/it/data" "$T/cut"
 echo "--- two threads"
 mkdir "$T/tsan"
 cp "$O/tsan/libptdecode.so".* "$T/tsan/libptdecode.so.0" || skip "no library that was built with TSan: make tests"
-cc -std=c11 -g -fsanitize=thread -pthread "$decoder/examples/insns.c" "${flags[@]}" -o "$T/c-tsan" || fail "the C program under TSan"
+cc -std=c11 -g -fsanitize=thread -pthread "$examples/insns.c" "${flags[@]}" -o "$T/c-tsan" || fail "the C program under TSan"
 LD_LIBRARY_PATH=$T/tsan TSAN_OPTIONS=halt_on_error=0 "$T/c-tsan" "$T/it" "$T/tsan.out" "$T/other" "$T/tsan.other" \
 	"$T/it" "$T/tsan.again" 2>"$T/tsan.err" || fail "under TSan: $(cat "$T/tsan.err")"
 [[ ! -s $T/tsan.err ]] || fail "$(cat "$T/tsan.err")"
