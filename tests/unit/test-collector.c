@@ -617,6 +617,23 @@ static void a_collector_that_ends(void **state)
 	assert_int_not_equal(f->collector, 0);
 }
 
+/* What its successor can answer is answered at once. */
+static void a_collector_with_a_successor(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(collectorlink_freep) struct collectorlink *other = NULL;
+	struct collector_request request = find_program(f, getpid());
+	struct collector_answer answer;
+	int fd;
+
+	end_process(f->collector);
+	assert_int_equal(collectorlink_new(f->dir, false, &other), 0);
+	f->collector = find_child(getpid(), "ptd-collector");
+	assert_int_not_equal(f->collector, 0);
+	assert_int_equal(ask(f, &request, NULL, &answer, &fd), 0);
+	(void)close(fd);
+}
+
 /* A client that says nonsense is not served any more, but others are. */
 static void a_client_that_says_nonsense(void **state)
 {
@@ -727,6 +744,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_collector_that_hangs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_collector_that_ends, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_collector_with_a_successor, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_client_that_says_nonsense, set_up, tear_down),
 		cmocka_unit_test(a_busy_machine),
 	};

@@ -187,10 +187,19 @@ static void count_wait(struct collectorlink *link, uint64_t waited_ns)
 	link->spare_ns = link->spare_ns > -SPARE_MAX ? link->spare_ns : -SPARE_MAX;
 }
 
-int collectorlink_begin(struct collectorlink *link, struct collector_request *request,
+/* Return: 0; -EPIPE or -ECONNRESET if that collector has ended; or another negative errno. */
+static int send_request(struct collectorlink *link, const struct collector_request *request,
 			const int *fds)
 {
 	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+
+	return collector_send(link->fd, bytes, collector_write_request(request, bytes), fds,
+			      fds ? COLLECTOR_FDS_MAX : 0);
+}
+
+int collectorlink_begin(struct collectorlink *link, struct collector_request *request,
+			const int *fds)
+{
 	int r;
 
 	if (strlen(request->path) >= COLLECTOR_PATH_MAX)
@@ -206,8 +215,15 @@ int collectorlink_begin(struct collectorlink *link, struct collector_request *re
 	if (r < 0)
 		return r;
 	request->id = ++link->last_id;
-	r = collector_send(link->fd, bytes, collector_write_request(request, bytes), fds,
-			   fds ? COLLECTOR_FDS_MAX : 0);
+	r = send_request(link, request, fds);
+	if (r == -EPIPE || r == -ECONNRESET) {
+		/* Another one may have taken its place, and must not be waited for. */
+		link->fd = fd_close(link->fd);
+		r = connect_collector(link);
+		if (r < 0)
+			return r;
+		r = send_request(link, request, fds);
+	}
 	if (r < 0) {
 		leave_collector(link, r);
 		return -ENOTCONN;
