@@ -3,7 +3,7 @@
 #
 # The files of a drmemtrace directory: whatever compresses them, they hold the same records; their bytes do not
 # depend on the number of threads; unzip, lz4 and gzip accept them; and what a full disk left unfinished has
-# no name that ends like a trace's.
+# no name that ends like a trace's. A zip file has records more, where a chunk ends and the next begins.
 . "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 unzip lz4 gzip python3
 
@@ -14,7 +14,7 @@ suffix() {
 # The records of a file.
 records() {
 	case $1 in
-	*.zip) unzip -p "$1" ;;
+	*.zip) tests/tools/drmemtrace.py records "$1" ;;
 	*.lz4) lz4 -dc "$1" ;;
 	*) cat "$1" ;;
 	esac
@@ -53,6 +53,13 @@ check() {
 start_ptd
 record signals "$O/targets/signals.c"
 check signals 3
+drop signals
+# More instructions than a chunk has, as a thread of signals has, too, if it waits for long enough.
+seq 24000 >"$T/numbers"
+record gzip gzip -1 "$T/numbers"
+check gzip 3
+[[ $(unzip -Z1 "$T"/gzip.zip.1/trace/drmemtrace.* | wc -l) -gt 1 ]] || fail "gzip: one chunk"
+drop gzip
 record tree sh -c 'ls /usr | sort | tail -1; exec true'
 check tree 2 3 8
 stop_ptd

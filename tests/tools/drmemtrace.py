@@ -12,6 +12,10 @@ kernel DIR
     and "TID signal NUMBER", where marker 25 is right behind a system call and marker 40 behind marker 0. The type of
     each file says that there are numbers.
 
+records FILE
+    Writes the records of a zip file as a file that is not compressed has them: without the footer at the end of each
+    chunk but the last, and without what the next one begins with, which must be there.
+
 mix TEXT < what opcode_mix printed
     Each opcode was executed as often as TEXT has it, which ptdecode text --no-bytes printed. DynamoRIO and Zydis
     write some names differently, those of moves above all: these count together.
@@ -21,10 +25,12 @@ import glob
 import re
 import struct
 import sys
+import zipfile
 
 THREAD, MARKER, ENCODING = 22, 28, 47
 INSNS = {10, 11, 12, 14, 15, 16, 31, 48, 49}
 SIGNAL, FILETYPE, SYSCALL, SIGNAL_NUMBER = 0, 9, 25, 40
+TIMESTAMP, CPU, FOOTER, ORDINAL = 2, 3, 21, 22
 CALLS = {b'\x0f\x05', b'\x0f\x34', b'\xcd\x80'}
 
 LINE = re.compile(r'^T(\d+) +(\S.*)$')
@@ -151,8 +157,27 @@ def print_kernel(directory):
             after_signal = kind == MARKER and size == SIGNAL
 
 
+def write_records(path):
+    record = struct.Struct('<HHQ')
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        for i, name in enumerate(names):
+            data = memoryview(archive.read(name))
+            if i > 0:
+                first = [record.unpack_from(data, j * record.size)[:2] for j in range(3)]
+                if first != [(MARKER, ORDINAL), (MARKER, TIMESTAMP), (MARKER, CPU)]:
+                    sys.exit(f'{path}: {name} begins with {first}')
+                data = data[3 * record.size:]
+            if i + 1 < len(names):
+                last = record.unpack_from(data, len(data) - record.size)
+                if last != (MARKER, FOOTER, i):
+                    sys.exit(f'{path}: {name} ends with {last}')
+                data = data[:-record.size]
+            sys.stdout.buffer.write(data)
+
+
 def main():
-    what = {'kernel': lambda a: print_kernel(*a),
+    what = {'kernel': lambda a: print_kernel(*a), 'records': lambda a: write_records(*a),
             'calls': lambda a: compare_calls(a[0], a[1:]), 'mix': lambda a: compare_mix(*a)}
     what[sys.argv[1]](sys.argv[2:])
 
