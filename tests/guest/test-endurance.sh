@@ -207,7 +207,7 @@ unexplained() { # SNAPSHOT SUMMARY
 				hidden = 1
 				next
 			}
-			if (lost > 0 && $0 == "records lost")
+			if (lost > 0 && ($0 == "records lost" || $0 == "records dropped"))
 				next
 			# What is mapped may be something else by now.
 			if (torn && ($0 == "code not mapped" || $0 == "packets contradict the code"))

@@ -316,8 +316,8 @@ static void children(void **state)
 		n_switches += record.trailer.pid == (uint32_t)child;
 	}
 	assert_int_equal(cursor_left(&c), 0);
-	/* It came, slept, came again, and ended. */
-	assert_true(n_switches >= 3);
+	/* It came, and left at least once; on a slow machine its sleep is over before it begins. */
+	assert_true(n_switches >= 2);
 	cpu_close(&cpu);
 }
 
