@@ -95,6 +95,7 @@ class SinkOps(c.Structure):
         ("forget", c.c_void_p),
         ("expand", c.c_void_p),
         ("write", WRITE),
+        ("logged", c.c_void_p),
         ("finish", FINISH),
         ("omission", c.c_void_p),
         ("free", FREE),
