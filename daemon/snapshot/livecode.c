@@ -53,7 +53,7 @@
 
 #define JITFILE_NAME_SIZE 48
 
-#define PAGES (PTD_SNAPSHOT_MEM_PAGES + sizeof(PTD_SNAPSHOT_MEM)) /* its name in the folder */
+#define PAGES (&PTD_SNAPSHOT_MEM_PAGES[sizeof(PTD_SNAPSHOT_MEM)]) /* its name in the folder */
 
 /* Instead of a file of a JIT compiler there is a line in the manifest that says why. */
 #define JITFILE_REFUSED 1

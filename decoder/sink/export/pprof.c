@@ -32,11 +32,6 @@
 
 /* Compresses what a sink writes, piece by piece, as a file of gzip (RFC 1952). */
 
-struct gzip;
-
-static struct gzip *gzip_free(struct gzip *gzip);
-DEFINE_CLEANUP(struct gzip *, gzip_free);
-
 #define LEVEL          1
 #define LEVEL_BUF_SIZE ISAL_DEF_LVL1_DEFAULT
 #define PIECE_SIZE     ((size_t)1 << 16) /* bytes of room for what is compressed */
