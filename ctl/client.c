@@ -139,6 +139,13 @@ static int exit_status(const sd_bus_error *error, int r)
 	return gone(error, r) ? EXIT_UNREACHABLE : EXIT_FAILED;
 }
 
+/* A call whose reply is waited for. */
+struct client_pending {
+	sd_bus *bus;        /* borrowed */
+	const char *method; /* a constant */
+	sd_bus_message *reply;
+};
+
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct client_pending *pending = userdata;
@@ -207,20 +214,7 @@ static int begin_call(struct client_pending *pending, const char *types, va_list
 	return r >= 0 ? EXIT_OK : report_failed(pending->method, &none, r);
 }
 
-int client_begin(sd_bus *bus, const char *method, struct client_pending *ret_pending,
-		 const char *types, ...)
-{
-	va_list ap;
-	int r;
-
-	*ret_pending = (struct client_pending){ .bus = bus, .method = method };
-	va_start(ap, types);
-	r = begin_call(ret_pending, types, ap);
-	va_end(ap);
-	return r;
-}
-
-int client_finish(struct client_pending *pending, sd_bus_message **ret_reply)
+static int finish_call(struct client_pending *pending, sd_bus_message **ret_reply)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 	const int r = wait_answer(pending, &error, ret_reply);
@@ -237,7 +231,7 @@ int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply, con
 	va_start(ap, types);
 	r = begin_call(&pending, types, ap);
 	va_end(ap);
-	return r == EXIT_OK ? client_finish(&pending, ret_reply) : r;
+	return r == EXIT_OK ? finish_call(&pending, ret_reply) : r;
 }
 
 int client_bad_reply(const char *method, int r)

@@ -68,21 +68,6 @@ _must_check_ int client_reconnect(const char *socket, sd_bus **bus, bool *ret_is
 _must_check_ int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply,
 			     const char *types, ...);
 
-/* A call whose reply is waited for later. It must stay where it is until then. */
-struct client_pending {
-	sd_bus *bus;        /* borrowed */
-	const char *method; /* a constant */
-	sd_bus_message *reply;
-};
-
-/* Begin a call as client_call() makes it. client_finish() must follow. Return: EXIT_OK, or as
- * client_call(). */
-_must_check_ int client_begin(sd_bus *bus, const char *method, struct client_pending *ret_pending,
-			      const char *types, ...);
-
-/* Wait for the reply. Return: as client_call(). */
-_must_check_ int client_finish(struct client_pending *pending, sd_bus_message **ret_reply);
-
 /* Read the wanted fields of the next a{sv} in @message; others are skipped. Return: 0, or negative
  * errno, which the caller reports with client_bad_reply(). */
 _must_check_ int client_read_fields(sd_bus_message *message, const struct client_field *fields,

@@ -46,10 +46,10 @@ static int lock_directory(int at, const char *name)
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	/* It may have been removed before it was locked. */
-	if (st.st_uid != geteuid() || fstat(fd, &st) < 0 || st.st_nlink == 0)
+	if (st.st_uid != geteuid() || st.st_nlink == 0)
 		return -EPERM;
 	locked = fd;
 	fd = -1;

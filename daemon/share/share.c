@@ -53,8 +53,8 @@ static struct share_user *idle_account(struct share *share)
 }
 
 /* Make an account for the user, if need be in the place of one that is empty. While others count as
- * one, nobody who may be among them gets an account of their own: what they give back is
- * everybody's. */
+ * one, a user who may be among them gets no account of their own, because what they give back is
+ * counted for all of these. */
 static struct share_user *open_account(struct share *share, uid_t uid)
 {
 	struct share_user *others, *idle;

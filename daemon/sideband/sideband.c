@@ -682,13 +682,11 @@ static int view_lost(const struct sideband *s, struct sideband_view *view)
 	return 0;
 }
 
-/* Note who has records, and if they begin later than those of others. */
+/* Note whose records begin later than those of others. */
 static void view_cut(const struct stream *st, struct sideband_view *view)
 {
 	const uint64_t since_ns = stream_first(st)->since_ns;
 
-	if (st->is_used)
-		view->users[view->n_users++] = st->uid;
 	if (st->n_dropped > 0 && since_ns > view->since_ns)
 		view->cuts[view->n_cuts++] = (struct sideband_cut){ .uid = st->uid,
 								    .since_ns = since_ns,

@@ -78,8 +78,6 @@ struct sideband_view {
 	size_t n_ranges;
 	struct sideband_cut cuts[SIDEBAND_USERS_MAX];
 	size_t n_cuts;
-	uid_t users[SIDEBAND_USERS_MAX]; /* who have records of their own */
-	size_t n_users;
 };
 
 struct sideband_stats {

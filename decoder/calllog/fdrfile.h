@@ -4,8 +4,8 @@
 /*
  * FDR file
  *
- * A flight data recorder file (decoder/util/fdr.h): which blocks it has, of which thread, and what
- * is in them. The file is gone through once when it is opened, so that damage is known before
+ * A flight data recorder file (decoder/util/fdr.h): its blocks, their threads, and what is in
+ * them. The file is gone through once when it is opened, so that damage is known before
  * anything is shown. A block ends before the first record that is not as it should be, and the next
  * one is looked for where the file says that this one ends.
  */

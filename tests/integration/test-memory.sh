@@ -38,7 +38,7 @@ decode() {
 	rm "$T/in" "$T/addresses"
 }
 
-# long_run VERB THREADS WHAT BYTES MB: as many times as give so many MB, of BYTES each.
+# long_run VERB THREADS WHAT BYTES MB: repeated, BYTES at a time, until it is MB megabytes.
 long_run() {
 	$3 $(($5 * 1000000 / $4))
 	measure --threads "$2" $1 -o /dev/null "${args[@]}"

@@ -707,7 +707,7 @@ static void lost_tasks(void **state)
 	records_deinit(&r);
 }
 
-/* The kernel says whose processes are; of one that has ended, and of which nothing was known, its
+/* The kernel says whose processes are; of an unknown one that has ended, its
  * parent counts, or the user that ptd runs as. */
 static void whose_code(void **state)
 {
