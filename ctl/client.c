@@ -45,8 +45,11 @@ static int open_socket(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
-		r = -errno;
+	do
+		r = connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno
+											: 0;
+	while (r == -EINTR);
+	if (r < 0) {
 		(void)fd_close(fd);
 		return r;
 	}
@@ -168,6 +171,8 @@ static int wait_answer(struct client_pending *p, sd_bus_error *error, sd_bus_mes
 		if (r != 0)
 			continue;
 		r = sd_bus_wait(p->bus, SECOND_US);
+		if (r == -EINTR) /* a preloaded library may have timers */
+			r = 1;
 		if (r == 0 && tell)
 			fprintf(stderr, "\rptctl: waiting for ptd, %u s ", ++seconds);
 	}

@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <systemd/sd-bus.h>
 #include <unistd.h>
@@ -545,6 +546,34 @@ static int fill_bad_list(sd_bus_message *reply, const struct fixture *f)
 	return sd_bus_message_append(reply, "aa{sv}", 1, 1, "id", "u", 5);
 }
 
+/* So late that ptctl waits. */
+static int fill_late(sd_bus_message *reply, const struct fixture *f)
+{
+	(void)usleep(5000);
+	return fill_plain(reply, f);
+}
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+}
+
+/* A preloaded library may have a timer, whose handler does not have system calls go on. */
+static void signals(void **state)
+{
+	static const struct answer all[] = { { .method = "GetStatus", .fill = fill_late } };
+	const struct sigaction action = { .sa_handler = on_alarm };
+	const struct itimerval often = { { .tv_usec = 300 }, { .tv_usec = 300 } };
+	struct fixture *f = *state;
+
+	answer_with(f, all);
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(run(f, verb_status, "status"), EXIT_OK);
+	assert_int_equal(setitimer(ITIMER_REAL, &(struct itimerval){}, NULL), 0);
+}
+
 static void list(void **state)
 {
 	static const struct answer good[] = { { .method = "ListSnapshots", .fill = fill_list } },
@@ -972,6 +1001,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sockets_that_are_none, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(calls_without_an_answer, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(several_of_which_one_fails, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(signals, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(list, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(snapshot, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(copies, set_up, tear_down),
