@@ -131,37 +131,9 @@ int dirs_copy(int from, int to, const char *last)
 	return copy_tree(from, to, last, 0);
 }
 
-static int sync_tree(int fd, int depth)
-{
-	_cleanup_(dirs_closep) DIR *dir = NULL;
-	struct dirent *entry;
-	int r;
-
-	if (depth > DIRS_DEPTH_MAX)
-		return -ELOOP;
-	dir = dirs_list(fd);
-	if (!dir)
-		return -errno;
-	while ((r = dirs_next(dir, &entry)) > 0) {
-		_cleanup_(fd_closep) int child = regular_open(fd, entry->d_name, O_NOFOLLOW);
-
-		if (child == -EISDIR) {
-			child = dirs_open(fd, entry->d_name);
-			r = child < 0 ? child : sync_tree(child, depth + 1);
-		} else if (child != -EINVAL) {
-			r = child < 0 ? child : fsync(child) < 0 ? -errno : 0;
-		} else {
-			r = 0; /* nothing but its name, which is the directory's */
-		}
-		if (r < 0)
-			return r;
-	}
-	return r == 0 && fsync(fd) < 0 ? -errno : r;
-}
-
 int dirs_sync(int fd)
 {
-	return sync_tree(fd, 0);
+	return syncfs(fd) < 0 ? -errno : 0;
 }
 
 static int remove_tree(int at, const char *name, int depth);

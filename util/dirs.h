@@ -61,8 +61,9 @@ _must_check_ int dirs_make_public(const char *path);
 _must_check_ int dirs_copy(int from, int to, const char *last);
 
 /*
- * Sync all files under the directory @fd to the disk, and then it itself. Return: 0, or negative
- * errno.
+ * Sync the directory @fd and all files under it to the disk, with what else its file system has to
+ * write. One fsync() for each file would cost a flush of the disk each, and there may be thousands
+ * of them. Return: 0, or negative errno.
  */
 _must_check_ int dirs_sync(int fd);
 

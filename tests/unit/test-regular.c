@@ -81,14 +81,6 @@ static int copy_it(void)
 	return r == 0 ? -EINVAL : r;
 }
 
-static int sync_it(void)
-{
-	_cleanup_(fd_closep) int fd = dirs_open(AT_FDCWD, dir);
-	const int r = dirs_sync(fd);
-
-	return r == 0 ? -EINVAL : r;
-}
-
 static const struct {
 	const char *name;
 	int (*run)(void);
@@ -97,7 +89,6 @@ static const struct {
 	{ "open(2)", open_plainly, true },     { "regular_open", open_it, false },
 	{ "mapfile_read", read_it, false },    { "execfile_read", execute_it, false },
 	{ "objects_add_file", add_it, false }, { "dirs_copy", copy_it, false },
-	{ "dirs_sync", sync_it, false },
 };
 
 static int setup(void **state)
