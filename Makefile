@@ -138,6 +138,9 @@ FAILING = malloc calloc realloc free strdup strndup asprintf __asprintf_chk vasp
           pthread_create open openat arena_alloc arena_copy arena_strdup map_put
 LINK_UNIT = $(LINK) $(FAILING:%=-Wl,--wrap=%) -Wl,--undefined=__wrap_malloc -Wl,--wrap=pthread_mutex_unlock
 
+# They start the programs that lie beside them.
+$(O)/test-collector $(O)/test-jitfile $(O)/test-objectstore: $(O)/ptd-collector
+$(O)/test-keeper: $(O)/ptd-keeper
 # A disk that does not answer.
 $(O)/test-idreader: LINK_UNIT += -Wl,--wrap=buildid_read
 
@@ -326,6 +329,6 @@ help: ## this text
         deb packages-demo packages-check packages-long packages-deb FORCE
 .PRECIOUS: $(O)/%.o
 # What compiler and linker have written of what there still is; no rule makes it.
-NOTED := $(wildcard $(patsubst %.c,$(O)/%.d,$(wildcard $(FOLDERS:%=%/*.c) tests/*/*.c)) $(O)/*.d $(O)/tools/*.d $(O)/bench/*.d)
+NOTED := $(sort $(wildcard $(patsubst %.c,$(O)/%.d,$(wildcard $(FOLDERS:%=%/*.c) tests/*/*.c)) $(O)/*.d $(O)/tools/*.d $(O)/bench/*.d))
 $(NOTED): ;
 -include $(NOTED)

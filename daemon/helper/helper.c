@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "util/beside.h"
 #include "util/dirs.h"
 
@@ -22,9 +23,11 @@
 #define START_POLL_NS 5000000
 
 int helper_init(struct helper *helper, const char *runtime_dir, const char *name,
-		const char *program)
+		const char *without)
 {
-	struct helper h = { .program = program, .address.sun_family = AF_UNIX };
+	struct helper h = {
+		.name = name, .without = without, .address.sun_family = AF_UNIX, .fd = -1
+	};
 
 	if ((size_t)snprintf(h.address.sun_path, sizeof(h.address.sun_path), "%s/%s/socket",
 			     runtime_dir, name) >= sizeof(h.address.sun_path))
@@ -33,7 +36,7 @@ int helper_init(struct helper *helper, const char *runtime_dir, const char *name
 	return 0;
 }
 
-int helper_connect(const struct helper *helper, unsigned patience_s, int *ret_fd)
+int helper_connect(struct helper *helper, unsigned patience_s)
 {
 	const struct timeval patience = { .tv_sec = patience_s };
 	_cleanup_(fd_closep) int fd = -1;
@@ -44,33 +47,32 @@ int helper_connect(const struct helper *helper, unsigned patience_s, int *ret_fd
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
 	    connect(fd, (const struct sockaddr *)&helper->address, sizeof(helper->address)) < 0)
 		return -errno;
-	*ret_fd = fd;
+	helper->fd = fd;
 	fd = -1;
 	return 0;
 }
 
-bool helper_is_ours(void)
+bool helper_is_to_start(int error)
 {
-	return !getenv("NOTIFY_SOCKET");
+	return (error == -ENOENT || error == -ECONNREFUSED) && !getenv("NOTIFY_SOCKET");
 }
 
-/* Return: 0, and the path of the program beside this one, or where it is installed. */
-static int find_program(const char *program, char ret_path[static PATH_MAX])
+void helper_leave(struct helper *helper, int error)
 {
-	char installed[64];
-	const char *const places[] = { program, installed };
-	int r;
-
-	if ((size_t)snprintf(installed, sizeof(installed), "../lib/ptd/%s", program) >=
-	    sizeof(installed))
-		return -ENAMETOOLONG;
-	r = beside_find(places, ARRAY_LEN(places), X_OK, ret_path);
-	return r < 0 ? r : 0;
+	helper->fd = fd_close(helper->fd);
+	if (helper->said || !helper->without)
+		return;
+	errno = -error;
+	log_warning("%s: the %s is not there: %s: %m", helper->address.sun_path, helper->name,
+		    helper->without);
+	helper->said = true;
 }
 
-static int spawn_program(struct helper *helper, const char *path)
+/* Start the program beside this one, or where it is installed. */
+static int spawn_program(struct helper *helper)
 {
-	char name[64];
+	char installed[64], path[PATH_MAX], *name = installed + strlen("../lib/ptd/");
+	const char *const places[] = { name, installed };
 	char *const argv[] = { name, helper->address.sun_path, NULL };
 	char *const environment[] = { NULL };
 	posix_spawn_file_actions_t files;
@@ -78,7 +80,12 @@ static int spawn_program(struct helper *helper, const char *path)
 	sigset_t none;
 	int r;
 
-	(void)snprintf(name, sizeof(name), "%s", helper->program);
+	if ((size_t)snprintf(installed, sizeof(installed), "../lib/ptd/ptd-%s", helper->name) >=
+	    sizeof(installed))
+		return -ENAMETOOLONG;
+	r = beside_find(places, ARRAY_LEN(places), X_OK, path);
+	if (r < 0)
+		return r;
 	sigemptyset(&none);
 	r = posix_spawn_file_actions_init(&files);
 	if (r)
@@ -126,23 +133,23 @@ static int make_directories(struct helper *helper)
 
 int helper_start(struct helper *helper)
 {
-	char path[PATH_MAX];
 	int r;
 
 	if (!helper_has_ended(helper))
 		return 0;
 	r = make_directories(helper);
-	if (r == 0)
-		r = find_program(helper->program, path);
-	return r < 0 ? r : spawn_program(helper, path);
+	return r < 0 ? r : spawn_program(helper);
 }
 
-int helper_start_and_connect(struct helper *helper, unsigned patience_s, int *ret_fd)
+int helper_start_and_connect(struct helper *helper, unsigned patience_s)
 {
-	int r = helper_start(helper);
+	int r = helper_connect(helper, patience_s);
 
+	if (!helper_is_to_start(r))
+		return r;
+	r = helper_start(helper);
 	for (unsigned i = 0; r == 0 && i < START_TRIES; i++) {
-		r = helper_connect(helper, patience_s, ret_fd);
+		r = helper_connect(helper, patience_s);
 		if (r == 0 || helper_has_ended(helper))
 			return r;
 		(void)nanosleep(&(struct timespec){ .tv_nsec = START_POLL_NS }, NULL);

@@ -5,7 +5,8 @@
  * Helper process
  *
  * A process that does a part of ptd's work with rights of its own: it listens at a socket, and ptd
- * is its client. Under a service manager the helper is a unit; otherwise ptd starts it.
+ * is its client. Under a service manager the helper is a unit; otherwise ptd starts it. A helper
+ * that is not there is said once, and ptd goes on without it.
  */
 
 #include <stdbool.h>
@@ -15,15 +16,17 @@
 #include "base/base.h"
 
 struct helper {
-	const char *program; /* the name of its file: "ptd-keeper" */
+	const char *name;    /* "keeper": its socket is NAME/socket, its program ptd-NAME */
+	const char *without; /* what is lost without it, for the log; NULL: that is not said */
 	struct sockaddr_un address;
 	pid_t pid; /* of the process that was started; 0: none */
+	int fd;    /* of the connection; -1: none */
+	bool said; /* that it is not there */
 };
 
-/* Set @helper to the program whose socket is @name/socket in @runtime_dir. Return: 0 or
- * -ENAMETOOLONG. */
+/* Set @helper to the one whose socket is in @runtime_dir. Return: 0 or -ENAMETOOLONG. */
 _must_check_ int helper_init(struct helper *helper, const char *runtime_dir, const char *name,
-			     const char *program);
+			     const char *without);
 
 /*
  * Connect to the process.
@@ -31,22 +34,26 @@ _must_check_ int helper_init(struct helper *helper, const char *runtime_dir, con
  * @patience_s: for how many seconds sending, receiving and connecting may wait each; 0: they do
  *              not wait
  *
- * Return: 0 and the descriptor, which is the caller's; -ENOENT or -ECONNREFUSED if the process does
- *         not run; -EAGAIN if it would take too long; or another negative errno.
+ * Return: 0; -ENOENT or -ECONNREFUSED if the process does not run; -EAGAIN if it would take too
+ *         long; or another negative errno.
  */
-_must_check_ int helper_connect(const struct helper *helper, unsigned patience_s, int *ret_fd);
+_must_check_ int helper_connect(struct helper *helper, unsigned patience_s);
 
-/* Return: whether it is for ptd to start the process: there is no service manager. */
-bool helper_is_ours(void);
+/* Return: whether @error, of helper_connect(), says that ptd is to start the process: it does not
+ *         run, and there is no service manager. */
+bool helper_is_to_start(int error);
 
 /* Start the process unless the one that was started still runs, and make the directories of its
  * socket. The program is the one beside this one, or the one that is installed. The process listens
  * soon, not yet when this returns. Return: 0, or negative errno. */
 _must_check_ int helper_start(struct helper *helper);
 
-/* Start the process as above, and connect to it. This waits until the process listens. Return: as
- * helper_connect(). */
-_must_check_ int helper_start_and_connect(struct helper *helper, unsigned patience_s, int *ret_fd);
+/* Connect to the process, which is started if need be. This waits until the process listens.
+ * Return: as helper_connect(). */
+_must_check_ int helper_start_and_connect(struct helper *helper, unsigned patience_s);
+
+/* The connection is of no use any more: close it, and log the error unless that was said. */
+void helper_leave(struct helper *helper, int error);
 
 /* Return: whether the process that was started, if any, has ended. */
 bool helper_has_ended(struct helper *helper);

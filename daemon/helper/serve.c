@@ -29,21 +29,6 @@ static bool find_user(const char *name, uid_t *ret_user)
 	return user || !name;
 }
 
-int serve_begin(int argc, char *const *argv, const char *usage, uid_t *ret_user)
-{
-	if (argc < 2 || argc > 3 || argv[1][0] == '-') {
-		fputs(usage, stderr);
-		return 2;
-	}
-	if (!find_user(argv[2], ret_user)) {
-		log_error("there is no user \"%s\"", argv[2]);
-		return EXIT_FAILURE;
-	}
-	(void)prctl(PR_SET_DUMPABLE, 0);
-	(void)umask(argv[2] ? 007 : 077);
-	return 0;
-}
-
 /* Return: a descriptor of the directory of @path, locked until it is closed; or negative errno. */
 static int lock_directory(const char *path)
 {
@@ -81,7 +66,9 @@ static int listen_at(const char *path)
 	return taken;
 }
 
-int serve_listen(const char *path, int *ret_fd, int *ret_lock_fd)
+/* The socket of a process that was killed is replaced. Return: 0; -EWOULDBLOCK if another process
+ * serves there; or another negative errno. */
+static int serve_listen(const char *path, int *ret_fd, int *ret_lock_fd)
 {
 	_cleanup_(fd_closep) int lock_fd = lock_directory(path);
 	const int fd = lock_fd < 0 ? lock_fd : listen_at(path);
@@ -94,7 +81,7 @@ int serve_listen(const char *path, int *ret_fd, int *ret_lock_fd)
 	return 0;
 }
 
-void serve_say_ready(void)
+static void serve_say_ready(void)
 {
 	static const char ready[] = "READY=1";
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -113,4 +100,36 @@ void serve_say_ready(void)
 		(void)sendto(fd, ready, strlen(ready), MSG_NOSIGNAL,
 			     (const struct sockaddr *)&address,
 			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size));
+}
+
+int serve_main(int argc, char *const *argv, const struct serve_program *program)
+{
+	_cleanup_(fd_closep) int lock_fd = -1;
+	uid_t user;
+	int fd, r;
+
+	if (argc < 2 || argc > 3 || argv[1][0] == '-') {
+		fputs(program->usage, stderr);
+		return 2;
+	}
+	if (!find_user(argv[2], &user)) {
+		log_error("there is no user \"%s\"", argv[2]);
+		return EXIT_FAILURE;
+	}
+	/* What it has open is not for others, so no other process may look into it. */
+	(void)prctl(PR_SET_DUMPABLE, 0);
+	(void)umask(argv[2] ? 007 : 077);
+	r = serve_listen(argv[1], &fd, &lock_fd);
+	if (r == -EWOULDBLOCK) {
+		log_error("%s: another %s serves there", argv[1], program->name);
+		return EXIT_FAILURE;
+	}
+	if (r < 0) {
+		(void)log_error_errno(r, "%s: cannot listen there: %m", argv[1]);
+		return EXIT_FAILURE;
+	}
+	serve_say_ready();
+	r = program->run(fd, user);
+	(void)unlink(argv[1]);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -123,7 +123,7 @@ static uint32_t patience_ms(uint64_t size)
 int copylane_hash(struct copylane *l, const struct object *object, int fd,
 		  struct collector_answer *ret_answer)
 {
-	const int fds[COLLECTOR_FDS_MAX] = { fd, l->hashed_fd };
+	const int fds[CHANNEL_FDS_MAX] = { fd, l->hashed_fd };
 	struct collector_request request = {
 		.verb = COLLECTOR_HASH,
 		.timeout_ms = patience_ms(object->original.found ? object->original.size
@@ -132,7 +132,6 @@ int copylane_hash(struct copylane *l, const struct object *object, int fd,
 		.uid = object->user,
 		.size_max = STOREDIR_FILE_MAX,
 		.build_id = object->claimed,
-		.path = "",
 	};
 
 	return ask_collector(l, &request, fds, ret_answer);
@@ -140,14 +139,13 @@ int copylane_hash(struct copylane *l, const struct object *object, int fd,
 
 int copylane_copy(struct copylane *l, const struct object *object, int fd, uint64_t size, int to)
 {
-	const int fds[COLLECTOR_FDS_MAX] = { fd, to };
+	const int fds[CHANNEL_FDS_MAX] = { fd, to };
 	struct collector_request request = {
 		.verb = COLLECTOR_COPY,
 		.timeout_ms = patience_ms(size),
 		.pid = object->mapped.pid,
 		.uid = object->user,
 		.size_max = size,
-		.path = "",
 	};
 	struct collector_answer answer;
 

@@ -299,7 +299,6 @@ static int check_mapped(struct jitfiles *files, const struct record_mmap2 *mmap,
 		.offset = mmap->pgoff,
 		.dev = found->dev,
 		.ino = found->ino,
-		.path = "",
 	};
 	struct collector_answer answer;
 	int none = -1, r;
@@ -511,12 +510,10 @@ static bool open_map(struct jitfiles *files, const struct process *p, struct jit
 /* It grows. */
 static int find_size(struct jitfiles *files, struct jitfile *file)
 {
-	const int fds[COLLECTOR_FDS_MAX] = { file->fd, -1 };
-	struct collector_request request = { .verb = COLLECTOR_STAT,
-					     .timeout_ms = TIMEOUT_MS,
-					     .pid = file->pid,
-					     .uid = file->uid,
-					     .path = "" };
+	const int fds[CHANNEL_FDS_MAX] = { file->fd, -1 };
+	struct collector_request request = {
+		.verb = COLLECTOR_STAT, .timeout_ms = TIMEOUT_MS, .pid = file->pid, .uid = file->uid
+	};
 	struct collector_answer answer;
 	int none = -1, r;
 

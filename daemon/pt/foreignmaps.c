@@ -68,9 +68,8 @@ static int begin(struct foreignmaps *m, const struct tsc_conv *clock, uint32_t p
 		.pid = pid,
 		.size_max = BYTES_MAX,
 		.clock = *clock,
-		.path = "",
 	};
-	int fds[COLLECTOR_FDS_MAX] = { -1, -1 }, r;
+	int fds[CHANNEL_FDS_MAX] = { -1, -1 }, r;
 
 	if (hungusers_has(&m->hung, pid))
 		return -ETIMEDOUT;

@@ -14,12 +14,11 @@
 static int ask(const char *runtime_dir, int fd)
 {
 	_cleanup_(collectorlink_freep) struct collectorlink *link = NULL;
-	const int fds[COLLECTOR_FDS_MAX] = { fd, -1 };
+	const int fds[CHANNEL_FDS_MAX] = { fd, -1 };
 	struct collector_request request = {
 		.verb = COLLECTOR_PERF_USERS,
 		.timeout_ms = TIMEOUT_MS,
 		.pid = (uint32_t)getpid(),
-		.path = "",
 	};
 	struct collector_answer answer;
 	int none = -1, r;

@@ -57,8 +57,7 @@ int kernelfiles_check(const char *runtime_dir, const char **reterr_why)
 	_cleanup_(collectorlink_freep) struct collectorlink *link = NULL;
 	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + START_NS;
 	struct collector_request request = { .verb = COLLECTOR_KERNEL_CODE,
-					     .timeout_ms = PATIENCE_MS,
-					     .path = "" };
+					     .timeout_ms = PATIENCE_MS };
 	struct collector_answer answer;
 	int none = -1, r;
 
@@ -95,13 +94,12 @@ static int check_size(int fd, uint64_t size_max, const char **reterr_why)
 }
 
 static int ask(struct collectorlink *link, const struct kernelfiles_request *request,
-	       struct collector_request *what, const int fds[static COLLECTOR_FDS_MAX],
+	       struct collector_request *what, const int fds[static CHANNEL_FDS_MAX],
 	       struct kernelfiles *files, const char **reterr_why)
 {
 	struct collector_answer answer;
 	int none = -1, r;
 
-	what->path = "";
 	r = collectorlink_ask(link, what, fds, request->cancel, &answer, &none);
 	(void)fd_close(none);
 	r = judge(r, &answer, reterr_why);

@@ -156,7 +156,7 @@ _printf_(3, 4) static void refuse_jitfile(const struct livecode *l, const struct
 /* Return: 0, and @ret_error why it cannot be read; or negative errno. */
 static int copy_jitfile(struct livecode *l, const struct jitfile *file, int fd, int *ret_error)
 {
-	const int fds[COLLECTOR_FDS_MAX] = { file->fd, fd };
+	const int fds[CHANNEL_FDS_MAX] = { file->fd, fd };
 	struct collector_request request = {
 		.verb = COLLECTOR_COPY,
 		.flags = COLLECTOR_FIRST,
@@ -164,7 +164,6 @@ static int copy_jitfile(struct livecode *l, const struct jitfile *file, int fd, 
 		.pid = file->pid,
 		.uid = file->uid,
 		.size_max = file->size,
-		.path = "",
 	};
 	struct collector_answer answer;
 	int r;
@@ -409,7 +408,7 @@ static int put_memory(void *userdata, uint64_t at, const void *bytes, size_t siz
 static int64_t copy_memory(struct memory *m, uint64_t start, uint64_t size, uint64_t n_max)
 {
 	const struct reading *reading = m->reading;
-	const int fds[COLLECTOR_FDS_MAX] = { reading->copy_fd, -1 };
+	const int fds[CHANNEL_FDS_MAX] = { reading->copy_fd, -1 };
 	struct collector_request request = {
 		.verb = COLLECTOR_MEMORY,
 		.timeout_ms = COPY_MS,
@@ -417,7 +416,6 @@ static int64_t copy_memory(struct memory *m, uint64_t start, uint64_t size, uint
 		.start = start,
 		.end = start + size,
 		.size_max = n_max,
-		.path = "",
 	};
 	struct collector_answer answer;
 	int r;

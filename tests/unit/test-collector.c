@@ -81,121 +81,146 @@ static const struct collector_answer found = {
 	.waited_us = 10,
 };
 
+/* What the other side receives. */
+static struct channel_message received_request(const struct collector_request *request)
+{
+	struct channel_message message;
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(collector_send_request(pair[0], request, NULL), 0);
+	assert_int_equal(channel_receive(pair[1], COLLECTOR_VERSION, &message), 0);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	return message;
+}
+
+static struct channel_message received_answer(const struct collector_answer *answer)
+{
+	struct channel_message message;
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(collector_send_answer(pair[0], answer, -1), 0);
+	assert_int_equal(channel_receive(pair[1], COLLECTOR_VERSION, &message), 0);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	return message;
+}
+
 static void requests_are_read_as_written(void **state)
 {
-	uint8_t bytes[COLLECTOR_MESSAGE_MAX], again[COLLECTOR_MESSAGE_MAX];
-	struct collector_request read;
-	char path[COLLECTOR_PATH_MAX];
-	struct collector_request longest = find_self;
-	size_t size;
+	struct channel_message message = received_request(&find_self);
+	struct collector_request read, longest = find_self;
+	char path[CHANNEL_TEXT_MAX];
 
 	(void)state;
-	size = collector_write_request(&find_self, bytes);
-	assert_int_equal(collector_read_request(bytes, size, &read), 0);
+	assert_int_equal(collector_read_request(&message, &read), 0);
+	assert_memory_equal(&read, &find_self, offsetof(struct collector_request, path));
 	assert_string_equal(read.path, "/bin/ls");
-	assert_true(buildid_equal(&read.build_id, &find_self.build_id));
-	assert_int_equal(read.uid, 1001);
-	assert_true(read.clock.valid && read.clock.mult == 5 && read.clock.shift == 31);
-	assert_true(read.clock.zero == UINT64_MAX - 3);
-	assert_int_equal(collector_write_request(&read, again), size);
-	assert_memory_equal(bytes, again, size);
 
 	memset(path, 'x', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	longest.path = path;
-	size = collector_write_request(&longest, bytes);
-	assert_int_equal(collector_read_request(bytes, size, &read), 0);
+	message = received_request(&longest);
+	assert_int_equal(collector_read_request(&message, &read), 0);
 	assert_string_equal(read.path, path);
+
+	longest.path = NULL;
+	message = received_request(&longest);
+	assert_int_equal(collector_read_request(&message, &read), 0);
+	assert_string_equal(read.path, "");
 }
 
-/* Where the fields lie in a request and in an answer. */
+/* Where a field lies in a request or an answer, and what it may not be. */
 struct spoiled {
 	const char *name;
 	size_t at;
+	size_t size;
 	uint32_t value;
 };
 
-static void spoil(uint8_t *bytes, const struct spoiled *row)
+static void spoil(struct channel_message *message, const struct spoiled *row)
 {
-	memcpy(bytes + row->at, &row->value, sizeof(row->value));
+	memcpy(message->body + row->at, &row->value, row->size);
 }
+
+#define FIELD(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
 
 static void requests_that_nobody_means(void **state)
 {
+	static const size_t path_at = offsetof(struct collector_request, path);
 	static const struct spoiled rows[] = {
-		{ "another version", 0, COLLECTOR_VERSION + 1 },
-		{ "no verb", 4, 0 },
-		{ "an unknown verb", 4, _COLLECTOR_VERBS },
-		{ "an unknown flag", 8, _COLLECTOR_FLAGS },
-		{ "no time", 12, 0 },
-		{ "too much time", 12, COLLECTOR_TIMEOUT_MAX + 1 },
-		{ "no process", 72, 0x80000000 },
-		{ "no path", 76, 0 },
-		{ "a shorter path", 76, 7 },
-		{ "a longer path", 76, 9 },
-		{ "a path without an end", 76, UINT32_MAX },
-		{ "a long build-id", 80, BUILDID_MAX + 1 },
-		{ "a clock that is none", 116, TSC_SHIFT_MAX + 1 },
-		{ "more than a user", 124, 1 },
-		{ "a NUL in the path", 128, 0 },
+		{ "no verb", FIELD(collector_request, verb), 0 },
+		{ "an unknown verb", FIELD(collector_request, verb), _COLLECTOR_VERBS },
+		{ "an unknown flag", FIELD(collector_request, flags), _COLLECTOR_FLAGS },
+		{ "no time", FIELD(collector_request, timeout_ms), 0 },
+		{ "too much time", FIELD(collector_request, timeout_ms),
+		  COLLECTOR_TIMEOUT_MAX + 1 },
+		{ "no process", FIELD(collector_request, pid), 0x80000000 },
+		{ "a long build-id", FIELD(collector_request, build_id.size), BUILDID_MAX + 1 },
+		{ "a clock that is none", FIELD(collector_request, clock.shift),
+		  TSC_SHIFT_MAX + 1 },
+		{ "a clock that is neither", FIELD(collector_request, clock.valid), 2 },
+		{ "a clock that stands", FIELD(collector_request, clock.mult), 0 },
+		{ "a NUL in the path", path_at, 1, 0 },
+		{ "a path without an end", path_at + 7, 1, 'x' },
 	};
-	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	const struct channel_message good = received_request(&find_self);
 	struct collector_request read = { .id = 42 };
-	size_t size;
+	struct channel_message message;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		print_message("  %s\n", rows[i].name);
-		size = collector_write_request(&find_self, bytes);
-		spoil(bytes, &rows[i]);
-		assert_int_equal(collector_read_request(bytes, size, &read), -EBADMSG);
+		message = good;
+		spoil(&message, &rows[i]);
+		assert_int_equal(collector_read_request(&message, &read), -EBADMSG);
 		assert_int_equal(read.id, 42);
 	}
-	size = collector_write_request(&find_self, bytes);
-	for (size_t less = 0; less < size; less++)
-		assert_int_equal(collector_read_request(bytes, less, &read), -EBADMSG);
-	bytes[size - 1] = 'x';
-	assert_int_equal(collector_read_request(bytes, size, &read), -EBADMSG);
+	message = good;
+	for (message.size = 0; message.size < good.size; message.size++)
+		assert_int_equal(collector_read_request(&message, &read), -EBADMSG);
 }
 
 static void answers(void **state)
 {
 	static const struct spoiled rows[] = {
-		{ "another version", 0, COLLECTOR_VERSION + 1 },
-		{ "a result that is no error", 4, 1 },
-		{ "an error that is none", 4, (uint32_t)-4096 },
-		{ "a long build-id", 68, BUILDID_MAX + 1 },
-		{ "a hash that is a path", 92, 0x2f2e2e2f },
-		{ "half a hash", 120, 0 },
-		{ "an unknown lack", 160, _KERNELLACKS },
+		{ "a result that is no error", FIELD(collector_answer, error), 1 },
+		{ "an error that is none", FIELD(collector_answer, error), (uint32_t)-4096 },
+		{ "a long build-id", FIELD(collector_answer, build_id.size), BUILDID_MAX + 1 },
+		{ "a hash that is a path", offsetof(struct collector_answer, sha256), 4,
+		  0x2f2e2e2f },
+		{ "half a hash", offsetof(struct collector_answer, sha256) + 28, 4, 0 },
+		{ "a hash without an end", offsetof(struct collector_answer, sha256) + 64, 1, '0' },
+		{ "an unknown lack", FIELD(collector_answer, lack), _KERNELLACKS },
 	};
-	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	const struct channel_message good = received_answer(&found);
 	struct collector_answer read = { .id = 42 };
-	size_t size;
+	struct channel_message message;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		print_message("  %s\n", rows[i].name);
-		size = collector_write_answer(&found, bytes);
-		spoil(bytes, &rows[i]);
-		assert_int_equal(collector_read_answer(bytes, size, &read), -EBADMSG);
+		message = good;
+		spoil(&message, &rows[i]);
+		assert_int_equal(collector_read_answer(&message, &read), -EBADMSG);
 		assert_int_equal(read.id, 42);
 	}
-	size = collector_write_answer(&found, bytes);
-	assert_int_equal(collector_read_answer(bytes, size - 1, &read), -EBADMSG);
-	assert_int_equal(collector_read_answer(bytes, size + 1, &read), -EBADMSG);
-	assert_int_equal(collector_read_answer(bytes, size, &read), 0);
-	assert_memory_equal(read.sha256, found.sha256, sizeof(found.sha256));
-	assert_int_equal(read.mtime_ns, -4);
-	assert_int_equal(read.lack, KERNELLACK_ODD_CODE);
-	assert_int_equal(read.bytes_unreadable, 8);
-	assert_int_equal(read.n_left_out, 9);
-	assert_int_equal(read.waited_us, 10);
+	message = good;
+	message.size--;
+	assert_int_equal(collector_read_answer(&message, &read), -EBADMSG);
+	message.size += 2;
+	assert_int_equal(collector_read_answer(&message, &read), -EBADMSG);
+	assert_int_equal(collector_read_answer(&good, &read), 0);
+	assert_memory_equal(&read, &found, sizeof(found));
 
 	/* Of an error nothing else is believed. */
-	spoil(bytes, &(struct spoiled){ .at = 4, .value = (uint32_t)-ESTALE });
-	assert_int_equal(collector_read_answer(bytes, size, &read), 0);
+	message = good;
+	spoil(&message, &(struct spoiled){ "", FIELD(collector_answer, error), (uint32_t)-ESTALE });
+	assert_int_equal(collector_read_answer(&message, &read), 0);
 	assert_int_equal(read.error, -ESTALE);
+	assert_int_equal(read.waited_us, 10);
 	assert_int_equal(read.size, 0);
 	assert_int_equal(read.lack, KERNELLACK_NONE);
 	assert_string_equal(read.sha256, "");
@@ -320,7 +345,7 @@ static void a_file_is_found_and_copied(void **state)
 	struct collector_request request = find_program(f, getpid());
 	struct collector_answer answer, hashed;
 	char expected[SHA256_HEX_SIZE], hash[SHA256_HEX_SIZE];
-	int fds[COLLECTOR_FDS_MAX], fd, none;
+	int fds[CHANNEL_FDS_MAX], fd, none;
 	struct stat st;
 	uint64_t size;
 	char byte;
@@ -334,9 +359,9 @@ static void a_file_is_found_and_copied(void **state)
 	assert_int_equal(errno, EBADF);
 
 	fds[1] = memfd_create("copy", MFD_CLOEXEC);
-	request = (struct collector_request){
-		.verb = COLLECTOR_HASH, .timeout_ms = 20000, .size_max = UINT64_MAX, .path = ""
-	};
+	request = (struct collector_request){ .verb = COLLECTOR_HASH,
+					      .timeout_ms = 20000,
+					      .size_max = UINT64_MAX };
 	fd = fds[1];
 	fds[1] = -1;
 	assert_int_equal(ask(f, &request, fds, &hashed, &none), 0);
@@ -379,13 +404,12 @@ static void executable_memory(void **state)
 	struct fixture *f = *state;
 	char *memory =
 	    mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	const int fds[COLLECTOR_FDS_MAX] = { memfd_create("memory", MFD_CLOEXEC), -1 };
+	const int fds[CHANNEL_FDS_MAX] = { memfd_create("memory", MFD_CLOEXEC), -1 };
 	struct collector_request request = { .verb = COLLECTOR_MEMORY,
 					     .timeout_ms = 5000,
 					     .start = (uintptr_t)memory,
 					     .end = (uintptr_t)memory + 3 * page,
-					     .size_max = 3 * page,
-					     .path = "" };
+					     .size_max = 3 * page };
 	struct collector_answer answer;
 	char bytes[8] = "";
 	int none;
@@ -423,13 +447,12 @@ static void executable_memory(void **state)
 static void mappings_of_a_process(void **state)
 {
 	struct fixture *f = *state;
-	const int fds[COLLECTOR_FDS_MAX] = { memfd_create("mappings", MFD_CLOEXEC), -1 };
-	const int given_up[COLLECTOR_FDS_MAX] = { memfd_create("given up", MFD_CLOEXEC), -1 };
+	const int fds[CHANNEL_FDS_MAX] = { memfd_create("mappings", MFD_CLOEXEC), -1 };
+	const int given_up[CHANNEL_FDS_MAX] = { memfd_create("given up", MFD_CLOEXEC), -1 };
 	struct collector_request request = { .verb = COLLECTOR_MAPPINGS,
 					     .timeout_ms = 5000,
 					     .size_max = 1 << 20,
-					     .clock = { .valid = true, .shift = 1, .mult = 2 },
-					     .path = "" };
+					     .clock = { .valid = true, .shift = 1, .mult = 2 } };
 	const uint64_t before = __rdtsc() & ~UINT64_C(1);
 	struct collector_answer answer;
 	uint8_t bytes[1 << 16];
@@ -483,12 +506,11 @@ static void mappings_of_a_process(void **state)
 static void files_of_the_kernel(void **state)
 {
 	struct fixture *f = *state;
-	const int fds[COLLECTOR_FDS_MAX] = { memfd_create("names", MFD_CLOEXEC),
-					     memfd_create("modules", MFD_CLOEXEC) };
+	const int fds[CHANNEL_FDS_MAX] = { memfd_create("names", MFD_CLOEXEC),
+					   memfd_create("modules", MFD_CLOEXEC) };
 	struct collector_request request = { .verb = COLLECTOR_KERNEL_NAMES,
 					     .timeout_ms = 20000,
-					     .size_max = 64 << 20,
-					     .path = "" };
+					     .size_max = 64 << 20 };
 	struct collector_answer answer;
 	int none;
 
@@ -658,17 +680,15 @@ static void a_client_that_says_nonsense(void **state)
  * pass. Return: what the link makes of it. */
 static int answer_after_20_ms(struct collectorlink *link, int collector_fd, uint32_t waited_us)
 {
-	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	_cleanup_(channel_message_deinit) struct channel_message message;
 	struct collector_request request;
 	struct collector_answer answer = { .waited_us = waited_us };
-	int fds[COLLECTOR_FDS_MAX], fd = -1, r;
-	size_t size;
+	int fd = -1, r;
 
-	assert_int_equal(collector_receive(collector_fd, bytes, &size, fds), 0);
-	assert_int_equal(collector_read_request(bytes, size, &request), 0);
+	assert_int_equal(channel_receive(collector_fd, COLLECTOR_VERSION, &message), 0);
+	assert_int_equal(collector_read_request(&message, &request), 0);
 	answer.id = request.id;
-	size = collector_write_answer(&answer, bytes);
-	assert_int_equal(collector_send(collector_fd, bytes, size, NULL, 0), 0);
+	assert_int_equal(collector_send_answer(collector_fd, &answer, -1), 0);
 	now_ns += 20000000;
 	r = collectorlink_finish(link, SECOND, &answer, &fd);
 	(void)fd_close(fd);
@@ -709,8 +729,7 @@ static void a_busy_machine(void **state)
 		assert_true(fd >= 0);
 		for (unsigned k = 0; k < 200; k++) {
 			struct collector_request request = { .verb = COLLECTOR_STAT,
-							     .timeout_ms = 20000,
-							     .path = "" };
+							     .timeout_ms = 20000 };
 			const int r = collectorlink_begin(f.link, &request, NULL);
 
 			now_ns += 1000000;

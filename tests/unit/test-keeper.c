@@ -20,13 +20,14 @@
 #include "daemon/helper/keeper/link.h"
 #include "daemon/helper/keeper/message.h"
 #include "tests/lib/tempdir.h"
-#include "util/fdpass.h"
 
 /* A keeper in a thread of its own, at DIR/keeper/socket. */
 struct fixture {
 	char dir[TEMPDIR_SIZE];
 	struct sockaddr_un address;
-	struct keeper *keeper;
+	int listen_fd;
+	uid_t user;
+	unsigned seconds;
 	pthread_t thread;
 	int result;
 };
@@ -35,19 +36,19 @@ static void *serve(void *userdata)
 {
 	struct fixture *f = userdata;
 
-	f->result = keeper_run(f->keeper);
-	f->keeper = keeper_free(f->keeper);
+	f->result = keeper_run(f->listen_fd, f->user, f->seconds);
 	return NULL;
 }
 
 static void start_keeper(struct fixture *f, uid_t user, unsigned seconds)
 {
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
+	f->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	f->user = user;
+	f->seconds = seconds;
 	(void)unlink(f->address.sun_path);
-	assert_return_code(bind(fd, (struct sockaddr *)&f->address, sizeof(f->address)), errno);
-	assert_return_code(listen(fd, 4), errno);
-	assert_int_equal(keeper_new(fd, user, seconds, &f->keeper), 0);
+	assert_return_code(bind(f->listen_fd, (struct sockaddr *)&f->address, sizeof(f->address)),
+			   errno);
+	assert_return_code(listen(f->listen_fd, 4), errno);
 	assert_int_equal(pthread_create(&f->thread, NULL, serve, f), 0);
 }
 
@@ -272,9 +273,7 @@ static int connect_raw(const struct fixture *f)
 /* A request that makes no sense ends the connection, and harms nothing that is kept. */
 static void nonsense_ends_the_connection(void **state)
 {
-	static const struct keeper_message good = { .version = KEEPER_VERSION,
-						    .verb = KEEPER_DROP,
-						    .name = "none" };
+	static const struct keeper_message good = { .verb = KEEPER_DROP, .name = "none" };
 	struct fixture *f = *state;
 	struct keeper_message m[8], answer;
 	struct keeperlink *link;
@@ -288,15 +287,15 @@ static void nonsense_ends_the_connection(void **state)
 	link = keeperlink_free(link);
 
 	fd = connect_raw(f);
-	assert_int_equal(fdpass_send(fd, &good, sizeof(good), -1), 0);
-	assert_int_equal(fdpass_receive(fd, &answer, sizeof(answer), &got), 0);
+	assert_int_equal(keeper_send(fd, &good, -1), 0);
+	assert_int_equal(keeper_receive(fd, &answer, &got), 0);
 	assert_int_equal(answer.verb, KEEPER_DONE);
 	assert_int_equal(answer.status, -ENOENT);
 	(void)close(fd);
 
 	for (size_t i = 0; i < ARRAY_LEN(m); i++)
 		m[i] = good;
-	m[0].version++;
+	m[0].status = 1;
 	m[1].verb = 0;
 	m[2].verb = _KEEPER_VERBS;
 	m[3].verb = KEEPER_DONE;
@@ -307,20 +306,24 @@ static void nonsense_ends_the_connection(void **state)
 	memset(m[7].form, 'x', sizeof(m[7].form));
 	for (size_t i = 0; i < ARRAY_LEN(m); i++) {
 		fd = connect_raw(f);
-		assert_int_equal(fdpass_send(fd, &m[i], sizeof(m[i]), i % 2 ? a : -1), 0);
-		assert_int_equal(fdpass_receive(fd, &answer, sizeof(answer), &got), -EPIPE);
+		assert_int_equal(keeper_send(fd, &m[i], i % 2 ? a : -1), 0);
+		assert_int_equal(keeper_receive(fd, &answer, &got), -EPIPE);
 		(void)close(fd);
 	}
 	fd = connect_raw(f);
-	assert_int_equal(fdpass_send(fd, &good, sizeof(good) - 1, -1), 0);
-	assert_int_equal(fdpass_receive(fd, &answer, sizeof(answer), &got), -EPIPE);
+	assert_int_equal(channel_send(fd, KEEPER_VERSION + 1, &good, sizeof(good), NULL, NULL), 0);
+	assert_int_equal(keeper_receive(fd, &answer, &got), -EPIPE);
+	(void)close(fd);
+	fd = connect_raw(f);
+	assert_int_equal(channel_send(fd, KEEPER_VERSION, &good, sizeof(good) - 1, NULL, NULL), 0);
+	assert_int_equal(keeper_receive(fd, &answer, &got), -EPIPE);
 	(void)close(fd);
 	/* Nothing comes with a request to keep something. */
 	m[0] = good;
 	m[0].verb = KEEPER_KEEP;
 	fd = connect_raw(f);
-	assert_int_equal(fdpass_send(fd, &m[0], sizeof(m[0]), -1), 0);
-	assert_int_equal(fdpass_receive(fd, &answer, sizeof(answer), &got), 0);
+	assert_int_equal(keeper_send(fd, &m[0], -1), 0);
+	assert_int_equal(keeper_receive(fd, &answer, &got), 0);
 	assert_int_equal(answer.status, -EBADF);
 	(void)close(fd);
 
@@ -332,8 +335,8 @@ static void nonsense_ends_the_connection(void **state)
 	fd = connect_raw(f);
 	m[0].verb = KEEPER_WAIT;
 	m[0].name[0] = 0;
-	assert_int_equal(fdpass_send(fd, &m[0], sizeof(m[0]), -1), 0);
-	assert_int_equal(fdpass_receive(fd, &answer, sizeof(answer), &got), 0);
+	assert_int_equal(keeper_send(fd, &m[0], -1), 0);
+	assert_int_equal(keeper_receive(fd, &answer, &got), 0);
 	(void)close(fd);
 	await_keeper(f);
 	(void)close(a);
@@ -343,7 +346,7 @@ static void nonsense_ends_the_connection(void **state)
 static void there_is_a_limit(void **state)
 {
 	struct fixture *f = *state;
-	struct keeper_message m = { .version = KEEPER_VERSION, .verb = KEEPER_KEEP }, answer;
+	struct keeper_message m = { .verb = KEEPER_KEEP }, answer;
 	const int a = memory("a");
 	int fd, got;
 
@@ -351,15 +354,15 @@ static void there_is_a_limit(void **state)
 	fd = connect_raw(f);
 	for (unsigned i = 0; i <= KEEPER_THINGS_MAX; i++) {
 		(void)snprintf(m.name, sizeof(m.name), "%u", i);
-		assert_int_equal(fdpass_send(fd, &m, sizeof(m), a), 0);
-		assert_int_equal(fdpass_receive(fd, &answer, sizeof(answer), &got), 0);
+		assert_int_equal(keeper_send(fd, &m, a), 0);
+		assert_int_equal(keeper_receive(fd, &answer, &got), 0);
 		if (answer.status == -EBADF) /* RLIMIT_NOFILE */
 			break;
 		assert_int_equal(answer.status, i < KEEPER_THINGS_MAX ? 0 : -ENOSPC);
 	}
-	m = (struct keeper_message){ .version = KEEPER_VERSION, .verb = KEEPER_WAIT };
-	assert_int_equal(fdpass_send(fd, &m, sizeof(m), -1), 0);
-	assert_int_equal(fdpass_receive(fd, &answer, sizeof(answer), &got), 0);
+	m = (struct keeper_message){ .verb = KEEPER_WAIT };
+	assert_int_equal(keeper_send(fd, &m, -1), 0);
+	assert_int_equal(keeper_receive(fd, &answer, &got), 0);
 	(void)close(fd);
 	await_keeper(f);
 	(void)close(a);

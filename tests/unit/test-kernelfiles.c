@@ -82,25 +82,22 @@ static void tell_lie(const struct lie *lie, const int fds[static 2],
 
 static void answer_one(struct fixture *f, int fd)
 {
-	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	_cleanup_(channel_message_deinit) struct channel_message message;
 	struct collector_request request;
 	struct collector_answer answer;
-	int fds[COLLECTOR_FDS_MAX], none;
-	size_t size;
+	int none;
 
-	if (collector_receive(fd, bytes, &size, fds) < 0)
+	if (channel_receive(fd, COLLECTOR_VERSION, &message) < 0)
 		return;
-	assert_int_equal(collector_read_request(bytes, size, &request), 0);
+	assert_int_equal(collector_read_request(&message, &request), 0);
 	f->n_requests++;
 	f->size_max[request.verb] = request.size_max;
-	work_do(&f->work, &request, fds, &answer, &none);
+	work_do(&f->work, &request, message.fds, &answer, &none);
 	assert_int_equal(none, -1);
 	if (request.verb == f->lie.verb)
-		tell_lie(&f->lie, fds, &answer);
-	for (unsigned i = 0; i < COLLECTOR_FDS_MAX; i++)
-		(void)fd_close(fds[i]);
+		tell_lie(&f->lie, message.fds, &answer);
 	if (!f->is_silent)
-		(void)!collector_send(fd, bytes, collector_write_answer(&answer, bytes), NULL, 0);
+		(void)!collector_send_answer(fd, &answer, -1);
 }
 
 static void *serve(void *userdata)
@@ -280,8 +277,7 @@ static void names_belong_to_code(void **state)
 		const int fds[] = { memfd_create("a", MFD_CLOEXEC),
 				    memfd_create("b", MFD_CLOEXEC) };
 		struct collector_request request = { .verb = COLLECTOR_KERNEL_NAMES,
-						     .size_max = MIB,
-						     .path = "" };
+						     .size_max = MIB };
 		uint8_t bytes[4096];
 		ssize_t n;
 
@@ -328,9 +324,7 @@ static void requests_without_files(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const int fds[] = { rows[i].first ? fd : -1, rows[i].second ? fd : -1 };
-		const struct collector_request request = { .verb = rows[i].verb,
-							   .size_max = MIB,
-							   .path = "" };
+		const struct collector_request request = { .verb = rows[i].verb, .size_max = MIB };
 
 		print_message("  row %zu\n", i);
 		work_do(&f->work, &request, fds, &answer, &none);

@@ -121,21 +121,6 @@ static bool can_run(const struct worker *w)
 	return end && strncmp(end, ") R", 3) == 0;
 }
 
-int collector_new(int listen_fd, uid_t user, unsigned seconds, struct collector **ret_collector)
-{
-	struct collector *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return -ENOMEM;
-	c->listen_fd = listen_fd;
-	c->sched_fd = open_schedstat(getpid());
-	c->user = user;
-	c->seconds = seconds;
-	c->until = clock_ns(CLOCK_MONOTONIC) + seconds * 1000 * MS;
-	*ret_collector = c;
-	return 0;
-}
-
 static void kill_worker(struct worker *w)
 {
 	(void)kill(w->pid, SIGKILL);
@@ -144,20 +129,16 @@ static void kill_worker(struct worker *w)
 	w->busy = false;
 }
 
-struct collector *collector_free(struct collector *collector)
+static void collector_deinit(struct collector *c)
 {
-	if (!collector)
-		return NULL;
-	for (size_t i = 0; i < collector->clients.n; i++)
-		(void)fd_close(collector->clients.items[i].fd);
-	for (size_t i = 0; i < collector->workers.n; i++)
-		kill_worker(&collector->workers.items[i]);
-	vec_deinit(&collector->clients);
-	vec_deinit(&collector->workers);
-	(void)fd_close(collector->listen_fd);
-	(void)fd_close(collector->sched_fd);
-	free(collector);
-	return NULL;
+	for (size_t i = 0; i < c->clients.n; i++)
+		(void)fd_close(c->clients.items[i].fd);
+	for (size_t i = 0; i < c->workers.n; i++)
+		kill_worker(&c->workers.items[i]);
+	vec_deinit(&c->clients);
+	vec_deinit(&c->workers);
+	(void)fd_close(c->listen_fd);
+	(void)fd_close(c->sched_fd);
 }
 
 /* --- workers --------------------------------------------------------------------------------- */
@@ -166,29 +147,26 @@ struct collector *collector_free(struct collector *collector)
 _Noreturn static void run_worker(int fd)
 {
 	struct pollfd wanted = { .fd = fd, .events = POLLIN };
-	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	struct channel_message message;
 	struct collector_request request;
 	struct collector_answer answer;
-	int fds[COLLECTOR_FDS_MAX], found, r;
 	struct work work;
-	size_t size;
+	int found, r;
 
 	work_init(&work);
 	for (;;) {
 		if (poll(&wanted, 1, -1) < 0)
 			continue;
-		r = collector_receive(fd, bytes, &size, fds);
+		r = channel_receive(fd, COLLECTOR_VERSION, &message);
 		if (r == 0)
-			r = collector_read_request(bytes, size, &request);
+			r = collector_read_request(&message, &request);
 		if (r < 0)
 			_exit(r == -EPIPE ? EXIT_SUCCESS : EXIT_FAILURE);
-		work_do(&work, &request, fds, &answer, &found);
-		size = collector_write_answer(&answer, bytes);
-		if (collector_send(fd, bytes, size, &found, 1) < 0)
+		work_do(&work, &request, message.fds, &answer, &found);
+		if (collector_send_answer(fd, &answer, found) < 0)
 			_exit(EXIT_FAILURE);
 		(void)fd_close(found);
-		for (size_t i = 0; i < COLLECTOR_FDS_MAX; i++)
-			(void)fd_close(fds[i]);
+		channel_message_deinit(&message);
 	}
 }
 
@@ -213,7 +191,7 @@ static int start_worker(struct collector *c, uid_t user, bool reads, struct work
 	r = vec_reserve(&c->workers, 1);
 	if (r < 0)
 		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -errno;
 	pid = fork();
 	if (pid == 0)
@@ -282,7 +260,7 @@ static void drop_client(struct collector *c, struct client *client)
 
 static void accept_client(struct collector *c)
 {
-	const int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	const int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return;
@@ -296,15 +274,12 @@ static void accept_client(struct collector *c)
 static void answer_client(struct collector *c, uint64_t serial,
 			  const struct collector_answer *answer, int fd)
 {
-	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
-	const size_t size = collector_write_answer(answer, bytes);
-
 	for (size_t i = 0; i < c->clients.n; i++) {
 		struct client *client = &c->clients.items[i];
 
 		if (client->serial != serial)
 			continue;
-		if (collector_send(client->fd, bytes, size, &fd, 1) < 0)
+		if (collector_send_answer(client->fd, answer, fd) < 0)
 			drop_client(c, client);
 		return;
 	}
@@ -352,8 +327,7 @@ static bool reads_bytes(const struct collector_request *request)
 }
 
 static int pass_request(struct collector *c, uint64_t serial,
-			const struct collector_request *request, const uint8_t *bytes, size_t size,
-			const int fds[static COLLECTOR_FDS_MAX])
+			const struct collector_request *request, const int *fds)
 {
 	const bool reads = reads_bytes(request);
 	struct worker *w = NULL;
@@ -361,7 +335,7 @@ static int pass_request(struct collector *c, uint64_t serial,
 
 	r = get_worker(c, user_of(request), reads, &w);
 	if (r == 0)
-		r = collector_send(w->fd, bytes, size, fds, COLLECTOR_FDS_MAX);
+		r = collector_send_request(w->fd, request, fds);
 	if (r < 0)
 		return r;
 	w->busy = true;
@@ -377,27 +351,21 @@ static int pass_request(struct collector *c, uint64_t serial,
 static void serve_client(struct collector *c, struct client *client)
 {
 	const uint64_t serial = client->serial;
-	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	struct channel_message message;
 	struct collector_request request;
-	int fds[COLLECTOR_FDS_MAX], r;
-	size_t size;
+	int r;
 
-	r = collector_receive(client->fd, bytes, &size, fds);
-	if (r == -EAGAIN || r == -EINTR)
+	r = channel_receive(client->fd, COLLECTOR_VERSION, &message);
+	if (r == -EAGAIN)
 		return;
-	if (r < 0) {
+	if (r < 0 || collector_read_request(&message, &request) < 0) {
 		drop_client(c, client);
-		return;
+	} else {
+		r = pass_request(c, serial, &request, message.fds);
+		if (r < 0)
+			answer_error(c, serial, request.id, r);
 	}
-	r = collector_read_request(bytes, size, &request);
-	if (r < 0)
-		drop_client(c, client);
-	else
-		r = pass_request(c, serial, &request, bytes, size, fds);
-	for (size_t i = 0; i < COLLECTOR_FDS_MAX; i++)
-		(void)fd_close(fds[i]);
-	if (r < 0 && r != -EBADMSG)
-		answer_error(c, serial, request.id, r);
+	channel_message_deinit(&message);
 }
 
 /* A worker that says something else than its answer is not to be used any more: what it read may
@@ -406,32 +374,26 @@ static void serve_worker(struct collector *c, struct worker *w)
 {
 	const uint64_t serial = w->client, id = w->id;
 	const bool was_busy = w->busy;
-	int fds[COLLECTOR_FDS_MAX], r;
-	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	struct channel_message message;
 	struct collector_answer answer;
-	size_t size;
+	int r;
 
-	r = collector_receive(w->fd, bytes, &size, fds);
-	if (r == -EAGAIN || r == -EINTR)
+	r = channel_receive(w->fd, COLLECTOR_VERSION, &message);
+	if (r == -EAGAIN)
 		return;
-	if (r == 0) {
-		r = collector_read_answer(bytes, size, &answer);
-		if (r == 0 && (!was_busy || answer.id != id || fds[1] >= 0))
-			r = -EBADMSG;
-		if (r == 0) {
-			answer.waited_us = waited_us(c, w);
-			w->busy = false;
-			w->until = clock_ns(CLOCK_MONOTONIC) + IDLE_NS;
-			answer_client(c, serial, &answer, fds[0]);
-		}
-		for (size_t i = 0; i < COLLECTOR_FDS_MAX; i++)
-			(void)fd_close(fds[i]);
-	}
-	if (r < 0) {
+	if (r == 0)
+		r = collector_read_answer(&message, &answer);
+	if (r == 0 && was_busy && answer.id == id && message.fds[1] < 0) {
+		answer.waited_us = waited_us(c, w);
+		w->busy = false;
+		w->until = clock_ns(CLOCK_MONOTONIC) + IDLE_NS;
+		answer_client(c, serial, &answer, message.fds[0]);
+	} else {
 		kill_worker(w);
 		if (was_busy)
 			answer_error(c, serial, id, -ECONNABORTED);
 	}
+	channel_message_deinit(&message);
 }
 
 /* --- the loop -------------------------------------------------------------------------------- */
@@ -537,23 +499,29 @@ static size_t list_fds(const struct collector *c, struct pollfd fds[static FDS_M
 	return n;
 }
 
-int collector_run(struct collector *collector)
+int collector_run(int listen_fd, uid_t user, unsigned seconds)
 {
-	struct collector *c = collector;
+	_cleanup_(collector_deinit) struct collector c = {
+		.listen_fd = listen_fd,
+		.sched_fd = open_schedstat(getpid()),
+		.user = user,
+		.seconds = seconds,
+		.until = clock_ns(CLOCK_MONOTONIC) + seconds * 1000 * MS,
+	};
 	struct pollfd fds[FDS_MAX];
 
 	for (;;) {
-		const size_t n_fds = list_fds(c, fds);
-		const int n = poll(fds, n_fds, time_left(c));
+		const size_t n_fds = list_fds(&c, fds);
+		const int n = poll(fds, n_fds, time_left(&c));
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (size_t i = 0; n > 0 && i < n_fds; i++)
 			if (fds[i].revents)
-				serve_fd(c, fds[i].fd);
-		check_times(c);
-		reap_workers(c);
-		if (c->seconds > 0 && c->clients.n == 0 && clock_ns(CLOCK_MONOTONIC) >= c->until)
+				serve_fd(&c, fds[i].fd);
+		check_times(&c);
+		reap_workers(&c);
+		if (seconds > 0 && c.clients.n == 0 && clock_ns(CLOCK_MONOTONIC) >= c.until)
 			return 0;
 	}
 }

@@ -28,22 +28,13 @@
 #define COLLECTOR_WORKERS_MAX      256u
 #define COLLECTOR_WORKERS_USER_MAX 6u /* with those that were killed and have not ended */
 
-struct collector;
-
 /*
- * @listen_fd: a SOCK_SEQPACKET socket that listens; the collector's from now on
+ * Serve until no client has been connected for some time, and kill the workers then.
+ *
+ * @listen_fd: a SOCK_SEQPACKET socket that listens; the collector closes it
  * @user: whose processes are served, beside those of the collector's own user
  * @seconds: for which the collector waits if no client is connected; 0: for ever
  *
- * Return: 0, or -ENOMEM.
+ * Return: 0, or negative errno.
  */
-_must_check_ int collector_new(int listen_fd, uid_t user, unsigned seconds,
-			       struct collector **ret_collector);
-
-/* Kill the workers. Return: NULL. */
-struct collector *collector_free(struct collector *collector);
-
-DEFINE_CLEANUP(struct collector *, collector_free);
-
-/* Serve until no client has been connected for that time. Return: 0, or negative errno. */
-_must_check_ int collector_run(struct collector *collector);
+_must_check_ int collector_run(int listen_fd, uid_t user, unsigned seconds);

@@ -11,11 +11,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "daemon/helper/helper.h"
 #include "util/cancel.h"
-
-#define PROGRAM "ptd-collector"
 
 #define MS        UINT64_C(1000000) /* in ns */
 #define GRACE_MS  500u              /* in which the collector itself says that it took too long */
@@ -32,13 +29,11 @@
 
 struct collectorlink {
 	struct helper helper;
-	int fd; /* -1: not connected */
 	uint64_t last_id;
 	uint64_t begun, until; /* the last request, and when it is given up; 0: it is settled */
 	uint64_t again;        /* CLOCK_MONOTONIC, in ns: there is no other attempt before */
 	uint64_t again_ns;     /* between two attempts now */
 	uint64_t start_again;  /* when another collector may be started */
-	bool said;             /* that there is no collector */
 
 	bool thrifty;      /* it counts how long the thread waits */
 	int64_t spare_ns;  /* that it may still wait; negative: it waited longer than that */
@@ -47,16 +42,9 @@ struct collectorlink {
 
 static void leave_collector(struct collectorlink *link, int error)
 {
-	link->fd = fd_close(link->fd);
+	helper_leave(&link->helper, error);
 	link->again = clock_ns(CLOCK_MONOTONIC) + link->again_ns;
 	link->again_ns = link->again_ns < AGAIN_MAX / 2 ? 2 * link->again_ns : AGAIN_MAX;
-	if (link->said || !link->thrifty)
-		return;
-	errno = -error;
-	log_warning("%s: the collector is not there: files that programs execute are not copied "
-		    "until it is: %m",
-		    link->helper.address.sun_path);
-	link->said = true;
 }
 
 /* The event loop calls this, which does not wait for a collector that is being started. */
@@ -65,15 +53,15 @@ static int connect_collector(struct collectorlink *link)
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	int r;
 
-	if (link->fd >= 0)
+	if (link->helper.fd >= 0)
 		return 0;
 	if (now < link->again)
 		return -ENOTCONN;
 	(void)helper_has_ended(&link->helper);
-	r = helper_connect(&link->helper, 0, &link->fd);
+	r = helper_connect(&link->helper, 0);
 	if (r == 0)
 		return 0;
-	if ((r == -ENOENT || r == -ECONNREFUSED) && helper_is_ours() && now >= link->start_again) {
+	if (helper_is_to_start(r) && now >= link->start_again) {
 		(void)!helper_start(&link->helper);
 		link->start_again = now + link->again_ns;
 	}
@@ -91,17 +79,16 @@ int collectorlink_new(const char *runtime_dir, bool thrifty, struct collectorlin
 
 	if (!link)
 		return -ENOMEM;
-	*link = (struct collectorlink){ .fd = -1,
+	*link = (struct collectorlink){ .helper.fd = -1,
 					.again_ns = AGAIN_NS,
 					.thrifty = thrifty,
 					.spare_ns = SPARE_MAX,
 					.spare_at = clock_ns(CLOCK_MONOTONIC) };
-	r = helper_init(&link->helper, runtime_dir, "collector", PROGRAM);
+	r = helper_init(&link->helper, runtime_dir, "collector",
+			thrifty ? "files that programs execute are not copied until it is" : NULL);
 	if (r < 0)
 		return r;
-	r = helper_connect(&link->helper, 0, &link->fd);
-	if ((r == -ENOENT || r == -ECONNREFUSED) && helper_is_ours())
-		r = helper_start_and_connect(&link->helper, 0, &link->fd);
+	r = helper_start_and_connect(&link->helper, 0);
 	if (r < 0)
 		leave_collector(link, r);
 	*ret_link = TAKE(link);
@@ -112,7 +99,7 @@ struct collectorlink *collectorlink_free(struct collectorlink *link)
 {
 	if (!link)
 		return NULL;
-	(void)fd_close(link->fd);
+	(void)fd_close(link->helper.fd);
 	free(link);
 	return NULL;
 }
@@ -122,26 +109,20 @@ struct collectorlink *collectorlink_free(struct collectorlink *link)
 static int receive_answer(struct collectorlink *link, struct collector_answer *ret_answer,
 			  int *ret_fd)
 {
-	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
+	_cleanup_(channel_message_deinit) struct channel_message message;
 	struct collector_answer answer;
-	int fds[COLLECTOR_FDS_MAX], r;
-	size_t size;
+	int r;
 
-	r = collector_receive(link->fd, bytes, &size, fds);
-	if (r == -EINTR)
-		return -EAGAIN;
-	if (r < 0)
-		return r;
-	r = collector_read_answer(bytes, size, &answer);
+	r = channel_receive(link->helper.fd, COLLECTOR_VERSION, &message);
+	if (r == 0)
+		r = collector_read_answer(&message, &answer);
 	if (r == 0 && answer.id != link->last_id)
 		r = -EBADMSG;
-	fds[1] = fd_close(fds[1]);
-	if (r < 0) {
-		(void)fd_close(fds[0]);
+	if (r < 0)
 		return r;
-	}
 	*ret_answer = answer;
-	*ret_fd = fds[0];
+	*ret_fd = message.fds[0];
+	message.fds[0] = -1;
 	return 0;
 }
 
@@ -149,7 +130,7 @@ static int receive_answer(struct collectorlink *link, struct collector_answer *r
 static int await_answer(struct collectorlink *link, uint64_t until, const atomic_bool *cancel,
 			struct collector_answer *ret_answer, int *ret_fd)
 {
-	struct pollfd wanted = { .fd = link->fd, .events = POLLIN };
+	struct pollfd wanted = { .fd = link->helper.fd, .events = POLLIN };
 	int r = -EAGAIN;
 
 	while (r == -EAGAIN) {
@@ -187,42 +168,30 @@ static void count_wait(struct collectorlink *link, uint64_t waited_ns)
 	link->spare_ns = link->spare_ns > -SPARE_MAX ? link->spare_ns : -SPARE_MAX;
 }
 
-/* Return: 0; -EPIPE or -ECONNRESET if that collector has ended; or another negative errno. */
-static int send_request(struct collectorlink *link, const struct collector_request *request,
-			const int *fds)
-{
-	uint8_t bytes[COLLECTOR_MESSAGE_MAX];
-
-	return collector_send(link->fd, bytes, collector_write_request(request, bytes), fds,
-			      fds ? COLLECTOR_FDS_MAX : 0);
-}
-
 int collectorlink_begin(struct collectorlink *link, struct collector_request *request,
 			const int *fds)
 {
-	int r;
+	int r = -EPIPE;
 
-	if (strlen(request->path) >= COLLECTOR_PATH_MAX)
+	if (request->path && strlen(request->path) >= CHANNEL_TEXT_MAX)
 		return -ENAMETOOLONG;
 	/* Its answer would be taken for that of the next request. */
 	if (link->until > 0)
-		link->fd = fd_close(link->fd);
+		link->helper.fd = fd_close(link->helper.fd);
 	link->until = 0;
 	link->begun = clock_ns(CLOCK_MONOTONIC);
 	if (!may_wait(link, link->begun))
 		return -EBUSY;
-	r = connect_collector(link);
-	if (r < 0)
-		return r;
 	request->id = ++link->last_id;
-	r = send_request(link, request, fds);
-	if (r == -EPIPE || r == -ECONNRESET) {
-		/* Another one may have taken its place, and must not be waited for. */
-		link->fd = fd_close(link->fd);
+	/* If the collector has ended, another one may have taken its place, and must not be waited
+	 * for. */
+	for (unsigned tries = 2; tries > 0 && (r == -EPIPE || r == -ECONNRESET); tries--) {
 		r = connect_collector(link);
 		if (r < 0)
 			return r;
-		r = send_request(link, request, fds);
+		r = collector_send_request(link->helper.fd, request, fds);
+		if (r == -EPIPE || r == -ECONNRESET)
+			link->helper.fd = fd_close(link->helper.fd);
 	}
 	if (r < 0) {
 		leave_collector(link, r);
@@ -240,14 +209,14 @@ static int settle(struct collectorlink *link, int r, const struct collector_answ
 	count_wait(link, r == 0 ? answer->waited_us * UINT64_C(1000)
 				: clock_ns(CLOCK_MONOTONIC) - link->begun);
 	if (r == -ECANCELED) {
-		link->fd = fd_close(link->fd);
+		link->helper.fd = fd_close(link->helper.fd);
 		return r;
 	}
 	if (r < 0) {
 		leave_collector(link, r);
 		return -ENOTCONN;
 	}
-	link->said = false;
+	link->helper.said = false;
 	link->again_ns = AGAIN_NS;
 	if (answer->error < 0) {
 		(void)fd_close(fd);
@@ -300,13 +269,12 @@ static int open_file(struct collectorlink *link, const char *path, int *ret_fd)
 
 static int copy_file(struct collectorlink *link, int from, int to)
 {
-	const int fds[COLLECTOR_FDS_MAX] = { from, to };
+	const int fds[CHANNEL_FDS_MAX] = { from, to };
 	struct collector_request request = {
 		.verb = COLLECTOR_COPY,
 		.flags = COLLECTOR_FIRST,
 		.timeout_ms = TIMEOUT_MS,
 		.size_max = SMALLFILE_MAX - 1,
-		.path = "",
 	};
 	struct collector_answer answer;
 	int none = -1, r;

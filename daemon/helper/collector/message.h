@@ -4,9 +4,9 @@
 /*
  * Collector message
  *
- * What ptd and its collector say to each other, over a SOCK_SEQPACKET socket. ptd sends requests,
- * each with at most two descriptors, and the collector answers each of them once, in any order,
- * with at most one descriptor. Both sides distrust what they receive.
+ * What ptd and its collector, and the collector and its workers, say to each other over a channel
+ * (daemon/helper/channel.h). A request has a path as its text and at most two descriptors. Each is
+ * answered once, in any order, with at most one descriptor.
  */
 
 #include <stdbool.h>
@@ -14,16 +14,14 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/helper/channel.h"
 #include "daemon/proc/kernellack.h"
 #include "util/buildid.h"
 #include "util/perf/tsc.h"
 #include "util/sha256.h"
 
-#define COLLECTOR_VERSION     5u
-#define COLLECTOR_PATH_MAX    4096u                       /* bytes, with the NUL */
-#define COLLECTOR_MESSAGE_MAX (512u + COLLECTOR_PATH_MAX) /* bytes */
-#define COLLECTOR_TIMEOUT_MAX 60000u                      /* ms */
-#define COLLECTOR_FDS_MAX     2u
+#define COLLECTOR_VERSION     6u
+#define COLLECTOR_TIMEOUT_MAX 60000u /* ms */
 
 enum collector_verb {
 	COLLECTOR_FIND = 1, /* find the file that is mapped */
@@ -102,7 +100,8 @@ struct collector_request {
 	uint32_t uid;
 
 	struct buildid build_id; /* that the file is said to have; size 0: not known */
-	const char *path;        /* borrowed; "": none */
+
+	const char *path; /* borrowed; NULL: none. The message's text. */
 };
 
 struct collector_answer {
@@ -130,34 +129,19 @@ struct collector_answer {
 	uint64_t bytes_unreadable, n_left_out; /* as struct kernelcode has them */
 };
 
-/* Return: the size of the message at @ret_bytes. The request is valid. */
-size_t collector_write_request(const struct collector_request *request,
-			       uint8_t ret_bytes[static COLLECTOR_MESSAGE_MAX]);
+/* Send a request with @fds, CHANNEL_FDS_MAX descriptors, borrowed, or -1; or NULL. Return: as
+ * channel_send(). */
+_must_check_ int collector_send_request(int socket, const struct collector_request *request,
+					const int *fds);
 
-/* Read a message of @size bytes. Return: 0 and @ret_request, whose path is in @bytes; or -EBADMSG
- * if ptd cannot mean that. */
-_must_check_ int collector_read_request(const uint8_t *bytes, size_t size,
+/* Read a request. Return: 0 and @ret_request, whose path is in the message; or -EBADMSG if ptd
+ * cannot mean that. */
+_must_check_ int collector_read_request(const struct channel_message *message,
 					struct collector_request *ret_request);
 
-/* Return: as collector_write_request(). */
-size_t collector_write_answer(const struct collector_answer *answer,
-			      uint8_t ret_bytes[static COLLECTOR_MESSAGE_MAX]);
+/* Send an answer with @fd, borrowed, unless it is -1. Return: as channel_send(). */
+_must_check_ int collector_send_answer(int socket, const struct collector_answer *answer, int fd);
 
-/* Read a message of @size bytes. Return: 0, or -EBADMSG if the collector cannot mean that. */
-_must_check_ int collector_read_answer(const uint8_t *bytes, size_t size,
+/* Read an answer. Return: 0; or -EBADMSG if the collector cannot mean that. */
+_must_check_ int collector_read_answer(const struct channel_message *message,
 				       struct collector_answer *ret_answer);
-
-/* Send a message without waiting, with those of the descriptors that are not -1. Return: 0;
- * -EAGAIN if the other side does not read; -EPIPE if it is gone; or another negative errno. */
-_must_check_ int collector_send(int socket, const uint8_t *bytes, size_t size, const int *fds,
-				size_t n_fds);
-
-/*
- * Receive a message without waiting.
- *
- * Return: 0, @ret_size, and the descriptors, which the caller closes, or -1; -EAGAIN if there is
- *         no message; -EPIPE if the other side is gone; -EBADMSG if the message is too long or has
- *         too many descriptors; or another negative errno.
- */
-_must_check_ int collector_receive(int socket, uint8_t ret_bytes[static COLLECTOR_MESSAGE_MAX],
-				   size_t *ret_size, int ret_fds[static COLLECTOR_FDS_MAX]);

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "daemon/helper/keeper/message.h"
-#include "util/fdpass.h"
 #include "util/peeruser.h"
 #include "util/vec.h"
 
@@ -79,31 +78,13 @@ static int map_rings(struct thing *thing)
 	return r;
 }
 
-int keeper_new(int listen_fd, uid_t user, unsigned seconds, struct keeper **ret_keeper)
+static void keeper_deinit(struct keeper *k)
 {
-	struct keeper *k = malloc(sizeof(*k));
-
-	if (!k)
-		return -ENOMEM;
-	*k = (struct keeper){
-		.listen_fd = listen_fd, .client_fd = -1, .user = user, .seconds = seconds
-	};
-	k->until = end_of_wait(k);
-	*ret_keeper = k;
-	return 0;
-}
-
-struct keeper *keeper_free(struct keeper *keeper)
-{
-	if (!keeper)
-		return NULL;
-	for (size_t i = 0; i < keeper->things.n; i++)
-		thing_deinit(&keeper->things.items[i]);
-	vec_deinit(&keeper->things);
-	(void)fd_close(keeper->client_fd);
-	(void)fd_close(keeper->listen_fd);
-	free(keeper);
-	return NULL;
+	for (size_t i = 0; i < k->things.n; i++)
+		thing_deinit(&k->things.items[i]);
+	vec_deinit(&k->things);
+	(void)fd_close(k->client_fd);
+	(void)fd_close(k->listen_fd);
 }
 
 static struct thing *find_thing(const struct keeper *k, const char *name)
@@ -159,60 +140,47 @@ static int give_things(struct keeper *k)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < k->things.n; i++)
-		r = fdpass_send(k->client_fd, &k->things.items[i].message,
-				sizeof(k->things.items[i].message), k->things.items[i].fd);
+		r = keeper_send(k->client_fd, &k->things.items[i].message, k->things.items[i].fd);
 	return r;
 }
 
-/* Takes the descriptor. Return: 0 and what to answer; or negative errno: the client is to go. */
-static int answer_request(struct keeper *k, const struct keeper_message *message, int fd,
+/* Takes the descriptor if it is kept. Return: 0 and what to answer; or negative errno: the client
+ * is to go. */
+static int answer_request(struct keeper *k, const struct keeper_message *message, int *fd,
 			  int *ret_status)
 {
-	int status = 0, r = 0;
-
+	*ret_status = 0;
 	switch (message->verb) {
 	case KEEPER_KEEP:
-		status = keep_thing(k, message, fd);
-		break;
+		*ret_status = keep_thing(k, message, *fd);
+		*fd = -1;
+		return 0;
 	case KEEPER_DROP:
-		(void)fd_close(fd);
-		status = drop_thing(k, message->name);
-		break;
+		*ret_status = drop_thing(k, message->name);
+		return 0;
 	case KEEPER_GIVE:
-		(void)fd_close(fd);
-		r = give_things(k);
-		break;
+		return give_things(k);
 	case KEEPER_WAIT:
-		(void)fd_close(fd);
 		k->seconds = message->seconds;
-		break;
+		return 0;
 	default: /* an answer */
-		(void)fd_close(fd);
-		r = -EBADMSG;
+		return -EBADMSG;
 	}
-	*ret_status = status;
-	return r;
 }
 
 static void serve_client(struct keeper *k)
 {
+	_cleanup_(fd_closep) int fd = -1;
 	struct keeper_message message;
-	int fd, r, status;
+	int r, status;
 
-	r = fdpass_receive(k->client_fd, &message, sizeof(message), &fd);
-	if (r == 0) {
-		r = keeper_message_check(&message);
-		if (r < 0)
-			(void)fd_close(fd);
-		else
-			r = answer_request(k, &message, fd, &status);
-	}
-	if (r == 0) {
-		message = (struct keeper_message){ .version = KEEPER_VERSION,
-						   .verb = KEEPER_DONE,
-						   .status = status };
-		r = fdpass_send(k->client_fd, &message, sizeof(message), -1);
-	}
+	r = keeper_receive(k->client_fd, &message, &fd);
+	if (r == 0)
+		r = answer_request(k, &message, &fd, &status);
+	if (r == 0)
+		r = keeper_send(k->client_fd,
+				&(struct keeper_message){ .verb = KEEPER_DONE, .status = status },
+				-1);
 	k->served = k->served || r == 0;
 	if (r == 0)
 		return;
@@ -243,23 +211,25 @@ static int time_left(const struct keeper *k)
 	return (k->until - now) / MS < INT_MAX ? (int)((k->until - now) / MS) + 1 : INT_MAX;
 }
 
-int keeper_run(struct keeper *keeper)
+int keeper_run(int listen_fd, uid_t user, unsigned seconds)
 {
-	struct keeper *k = keeper;
+	_cleanup_(keeper_deinit) struct keeper k = {
+		.listen_fd = listen_fd, .client_fd = -1, .user = user, .seconds = seconds
+	};
 
+	k.until = end_of_wait(&k);
 	for (;;) {
-		const bool busy = k->client_fd >= 0;
-		struct pollfd wanted = { .fd = busy ? k->client_fd : k->listen_fd,
-					 .events = POLLIN };
-		const int n = poll(&wanted, 1, time_left(k));
+		const bool busy = k.client_fd >= 0;
+		struct pollfd wanted = { .fd = busy ? k.client_fd : k.listen_fd, .events = POLLIN };
+		const int n = poll(&wanted, 1, time_left(&k));
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n > 0 && busy)
-			serve_client(k);
+			serve_client(&k);
 		else if (n > 0)
-			accept_client(k);
-		else if (n == 0 && clock_ns(CLOCK_MONOTONIC) >= k->until)
+			accept_client(&k);
+		else if (n == 0 && clock_ns(CLOCK_MONOTONIC) >= k.until)
 			return 0;
 	}
 }

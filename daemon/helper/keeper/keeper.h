@@ -18,20 +18,13 @@
 
 #include "base/base.h"
 
-struct keeper;
-
 /*
- * @listen_fd: a SOCK_SEQPACKET socket that listens; the keeper's from now on
+ * Serve until no client has connected in time.
+ *
+ * @listen_fd: a SOCK_SEQPACKET socket that listens; the keeper closes it
  * @user: whose processes are served
  * @seconds: for which the keeper waits for its first connection
  *
- * Return: 0, or -ENOMEM.
+ * Return: 0, or negative errno.
  */
-_must_check_ int keeper_new(int listen_fd, uid_t user, unsigned seconds,
-			    struct keeper **ret_keeper);
-struct keeper *keeper_free(struct keeper *keeper);
-
-DEFINE_CLEANUP(struct keeper *, keeper_free);
-
-/* Serve until no client has connected in time. Return: 0, or negative errno. */
-_must_check_ int keeper_run(struct keeper *keeper);
+_must_check_ int keeper_run(int listen_fd, uid_t user, unsigned seconds);

@@ -7,14 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "daemon/helper/helper.h"
 #include "daemon/helper/keeper/message.h"
-#include "util/fdpass.h"
 #include "util/peeruser.h"
 #include "util/vec.h"
-
-#define PROGRAM "ptd-keeper"
 
 /* A keeper that serves a ptd that is just ending answers when that has ended. */
 #define ANSWER_SECONDS 5
@@ -27,8 +23,6 @@ struct given {
 struct keeperlink {
 	struct helper helper;
 	unsigned seconds;
-	int fd;    /* -1: not connected */
-	bool said; /* that there is no keeper */
 	bool settled;
 	VEC(struct given) old; /* what an earlier ptd gave and was not taken */
 	VEC(struct given) new;
@@ -43,71 +37,46 @@ static void forget_old(struct keeperlink *link)
 
 static int connect_keeper(struct keeperlink *link, bool start)
 {
-	_cleanup_(fd_closep) int fd = -1;
-	int r = helper_connect(&link->helper, ANSWER_SECONDS, &fd);
+	int r = start ? helper_start_and_connect(&link->helper, ANSWER_SECONDS)
+		      : helper_connect(&link->helper, ANSWER_SECONDS);
 
-	if (start && (r == -ENOENT || r == -ECONNREFUSED) && helper_is_ours())
-		r = helper_start_and_connect(&link->helper, ANSWER_SECONDS, &fd);
-	if (r == 0 && !peeruser_is(fd, geteuid()))
+	if (r == 0 && !peeruser_is(link->helper.fd, geteuid())) {
+		link->helper.fd = fd_close(link->helper.fd);
 		r = -EPERM;
-	if (r < 0)
-		return r;
-	link->fd = fd;
-	fd = -1;
-	return 0;
+	}
+	return r;
 }
 
 /* Wait for an answer, and take what comes before it. */
 static int await_done(struct keeperlink *link)
 {
 	for (;;) {
+		_cleanup_(fd_closep) int fd = -1;
 		struct keeper_message message;
-		int fd, r;
+		int r;
 
-		r = fdpass_receive(link->fd, &message, sizeof(message), &fd);
-		if (r == 0)
-			r = keeper_message_check(&message);
-		if (r == 0 && message.verb == KEEPER_KEPT && fd >= 0)
-			r = link->old.n < KEEPER_THINGS_MAX
-				? vec_push(&link->old, { .message = message, .fd = fd })
-				: -ENOSPC;
-		else if (r == 0 && message.verb == KEEPER_DONE && fd < 0)
-			return message.status;
-		else if (r == 0)
-			r = -EBADMSG;
-		if (r < 0) {
-			(void)fd_close(fd);
+		r = keeper_receive(link->helper.fd, &message, &fd);
+		if (r < 0)
 			return r;
-		}
+		if (message.verb == KEEPER_DONE && fd < 0)
+			return message.status;
+		if (message.verb != KEEPER_KEPT || fd < 0)
+			return -EBADMSG;
+		r = link->old.n < KEEPER_THINGS_MAX
+			? vec_push(&link->old, { .message = message, .fd = fd })
+			: -ENOSPC;
+		if (r < 0)
+			return r;
+		fd = -1;
 	}
 }
 
+/* After an error, what cannot be kept now is given to the next keeper. */
 static int ask_keeper(struct keeperlink *link, const struct keeper_message *message, int fd)
 {
-	const int r = fdpass_send(link->fd, message, sizeof(*message), fd);
+	const int r = keeper_send(link->helper.fd, message, fd);
 
 	return r < 0 ? r : await_done(link);
-}
-
-static struct keeper_message request(enum keeper_verb verb, unsigned seconds)
-{
-	return (struct keeper_message){
-		.version = KEEPER_VERSION,
-		.verb = verb,
-		.seconds = seconds,
-	};
-}
-
-/* The connection is of no use any more. What cannot be kept now is given to the next keeper. */
-static void leave_keeper(struct keeperlink *link, int error)
-{
-	link->fd = fd_close(link->fd);
-	if (link->said)
-		return;
-	errno = -error;
-	log_warning("%s: the keeper is not there: the rings would not outlive ptd: %m",
-		    link->helper.address.sun_path);
-	link->said = true;
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -115,7 +84,7 @@ static void leave_keeper(struct keeperlink *link, int error)
 /* A keeper that has nothing of us yet gets everything. */
 static int give_all(struct keeperlink *link)
 {
-	const struct keeper_message wait = request(KEEPER_WAIT, link->seconds);
+	const struct keeper_message wait = { .verb = KEEPER_WAIT, .seconds = link->seconds };
 	int r = ask_keeper(link, &wait, -1);
 
 	for (size_t i = 0; r == 0 && i < link->new.n; i++)
@@ -125,20 +94,20 @@ static int give_all(struct keeperlink *link)
 
 int keeperlink_new(const char *runtime_dir, unsigned seconds, struct keeperlink **ret_link)
 {
-	const struct keeper_message give = request(KEEPER_GIVE, 0);
+	const struct keeper_message give = { .verb = KEEPER_GIVE };
 	_cleanup_(keeperlink_freep) struct keeperlink *link = malloc(sizeof(*link));
 	int r;
 
 	if (!link)
 		return -ENOMEM;
-	*link = (struct keeperlink){ .seconds = seconds, .fd = -1 };
-	r = helper_init(&link->helper, runtime_dir, "keeper", PROGRAM);
+	*link = (struct keeperlink){ .seconds = seconds, .helper.fd = -1 };
+	r = helper_init(&link->helper, runtime_dir, "keeper", "the rings would not outlive ptd");
 	if (r < 0)
 		return r;
 	if (connect_keeper(link, false) == 0) {
 		r = ask_keeper(link, &give, -1);
 		if (r < 0) {
-			leave_keeper(link, r);
+			helper_leave(&link->helper, r);
 			forget_old(link);
 		}
 	}
@@ -152,7 +121,7 @@ struct keeperlink *keeperlink_free(struct keeperlink *link)
 		return NULL;
 	forget_old(link);
 	vec_deinit(&link->new);
-	(void)fd_close(link->fd);
+	(void)fd_close(link->helper.fd);
 	free(link);
 	return NULL;
 }
@@ -177,7 +146,7 @@ bool keeperlink_take(struct keeperlink *link, const char *name, const char *form
 
 static int drop_name(struct keeperlink *link, const char *name)
 {
-	struct keeper_message drop = request(KEEPER_DROP, 0);
+	struct keeper_message drop = { .verb = KEEPER_DROP };
 
 	(void)snprintf(drop.name, sizeof(drop.name), "%s", name);
 	return ask_keeper(link, &drop, -1);
@@ -189,11 +158,11 @@ void keeperlink_drop_rest(struct keeperlink *link)
 
 	if (!link)
 		return;
-	for (size_t i = 0; r == 0 && link->fd >= 0 && i < link->old.n; i++)
+	for (size_t i = 0; r == 0 && link->helper.fd >= 0 && i < link->old.n; i++)
 		r = drop_name(link, link->old.items[i].message.name);
 	forget_old(link);
 	if (r < 0)
-		leave_keeper(link, r);
+		helper_leave(&link->helper, r);
 }
 
 /* Return: the index of what is given under @name; the number of all if there is none. */
@@ -209,14 +178,14 @@ static size_t find_new(const struct keeperlink *link, const char *name)
 int keeperlink_keep(struct keeperlink *link, const char *name, const char *form,
 		    const struct keepable *what)
 {
-	struct keeper_message message = request(KEEPER_KEEP, 0);
+	struct keeper_message message = { .verb = KEEPER_KEEP,
+					  .data_size = what->data_size,
+					  .aux_size = what->aux_size };
 	size_t i;
 	int r = 0;
 
 	if (!link)
 		return 0;
-	message.data_size = what->data_size;
-	message.aux_size = what->aux_size;
 	(void)snprintf(message.name, sizeof(message.name), "%s", name);
 	(void)snprintf(message.form, sizeof(message.form), "%s", form);
 	i = find_new(link, name);
@@ -226,10 +195,10 @@ int keeperlink_keep(struct keeperlink *link, const char *name, const char *form,
 			return r;
 	}
 	link->new.items[i] = (struct given){ .message = message, .fd = what->fd };
-	if (link->settled && link->fd >= 0)
+	if (link->settled && link->helper.fd >= 0)
 		r = ask_keeper(link, &message, what->fd);
 	if (r < 0)
-		leave_keeper(link, r);
+		helper_leave(&link->helper, r);
 	return 0;
 }
 
@@ -241,11 +210,11 @@ void keeperlink_drop(struct keeperlink *link, const char *name)
 	if (!link || i == link->new.n)
 		return;
 	link->new.items[i] = link->new.items[--link->new.n];
-	if (link->fd >= 0)
+	if (link->helper.fd >= 0)
 		r = drop_name(link, name);
 	/* It may not have been given yet. */
 	if (r < 0 && r != -ENOENT)
-		leave_keeper(link, r);
+		helper_leave(&link->helper, r);
 }
 
 void keeperlink_settle(struct keeperlink *link)
@@ -255,47 +224,47 @@ void keeperlink_settle(struct keeperlink *link)
 	keeperlink_drop_rest(link);
 	link->settled = true;
 	if (link->seconds == 0 || link->new.n == 0) {
-		link->fd = fd_close(link->fd);
+		link->helper.fd = fd_close(link->helper.fd);
 		return;
 	}
-	if (link->fd < 0)
+	if (link->helper.fd < 0)
 		r = connect_keeper(link, true);
 	if (r == 0)
 		r = give_all(link);
 	if (r < 0)
-		leave_keeper(link, r);
+		helper_leave(&link->helper, r);
 }
 
 void keeperlink_set_seconds(struct keeperlink *link, unsigned seconds)
 {
-	const struct keeper_message wait = request(KEEPER_WAIT, seconds);
+	const struct keeper_message wait = { .verb = KEEPER_WAIT, .seconds = seconds };
 	int r = 0;
 
 	link->seconds = seconds;
-	if (link->fd >= 0)
+	if (link->helper.fd >= 0)
 		r = ask_keeper(link, &wait, -1);
 	if (r < 0)
-		leave_keeper(link, r);
+		helper_leave(&link->helper, r);
 	else if (seconds == 0)
-		link->fd = fd_close(link->fd);
+		link->helper.fd = fd_close(link->helper.fd);
 }
 
 void keeperlink_look_after(struct keeperlink *link)
 {
-	struct pollfd wanted = { .fd = link->fd };
+	struct pollfd wanted = { .fd = link->helper.fd };
 	int r = 0;
 
 	(void)helper_has_ended(&link->helper);
 	if (link->seconds == 0 || link->new.n == 0)
 		return;
-	if (link->fd >= 0 && poll(&wanted, 1, 0) == 0)
+	if (link->helper.fd >= 0 && poll(&wanted, 1, 0) == 0)
 		return;
-	link->fd = fd_close(link->fd);
+	link->helper.fd = fd_close(link->helper.fd);
 	r = connect_keeper(link, true);
 	if (r == 0)
 		r = give_all(link);
 	if (r < 0)
-		leave_keeper(link, r);
+		helper_leave(&link->helper, r);
 	else
-		link->said = false;
+		link->helper.said = false;
 }

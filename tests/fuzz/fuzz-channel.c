@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What ptd and its collector read of each other: whatever is accepted is written as the same bytes,
- * but for what has no meaning, and read again as the same. A worker answers what it is asked about
- * the kernel's files; and ptd passes the collector's records of the kernel's code on, or none.
+ * What ptd and its helpers read of each other: whatever is accepted keeps its bounds. A worker of
+ * the collector answers what it is asked about the kernel's files; and ptd passes the collector's
+ * records of the kernel's code on, or none. The input is the body of a message.
  */
 
 #include <stdbool.h>
@@ -13,6 +13,7 @@
 
 #include "daemon/helper/collector/message.h"
 #include "daemon/helper/collector/work.h"
+#include "daemon/helper/keeper/message.h"
 #include "daemon/snapshot/kernelfiles.h"
 #include "util/perf/codec.h"
 #include "util/perf/perfrec.h"
@@ -22,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Of no folder: nothing is found, whatever is asked. A request that has descriptors has both. */
 static void do_request(const struct collector_request *request)
 {
-	const int none[COLLECTOR_FDS_MAX] = { -1, -1 };
+	const int none[CHANNEL_FDS_MAX] = { -1, -1 };
 	struct work work = { .proc_fd = -1 };
 	struct collector_answer answer;
 	int fd;
@@ -35,39 +36,39 @@ static void do_request(const struct collector_request *request)
 	work_deinit(&work);
 }
 
-static void read_request(const uint8_t *data, size_t size)
+static void read_request(const struct channel_message *message)
 {
-	uint8_t once[COLLECTOR_MESSAGE_MAX], twice[COLLECTOR_MESSAGE_MAX];
 	struct collector_request request;
-	size_t written;
 
-	if (collector_read_request(data, size, &request) < 0)
+	if (collector_read_request(message, &request) < 0)
 		return;
-	if (request.verb >= _COLLECTOR_VERBS || strlen(request.path) >= COLLECTOR_PATH_MAX ||
-	    request.build_id.size > BUILDID_MAX)
+	if (request.verb == 0 || request.verb >= _COLLECTOR_VERBS ||
+	    strlen(request.path) >= CHANNEL_TEXT_MAX || request.build_id.size > BUILDID_MAX ||
+	    (request.clock.valid && request.clock.mult == 0))
 		abort();
 	do_request(&request);
-	written = collector_write_request(&request, once);
-	if (written != size || collector_read_request(once, written, &request) < 0 ||
-	    collector_write_request(&request, twice) != size || memcmp(once, twice, size) != 0)
-		abort();
 }
 
-static void read_answer(const uint8_t *data, size_t size)
+static void read_answer(const struct channel_message *message)
 {
-	uint8_t once[COLLECTOR_MESSAGE_MAX], twice[COLLECTOR_MESSAGE_MAX];
 	struct collector_answer answer;
-	size_t written;
 
-	if (collector_read_answer(data, size, &answer) < 0)
+	if (collector_read_answer(message, &answer) < 0)
 		return;
 	if (answer.error > 0 || answer.lack >= _KERNELLACKS || (answer.error < 0 && answer.lack) ||
 	    answer.build_id.size > BUILDID_MAX || strchr(answer.sha256, '/') ||
 	    (answer.sha256[0] && strlen(answer.sha256) != SHA256_HEX_SIZE - 1))
 		abort();
-	written = collector_write_answer(&answer, once);
-	if (written != size || collector_read_answer(once, written, &answer) < 0 ||
-	    collector_write_answer(&answer, twice) != size || memcmp(once, twice, size) != 0)
+}
+
+static void read_kept(const struct channel_message *message)
+{
+	struct keeper_message kept;
+
+	if (keeper_read(message, &kept) < 0)
+		return;
+	if (kept.verb == 0 || kept.verb >= _KEEPER_VERBS || kept.status > 0 ||
+	    strlen(kept.name) >= KEEPER_NAME_SIZE || strlen(kept.form) >= KEEPER_FORM_SIZE)
 		abort();
 }
 
@@ -108,15 +109,21 @@ static void read_records(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct channel_message message = { .fds = { -1, -1 } };
 	/* A copy of just this size, so that a read beyond it is seen. */
 	uint8_t *copy = malloc(size);
 
 	if (copy && size > 0) {
 		memcpy(copy, data, size);
-		read_request(copy, size);
-		read_answer(copy, size);
 		read_records(copy, size);
 	}
 	free(copy);
+	if (size <= sizeof(message.body)) {
+		message.size = size;
+		memcpy(message.body, data, size);
+		read_request(&message);
+		read_answer(&message);
+		read_kept(&message);
+	}
 	return 0;
 }
