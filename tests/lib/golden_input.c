@@ -374,14 +374,18 @@ static int put_filter(struct perfbuild *b, const struct golden *g, const char *d
 	return 0;
 }
 
-/* The machine is to be known by what the options say alone. */
-static void forget_cpu(struct perfbuild *b)
+/* Name the first CPU of the case; or none, where it is to be known by the options alone. */
+static void set_cpu(struct perfbuild *b, const struct golden *g)
 {
 	static const char vendor[] = "GenuineIntel";
-	uint8_t *at = memmem(b->bytes, b->size, vendor, strlen(vendor));
+	char *at = memmem(b->bytes, b->size, vendor, strlen(vendor));
+	char text[32] = "unknown";
 
-	if (at)
-		memcpy(at, "unknown     ", strlen(vendor));
+	if (g->is_known)
+		(void)snprintf(text, sizeof(text), "%s,%u,%u,4", vendor, g->cpus[0].family,
+			       g->cpus[0].model);
+	if (at && strlen(text) <= strlen(at))
+		strcpy(at, text);
 }
 
 static int write_perfdata(const struct golden *g, const char *dir, const char *path)
@@ -409,8 +413,8 @@ static int write_perfdata(const struct golden *g, const char *dir, const char *p
 	put_pt(b, g);
 	put_programs(b, g, programs);
 	perfbuild_end(b);
-	if (g->n_cpus > 0 && !g->is_known)
-		forget_cpu(b);
+	if (g->n_cpus > 0)
+		set_cpu(b, g);
 	return write_file(path, b->bytes, b->size);
 }
 

@@ -3,13 +3,14 @@
 /*
  * golden [-p | -k DIR] CASE…: decodes each golden case with every engine, and compares with what
  * the case expects (tests/lib/golden.h). -p prints what was decoded instead, to be compared by eye
- * when a case is written. -k keeps instead the inputs of those that have records, perf.data files,
- * in directories below DIR, with the names of the cases.
+ * when a case is written. -k keeps instead the inputs as perf.data files in directories below DIR,
+ * with the names of the cases; of a bare stream, with the records of a thread that runs its code.
  */
 
 #include <ctype.h>
 #include <errno.h>
 #include <error.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "decoder/pt/packet.h"
 #include "ptd/decode.h"
 #include "tests/lib/golden.h"
 #include "tests/lib/golden_input.h"
@@ -158,6 +160,62 @@ static unsigned try_all(const struct golden *golden, const char *path, bool prin
 	return n_failed;
 }
 
+static bool has_time(const struct golden_piece *pt)
+{
+	struct packet_reader reader = {};
+	struct packet packet;
+
+	for (size_t at = 0; at < pt->size; at += packet.size) {
+		if (packet_read(&reader, pt->bytes + at, pt->size - at, &packet) != 0)
+			packet = (struct packet){ .size = 1 };
+		if (packet.type == PACKET_TSC && packet.size > 1)
+			return true;
+	}
+	return false;
+}
+
+/* The kernel's code is in a copy of its memory. */
+static void be_of_kernel(struct golden *golden, const struct golden_piece *code, FILE *records)
+{
+	const uint64_t end = code->address + 0x1000;
+
+	golden->kcore[golden->n_kcore++] = *code;
+	fprintf(records, "@0 0 0/0 kernel %" PRIx64 " 1000 %" PRIx64 " [kernel.kallsyms]_text\n",
+		code->address, code->address);
+	free(golden->kallsyms);
+	if (asprintf(&golden->kallsyms,
+		     "%" PRIx64 " T _text\n%" PRIx64 " T _stext\n%" PRIx64 " T _etext\n",
+		     code->address, code->address, end) < 0)
+		error(1, ENOMEM, "names");
+}
+
+/* Let the bare stream @golden be that of a thread. */
+static void add_records(struct golden *golden)
+{
+	size_t size;
+	FILE *f = open_memstream(&golden->records, &size);
+
+	if (!f)
+		error(1, errno, "records");
+	fprintf(f, "@1 0 10/10 comm demo\n");
+	for (size_t i = 0; i < golden->n_code; i++) {
+		const struct golden_piece *code = &golden->code[i];
+
+		if (code->address >> 63)
+			be_of_kernel(golden, code, f);
+		else
+			fprintf(f, "@1 0 10/10 mmap %" PRIx64 " %zx 0 %s\n", code->address,
+				code->size, code->name);
+	}
+	golden->events = true;
+	golden->timeless = golden->threads = !has_time(&golden->pt[0]);
+	if (!golden->timeless)
+		fprintf(f, "@1 0 10/10 in 0/0\n");
+	(void)fclose(f);
+	golden->pt[0].cpu = golden->timeless ? -1 : 0;
+	golden->pt[0].tid = golden->timeless ? 10 : -1;
+}
+
 static void keep(struct golden *golden, const char *path, const char *dir)
 {
 	struct golden_input input;
@@ -165,7 +223,7 @@ static void keep(struct golden *golden, const char *path, const char *dir)
 	int r;
 
 	if (!golden->records)
-		return;
+		add_records(golden);
 	(void)snprintf(kept, sizeof(kept), "%s/%.*s", dir, (int)strcspn(basename(path), "."),
 		       basename(path));
 	if (mkdir(kept, 0777) < 0)

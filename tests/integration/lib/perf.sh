@@ -4,10 +4,14 @@
 n_judged=0 n_compared=0 n_times=0 n_estimates=0
 fields=pid,tid,cpu,time,event,ip # a recording has samples of tracepoints, too
 
-# perf_list INPUT: what perf lists of it, with times if it has them.
+# perf_list INPUT: what perf lists of it, with times if it has them; of a golden case, the first $most lines.
 perf_list() {
-	perf script -i "$1" --itrace=i1i -F $fields --ns 2>"$T/perf.err" >"$T/perf.txt" ||
-		perf script -i "$1" --itrace=i1i -F "${fields/,cpu,time/}" --ns 2>"$T/perf.err" >"$T/perf.txt"
+	script "$1" $fields || script "$1" "${fields/,cpu,time/}"
+}
+
+script() { # INPUT FIELDS
+	perf script -i "$1" --itrace=i1i -F "$2" --ns 2>"$T/perf.err" | head -n "${most:--0}" >"$T/perf.txt"
+	[[ ${PIPESTATUS[0]} -eq 0 || ${PIPESTATUS[0]} -eq $((128 + $(kill -l PIPE))) ]]
 }
 
 # judge NAME INPUT [N [SAME]]: each thread's list is perf's; but for N instructions. SAME: decode that,
