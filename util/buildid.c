@@ -17,14 +17,7 @@
 #define NOTES_MAX      64u
 #define NOTE_BYTES_MAX 65536u
 
-/* The file: open, or its bytes in memory. */
-struct input {
-	int fd; /* -1: in memory */
-	const uint8_t *bytes;
-	size_t size;
-};
-
-/* What the search_segments may still look at. */
+/* What search_segments() may still look at. */
 struct budget {
 	unsigned notes;
 	uint64_t bytes; /* of notes */
@@ -36,21 +29,15 @@ struct segment {
 };
 
 /* Read @size bytes at @offset. Return: 1; 0 if the file ends before; or negative errno. */
-static int read_at(const struct input *in, uint64_t offset, size_t size, void *ret_bytes)
+static int read_at(int fd, uint64_t offset, size_t size, void *ret_bytes)
 {
 	size_t done = 0;
 
 	if (offset > INT64_MAX - size)
 		return 0;
-	if (in->fd < 0) {
-		if (in->size < size || offset > in->size - size)
-			return 0;
-		memcpy(ret_bytes, in->bytes + offset, size);
-		return 1;
-	}
 	while (done < size) {
 		const ssize_t n =
-		    pread(in->fd, (uint8_t *)ret_bytes + done, size - done, (off_t)(offset + done));
+		    pread(fd, (uint8_t *)ret_bytes + done, size - done, (off_t)(offset + done));
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
@@ -72,8 +59,8 @@ static uint64_t align_up(uint64_t size, uint64_t align)
  *
  * Return: 1 and @ret_id if it is the build-id; 0; or negative errno.
  */
-static int read_note(const struct input *in, uint64_t offset, const Elf64_Nhdr *note,
-		     uint64_t align, struct buildid *ret_id)
+static int read_note(int fd, uint64_t offset, const Elf64_Nhdr *note, uint64_t align,
+		     struct buildid *ret_id)
 {
 	struct buildid id = { .size = (uint8_t)note->n_descsz };
 	char name[sizeof("GNU")];
@@ -82,18 +69,18 @@ static int read_note(const struct input *in, uint64_t offset, const Elf64_Nhdr *
 	if (note->n_type != NT_GNU_BUILD_ID || note->n_namesz != sizeof(name) ||
 	    note->n_descsz == 0 || note->n_descsz > BUILDID_MAX)
 		return 0;
-	r = read_at(in, offset + sizeof(*note), sizeof(name), name);
+	r = read_at(fd, offset + sizeof(*note), sizeof(name), name);
 	if (r <= 0 || memcmp(name, "GNU", sizeof(name)) != 0)
 		return r < 0 ? r : 0;
-	r = read_at(in, offset + align_up(sizeof(*note) + sizeof(name), align), id.size, id.bytes);
+	r = read_at(fd, offset + align_up(sizeof(*note) + sizeof(name), align), id.size, id.bytes);
 	if (r > 0)
 		*ret_id = id;
 	return r;
 }
 
 /* Return: 1 and @ret_id if the segment has it; 0; or negative errno. */
-static int search_segment(const struct input *in, const struct segment *segment,
-			  struct budget *left, struct buildid *ret_id)
+static int search_segment(int fd, const struct segment *segment, struct budget *left,
+			  struct buildid *ret_id)
 {
 	const uint64_t align = segment->align == 8 ? 8 : 4;
 	uint64_t at = 0;
@@ -106,7 +93,7 @@ static int search_segment(const struct input *in, const struct segment *segment,
 	       at <= segment->size - sizeof(note)) {
 		uint64_t size;
 
-		r = read_at(in, segment->offset + at, sizeof(note), &note);
+		r = read_at(fd, segment->offset + at, sizeof(note), &note);
 		if (r <= 0)
 			return r;
 		size = align_up(sizeof(note) + (uint64_t)note.n_namesz, align) + note.n_descsz;
@@ -114,7 +101,7 @@ static int search_segment(const struct input *in, const struct segment *segment,
 			return 0;
 		left->notes--;
 		left->bytes -= size;
-		r = read_note(in, segment->offset + at, &note, align, ret_id);
+		r = read_note(fd, segment->offset + at, &note, align, ret_id);
 		if (r != 0)
 			return r;
 		at += align_up(size, align);
@@ -123,8 +110,8 @@ static int search_segment(const struct input *in, const struct segment *segment,
 }
 
 /* Read the program header @i of a table at @offset. Return: as read_at(). */
-static int read_header(const struct input *in, bool wide, uint64_t offset, unsigned i,
-		       uint32_t *ret_type, struct segment *ret_segment)
+static int read_header(int fd, bool wide, uint64_t offset, unsigned i, uint32_t *ret_type,
+		       struct segment *ret_segment)
 {
 	Elf64_Phdr h64;
 	Elf32_Phdr h32;
@@ -133,14 +120,14 @@ static int read_header(const struct input *in, bool wide, uint64_t offset, unsig
 	if (offset > INT64_MAX - HEADERS_MAX * sizeof(h64))
 		return 0;
 	if (wide) {
-		r = read_at(in, offset + i * sizeof(h64), sizeof(h64), &h64);
+		r = read_at(fd, offset + i * sizeof(h64), sizeof(h64), &h64);
 		if (r > 0) {
 			*ret_type = h64.p_type;
 			*ret_segment = (struct segment){ h64.p_offset, h64.p_filesz, h64.p_align };
 		}
 		return r;
 	}
-	r = read_at(in, offset + i * sizeof(h32), sizeof(h32), &h32);
+	r = read_at(fd, offset + i * sizeof(h32), sizeof(h32), &h32);
 	if (r > 0) {
 		*ret_type = h32.p_type;
 		*ret_segment = (struct segment){ h32.p_offset, h32.p_filesz, h32.p_align };
@@ -150,15 +137,14 @@ static int read_header(const struct input *in, bool wide, uint64_t offset, unsig
 
 /* Where the program headers are. Return: 1; 0 if it is no ELF file of x86's byte order; or negative
  * errno. */
-static int find_headers(const struct input *in, bool *ret_wide, uint64_t *ret_offset,
-			unsigned *ret_n)
+static int find_headers(int fd, bool *ret_wide, uint64_t *ret_offset, unsigned *ret_n)
 {
 	uint8_t ident[EI_NIDENT];
 	Elf64_Ehdr e64;
 	Elf32_Ehdr e32;
 	int r;
 
-	r = read_at(in, 0, sizeof(ident), ident);
+	r = read_at(fd, 0, sizeof(ident), ident);
 	if (r <= 0)
 		return r;
 	if (memcmp(ident, ELFMAG, SELFMAG) != 0 || ident[EI_DATA] != ELFDATA2LSB ||
@@ -166,11 +152,11 @@ static int find_headers(const struct input *in, bool *ret_wide, uint64_t *ret_of
 		return 0;
 	*ret_wide = ident[EI_CLASS] == ELFCLASS64;
 	if (*ret_wide) {
-		r = read_at(in, 0, sizeof(e64), &e64);
+		r = read_at(fd, 0, sizeof(e64), &e64);
 		*ret_offset = r > 0 ? e64.e_phoff : 0;
 		*ret_n = r > 0 ? e64.e_phnum : 0;
 	} else {
-		r = read_at(in, 0, sizeof(e32), &e32);
+		r = read_at(fd, 0, sizeof(e32), &e32);
 		*ret_offset = r > 0 ? e32.e_phoff : 0;
 		*ret_n = r > 0 ? e32.e_phnum : 0;
 	}
@@ -178,7 +164,7 @@ static int find_headers(const struct input *in, bool *ret_wide, uint64_t *ret_of
 }
 
 /* The search goes by segments, not by sections, which strip and sstrip may remove. */
-static int search_segments(const struct input *in, struct buildid *ret_id)
+static int search_segments(int fd, struct buildid *ret_id)
 {
 	struct budget left = { .notes = NOTES_MAX, .bytes = NOTE_BYTES_MAX };
 	struct segment segment = {};
@@ -189,12 +175,12 @@ static int search_segments(const struct input *in, struct buildid *ret_id)
 	bool wide;
 	int r;
 
-	r = find_headers(in, &wide, &offset, &n);
+	r = find_headers(fd, &wide, &offset, &n);
 	for (unsigned i = 0; r > 0 && i < n && i < HEADERS_MAX && left.notes > 0; i++) {
-		r = read_header(in, wide, offset, i, &type, &segment);
+		r = read_header(fd, wide, offset, i, &type, &segment);
 		if (r <= 0 || type != PT_NOTE)
 			continue;
-		r = search_segment(in, &segment, &left, &id);
+		r = search_segment(fd, &segment, &left, &id);
 		if (r != 0)
 			break;
 		r = 1;
@@ -207,13 +193,7 @@ static int search_segments(const struct input *in, struct buildid *ret_id)
 
 int buildid_read(int fd, struct buildid *ret_id)
 {
-	return fd < 0 ? -EBADF : search_segments(&(struct input){ .fd = fd }, ret_id);
-}
-
-void buildid_read_bytes(const void *bytes, size_t size, struct buildid *ret_id)
-{
-	/* Nothing is read that could fail. */
-	(void)!search_segments(&(struct input){ .fd = -1, .bytes = bytes, .size = size }, ret_id);
+	return fd < 0 ? -EBADF : search_segments(fd, ret_id);
 }
 
 bool buildid_equal(const struct buildid *a, const struct buildid *b)

@@ -35,12 +35,6 @@ struct buildid {
  */
 _must_check_ int buildid_read(int fd, struct buildid *ret_id);
 
-/*
- * Read the build-id of an ELF file whose @size bytes are in memory. @ret_id has size 0 if there is
- * none within the bounds, or the file is cut off before its end.
- */
-void buildid_read_bytes(const void *bytes, size_t size, struct buildid *ret_id);
-
 bool buildid_equal(const struct buildid *a, const struct buildid *b);
 
 /* Write @id in lower-case hex. Return: @ret_hex. */

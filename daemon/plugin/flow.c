@@ -129,17 +129,12 @@ void flow_event(struct flow *flow, uint64_t ip, uint64_t to)
 	encode_event(flow->encode, judge_interrupted(flow, ip), to);
 }
 
-static bool called_kernel(const struct flow *flow)
-{
-	return flow->last_began && flow->block->end == BLOCK_SYSCALL;
-}
-
 bool flow_syscall(struct flow *flow)
 {
 	const struct block *b = flow->block;
 	bool is_call = true;
 
-	if (called_kernel(flow)) {
+	if (flow->last_began && b->end == BLOCK_SYSCALL) {
 		truthlog_whole(flow->log, b->id);
 		encode_disable(flow->encode);
 		stop_packets(flow);
@@ -151,29 +146,6 @@ bool flow_syscall(struct flow *flow)
 		is_call = false;
 	}
 	return is_call;
-}
-
-void flow_enter_kernel(struct flow *flow, uint64_t to)
-{
-	const uint64_t from = flow->last_began ? flow->block->last_ip : flow->block->ip;
-
-	if (called_kernel(flow)) {
-		truthlog_whole(flow->log, flow->block->id);
-		encode_indirect(flow->encode, to);
-	} else {
-		flow_event(flow, from, to);
-	}
-}
-
-void flow_leave(struct flow *flow)
-{
-	if (flow->last_began && flow->block->end == BLOCK_FAR) {
-		truthlog_whole(flow->log, flow->block->id);
-		encode_disable(flow->encode);
-		stop_packets(flow);
-	} else {
-		flow_odd(flow);
-	}
 }
 
 void flow_odd(struct flow *flow)

@@ -56,12 +56,6 @@ bool flow_syscall(struct flow *flow);
  */
 void flow_event(struct flow *flow, uint64_t ip, uint64_t to);
 
-/* The block led into the kernel, at @to, which is recorded, too. Judge it and continue there. */
-void flow_enter_kernel(struct flow *flow, uint64_t to);
-
-/* The block led by a far return to code that is not recorded. Judge it and stop packets. */
-void flow_leave(struct flow *flow);
-
 /*
  * Control went somewhere for no known reason. Log what retired for certain, and stop packets at the
  * first instruction that may not have retired.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The build-id of a foreign ELF file, read from the file and from memory: they agree, and whatever
- * its headers say, that takes no memory to speak of.
+ * The build-id of a foreign ELF file: whatever its headers say, reading it takes no memory to speak
+ * of.
  */
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ static long peak_kib(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(fd_closep) int fd = memfd_create("elf", MFD_CLOEXEC);
-	struct buildid read, of_bytes;
+	struct buildid read;
 	long before, grown;
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
@@ -38,13 +38,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	before = peak_kib();
 	if (buildid_read(fd, &read) < 0)
 		abort();
-	buildid_read_bytes(data, size, &of_bytes);
 	grown = peak_kib() - before;
 	if (grown > GROWTH_MAX_KIB) {
 		(void)fprintf(stderr, "%zu bytes took %ld KiB of memory\n", size, grown);
 		abort();
 	}
-	if (!buildid_equal(&read, &of_bytes) || read.size > BUILDID_MAX)
+	if (read.size > BUILDID_MAX)
 		abort();
 	return 0;
 }

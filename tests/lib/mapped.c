@@ -111,16 +111,19 @@ static bool kept_place(const struct mapped *m, const char *path, char *ret_place
 /* Open one place. Return: whether the file is there, and is the one. */
 static bool open_place(const char *dir, const char *place, struct file *file)
 {
+	_cleanup_(fd_closep) int fd = -1;
 	struct buildid id;
 	char path[9000];
+	int r;
 
 	(void)snprintf(path, sizeof(path), "%s%s%s", dir, *dir ? "/" : "", place);
 	if (mapfile_read(&file->map, AT_FDCWD, path) < 0)
 		return false;
 	if (file->id.size == 0)
 		return true;
-	buildid_read_bytes(file->map.bytes, file->map.size, &id);
-	if (id.size == file->id.size && memcmp(id.bytes, file->id.bytes, id.size) == 0)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	r = buildid_read(fd, &id);
+	if (r == 0 && id.size == file->id.size && memcmp(id.bytes, file->id.bytes, id.size) == 0)
 		return true;
 	mapfile_deinit(&file->map);
 	return false;

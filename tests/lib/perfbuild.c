@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/kernelrecord.h"
 
 #include <assert.h>
 #include <string.h>

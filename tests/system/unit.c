@@ -122,6 +122,59 @@ static void enter_unit(struct unit *unit, uint64_t ip)
 
 /* --- where a block came from ------------------------------------------------------------------ */
 
+/* Selectors of Linux's code segments. */
+#define KERNEL_CS 0x10
+#define USER32_CS 0x23
+#define USER_CS   0x33
+
+static bool is_code_segment(uint64_t selector)
+{
+	return selector == KERNEL_CS || selector == USER32_CS || selector == USER_CS;
+}
+
+/* Find the address at which an interrupt or exception interrupted @vcpu, from what the CPU pushed
+ * on the stack. The first instruction of the handler must not have run yet. */
+static bool interrupted_at(unsigned vcpu, uint64_t *ret_ip)
+{
+	uint64_t words[3]; /* for some exceptions an error code, then RIP, then CS */
+
+	if (cpu_memory_rw_debug(qemu_get_cpu((int)vcpu), machine_register(vcpu, QEMU_X86_RSP),
+				words, sizeof(words), false) != 0)
+		return false;
+	for (int i = 0; i < 2; i++) {
+		if (is_code_segment(words[i + 1])) {
+			*ret_ip = words[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+void unit_enter_kernel(struct flow *flow, uint64_t to)
+{
+	const uint64_t from = flow->last_began ? flow->block->last_ip : flow->block->ip;
+
+	if (flow->last_began && flow->block->end == BLOCK_SYSCALL) {
+		truthlog_whole(flow->log, flow->block->id);
+		encode_indirect(flow->encode, to);
+	} else {
+		flow_event(flow, from, to);
+	}
+}
+
+void unit_leave(struct flow *flow)
+{
+	if (flow->last_began && flow->block->end == BLOCK_FAR) {
+		truthlog_whole(flow->log, flow->block->id);
+		encode_disable(flow->encode);
+		flow->encode = NULL;
+		flow->block = NULL;
+		flow->last_began = false;
+	} else {
+		flow_odd(flow);
+	}
+}
+
 /* An interrupt or exception led to its handler, @block. */
 static void take_event(struct unit *unit, const struct block *block)
 {
@@ -129,7 +182,7 @@ static void take_event(struct unit *unit, const struct block *block)
 	uint64_t ip;
 
 	unit->n_events++;
-	if (!machine_interrupted_at(unit->vcpu, &ip)) {
+	if (!interrupted_at(unit->vcpu, &ip)) {
 		unit->n_frameless++;
 		ip = flow->last_began ? flow->block->last_ip : flow->block->ip;
 	}
@@ -160,11 +213,11 @@ static void judge_unit_block(struct unit *unit, const struct block *block)
 		take_event(unit, block);
 	else if (is_kernel(block->ip) && !is_kernel(flow->block->ip) &&
 		 unit_covers(unit, block->ip))
-		flow_enter_kernel(flow, block->ip);
+		unit_enter_kernel(flow, block->ip);
 	else if (is_kernel(block->ip) && !is_kernel(flow->block->ip))
 		flow_syscall(flow);
 	else if (!unit_covers(unit, block->ip))
-		flow_leave(flow);
+		unit_leave(flow);
 	else if (flow_step(flow, block->ip) == FLOW_ODD)
 		flow_odd(flow);
 }

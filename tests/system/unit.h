@@ -59,3 +59,9 @@ static inline void unit_begin_last(struct unit *unit)
 {
 	unit->flow.last_began = true;
 }
+
+/* The block led into the kernel, at @to, which is recorded, too. Judge it and continue there. */
+void unit_enter_kernel(struct flow *flow, uint64_t to);
+
+/* The block led by a far return to code that is not recorded. Judge it and stop packets. */
+void unit_leave(struct flow *flow);

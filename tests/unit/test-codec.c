@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/kernelrecord.h"
 #include "util/perf/codec.h"
 #include "util/perf/tsc.h"
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/plugin/flow.h"
+#include "tests/system/unit.h"
 
 #define AT         UINT64_C(0x401000)
 #define RING       4096
@@ -235,10 +236,10 @@ static void check(const struct row *row)
 		flow_event(&flow, row->ip, KERNEL);
 		break;
 	case ENTER:
-		flow_enter_kernel(&flow, KERNEL);
+		unit_enter_kernel(&flow, KERNEL);
 		break;
 	case LEAVE:
-		flow_leave(&flow);
+		unit_leave(&flow);
 		break;
 	}
 	if (row->judge == STEP || row->judge == EVENT || row->judge == ENTER)

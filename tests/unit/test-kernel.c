@@ -16,6 +16,7 @@
 
 #include "decoder/image/layout.h"
 #include "decoder/kernel/kernel.h"
+#include "tests/lib/kernelrecord.h"
 #include "tests/lib/symbolat.h"
 #include "tests/unit/tracerecord.h"
 

@@ -13,6 +13,7 @@
 #include "daemon/plugin/coderecord.h"
 #include "daemon/plugin/poolrecord.h"
 #include "daemon/soft/poolrecords.h"
+#include "tests/lib/kernelrecord.h"
 #include "util/perf/record.h"
 
 #define USER 1000u

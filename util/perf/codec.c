@@ -293,25 +293,14 @@ int record_read_itrace_start(struct cursor body, struct record_ids *ret_who)
 	return read_ids(body, ret_who);
 }
 
-static uint16_t switch_misc(const struct record_switch *sw)
-{
-	return (sw->out ? PERF_RECORD_MISC_SWITCH_OUT : 0) |
-	       (sw->preempt ? PERF_RECORD_MISC_SWITCH_OUT_PREEMPT : 0);
-}
-
 size_t record_write_switch_cpu_wide(const struct record_switch *sw, const struct trailer *trailer,
 				    void *to, size_t room)
 {
 	const uint32_t ids[2] = { sw->other.pid, sw->other.tid };
+	const uint16_t misc = (sw->out ? PERF_RECORD_MISC_SWITCH_OUT : 0) |
+			      (sw->preempt ? PERF_RECORD_MISC_SWITCH_OUT_PREEMPT : 0);
 
-	return write_fixed(PERF_RECORD_SWITCH_CPU_WIDE, switch_misc(sw), ids, sizeof(ids), trailer,
-			   to, room);
-}
-
-size_t record_write_switch(const struct record_switch *sw, const struct trailer *trailer, void *to,
-			   size_t room)
-{
-	return write_fixed(PERF_RECORD_SWITCH, switch_misc(sw), NULL, 0, trailer, to, room);
+	return write_fixed(PERF_RECORD_SWITCH_CPU_WIDE, misc, ids, sizeof(ids), trailer, to, room);
 }
 
 int record_read_switch(uint32_t type, uint16_t misc, struct cursor body,
@@ -390,14 +379,6 @@ size_t record_write_signal_deliver(uint32_t signal, uint64_t handler, const stru
 
 /* --- the AUX ring, and what is lost ----------------------------------------------------------- */
 
-size_t record_write_aux(const struct record_aux *aux, const struct trailer *trailer, void *to,
-			size_t room)
-{
-	const uint64_t raw[3] = { aux->offset, aux->size, aux->flags };
-
-	return write_fixed(PERF_RECORD_AUX, 0, raw, sizeof(raw), trailer, to, room);
-}
-
 int record_read_aux(struct cursor body, struct record_aux *ret_aux)
 {
 	uint64_t raw[3];
@@ -424,12 +405,6 @@ int record_read_lost(struct cursor body, struct record_lost *ret_lost)
 		return -EBADMSG;
 	*ret_lost = (struct record_lost){ raw[0], raw[1] };
 	return 0;
-}
-
-size_t record_write_lost_samples(uint64_t lost, const struct trailer *trailer, void *to,
-				 size_t room)
-{
-	return write_fixed(PERF_RECORD_LOST_SAMPLES, 0, &lost, sizeof(lost), trailer, to, room);
 }
 
 int record_read_lost_samples(struct cursor body, uint64_t *ret_lost)
@@ -460,19 +435,6 @@ static_assert(sizeof(struct raw_ksymbol) == 16, "as the kernel writes it");
 static_assert(sizeof(struct raw_bpf_event) == 16, "as the kernel writes it");
 static_assert(sizeof(struct raw_text_poke) == 12, "as the kernel writes it");
 
-size_t record_write_ksymbol(const struct record_ksymbol *ksymbol, const struct trailer *trailer,
-			    void *to, size_t room)
-{
-	const struct raw_ksymbol raw = { ksymbol->addr, ksymbol->len, ksymbol->ksym_type,
-					 ksymbol->flags };
-	struct frame f;
-
-	frame_begin(&f, PERF_RECORD_KSYMBOL, 0, to, room);
-	frame_put(&f, &raw, sizeof(raw));
-	frame_put_string(&f, ksymbol->name, 8);
-	return frame_end(&f, trailer);
-}
-
 int record_read_ksymbol(struct cursor body, struct record_ksymbol *ret_ksymbol)
 {
 	struct raw_ksymbol raw;
@@ -484,14 +446,6 @@ int record_read_ksymbol(struct cursor body, struct record_ksymbol *ret_ksymbol)
 	return 0;
 }
 
-size_t record_write_bpf_event(const struct record_bpf_event *bpf, const struct trailer *trailer,
-			      void *to, size_t room)
-{
-	const struct raw_bpf_event raw = { bpf->type, bpf->flags, bpf->id, bpf->tag };
-
-	return write_fixed(PERF_RECORD_BPF_EVENT, 0, &raw, sizeof(raw), trailer, to, room);
-}
-
 int record_read_bpf_event(struct cursor body, struct record_bpf_event *ret_bpf)
 {
 	struct raw_bpf_event raw;
@@ -500,19 +454,6 @@ int record_read_bpf_event(struct cursor body, struct record_bpf_event *ret_bpf)
 		return -EBADMSG;
 	*ret_bpf = (struct record_bpf_event){ raw.type, raw.flags, raw.id, raw.tag };
 	return 0;
-}
-
-size_t record_write_text_poke(const struct record_text_poke *poke, const struct trailer *trailer,
-			      void *to, size_t room)
-{
-	const struct raw_text_poke raw = { poke->addr, poke->old_len, poke->new_len };
-	struct frame f;
-
-	frame_begin(&f, PERF_RECORD_TEXT_POKE, PERF_RECORD_MISC_KERNEL, to, room);
-	frame_put(&f, &raw, sizeof(raw));
-	frame_put(&f, poke->old_bytes, poke->old_len);
-	frame_put(&f, poke->new_bytes, poke->new_len);
-	return frame_end(&f, trailer);
 }
 
 int record_read_text_poke(struct cursor body, struct record_text_poke *ret_poke)

@@ -6,7 +6,8 @@
  *
  * The perf records that ptd writes or reads: for each type its fields, the one function that writes
  * it, and the one that reads it. The daemon, its plugin for QEMU, the decoder and the builders of
- * the tests all go through here.
+ * the tests all go through here; what only the kernel writes, tests write
+ * (tests/lib/kernelrecord.h).
  *
  * A writer makes a whole record in the caller's memory, allocates nothing and takes no lock. It
  * returns the record's size, or 0 if @room bytes are too few; RECORD_OWN_MAX bytes are enough for
@@ -199,10 +200,6 @@ struct record_switch {
 size_t record_write_switch_cpu_wide(const struct record_switch *sw, const struct trailer *trailer,
 				    void *to, size_t room);
 
-/* SWITCH: the same without saying who the other one is. */
-size_t record_write_switch(const struct record_switch *sw, const struct trailer *trailer, void *to,
-			   size_t room);
-
 /* Read a SWITCH or SWITCH_CPU_WIDE, as @type says; of the former the other is 0/0. */
 _must_check_ int record_read_switch(uint32_t type, uint16_t misc, struct cursor body,
 				    struct record_switch *ret_switch);
@@ -254,8 +251,6 @@ struct record_aux {
 	uint64_t flags; /* PERF_AUX_FLAG_* */
 };
 
-size_t record_write_aux(const struct record_aux *aux, const struct trailer *trailer, void *to,
-			size_t room);
 _must_check_ int record_read_aux(struct cursor body, struct record_aux *ret_aux);
 
 /* LOST: @lost records of the event with this @id are missing. */
@@ -269,8 +264,6 @@ size_t record_write_lost(const struct record_lost *lost, const struct trailer *t
 _must_check_ int record_read_lost(struct cursor body, struct record_lost *ret_lost);
 
 /* LOST_SAMPLES: @lost samples are missing. */
-size_t record_write_lost_samples(uint64_t lost, const struct trailer *trailer, void *to,
-				 size_t room);
 _must_check_ int record_read_lost_samples(struct cursor body, uint64_t *ret_lost);
 
 /* --- the kernel's code ------------------------------------------------------------------------ */
@@ -284,8 +277,6 @@ struct record_ksymbol {
 	const char *name;   /* ended by NUL */
 };
 
-size_t record_write_ksymbol(const struct record_ksymbol *ksymbol, const struct trailer *trailer,
-			    void *to, size_t room);
 _must_check_ int record_read_ksymbol(struct cursor body, struct record_ksymbol *ret_ksymbol);
 
 /* BPF_EVENT: a program was loaded or unloaded. */
@@ -296,8 +287,6 @@ struct record_bpf_event {
 	uint64_t tag;
 };
 
-size_t record_write_bpf_event(const struct record_bpf_event *bpf, const struct trailer *trailer,
-			      void *to, size_t room);
 _must_check_ int record_read_bpf_event(struct cursor body, struct record_bpf_event *ret_bpf);
 
 /* TEXT_POKE: the kernel changed its code at @addr. */
@@ -309,8 +298,6 @@ struct record_text_poke {
 	const uint8_t *new_bytes;
 };
 
-size_t record_write_text_poke(const struct record_text_poke *poke, const struct trailer *trailer,
-			      void *to, size_t room);
 _must_check_ int record_read_text_poke(struct cursor body, struct record_text_poke *ret_poke);
 
 /* --- the records that perf adds --------------------------------------------------------------- */
