@@ -106,4 +106,4 @@ judge_kernel "recording 2" "$T/out/2"
 echo "ptd's snapshot: $(tail -1 "$T/pieces")"
 count "$(tail -n 1 "$T/out/pids")" "$T/out/3"
 judge_kernel "ptd's snapshot" "$T/out/3"
-judged
+judged no-times
