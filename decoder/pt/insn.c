@@ -688,6 +688,9 @@ static bool take_event(struct insn_engine *e, struct engine_step *ret_step)
 	e->status = pt_insn_event(e->decoder, &event, sizeof(event));
 	if (e->status < 0)
 		return false;
+	/* libipt 2.1 says at each PSB+ that has no FUP that packets are off, which they were. */
+	if (event.type == ptev_disabled && event.status_update)
+		return false;
 	/* libipt takes packets that end behind a MOV to CR3 for a CR3 filter's doing. But the PIP
 	 * has told of this instruction. A kernel that isolates page tables takes the user's a few
 	 * instructions before it leaves. */
