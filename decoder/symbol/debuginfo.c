@@ -651,6 +651,7 @@ int debuginfo_find(struct debuginfo *debuginfo, uint64_t address,
 		   struct ptd_position ret_positions[static PTD_POSITIONS_MAX])
 {
 	jmp_buf here;
+	int r;
 
 	if (debuginfo->is_broken)
 		return 0;
@@ -659,19 +660,24 @@ int debuginfo_find(struct debuginfo *debuginfo, uint64_t address,
 		return -ENOMEM;
 	}
 	escape = &here;
-	return find_positions(debuginfo, address, ret_positions);
+	r = find_positions(debuginfo, address, ret_positions);
+	escape = NULL;
+	return r;
 }
 
 static int read_debuginfo(struct debuginfo *debuginfo)
 {
 	jmp_buf here;
+	int r;
 
 	if (!has_room() || setjmp(here) != 0) {
 		debuginfo->is_broken = true;
 		return -ENOMEM;
 	}
 	escape = &here;
-	return read_units(debuginfo);
+	r = read_units(debuginfo);
+	escape = NULL;
+	return r;
 }
 
 int debuginfo_new(struct filebytes *file, const struct debugfile_places *places,
