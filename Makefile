@@ -66,11 +66,12 @@ LIBS_TEST   = -lcmocka $(LIBS_CMD) $(LIBS_DAEMON) -lm
 PACKAGES_BUILD = gcc binutils libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libiberty-dev \
                  liblzma-dev libzstd-dev zlib1g-dev libminizip-dev liblz4-dev libisal-dev libssl-dev libsystemd-dev libseccomp-dev \
                  libdebuginfod-dev
-PACKAGES_DEMO  = qemu-user python3 $(if $(shell command -v node),,nodejs)
-PACKAGES_CHECK = libcmocka-dev unzip lz4 elfutils mandoc dwz xz-utils g++ libc6-dev-i386 lib32gcc-12-dev clang llvm libclang-rt-14-dev clang-format linux-perf python3 python3-prometheus-client binutils strace libglib2.0-bin pkg-config \
-                 qemu-system-x86 busybox-static cpio systemd php-cli valgrind erlang-base
-PACKAGES_DEB   = debhelper lintian
-PACKAGES_LONG  = $(PACKAGES_DEB) mmdebstrap libc6-dbg bolt-16 chromium rustc default-jre-headless ocaml-nox golang-go
+# Later releases build qemu-user without plugins: "make emulator" has one then.
+PACKAGES_DEMO  = $(if $(filter VERSION_CODENAME=bookworm,$(file </etc/os-release)),qemu-user) python3 $(if $(shell command -v node),,nodejs)
+PACKAGES_CHECK = libcmocka-dev unzip lz4 elfutils mandoc dwz xz-utils g++ gcc-multilib clang llvm libclang-rt-%clang%-dev clang-format linux-perf python3 python3-prometheus-client binutils strace libglib2.0-bin pkg-config \
+                 qemu-system-x86 pahole busybox-static cpio systemd php-cli valgrind erlang-base
+PACKAGES_DEB   = build-essential debhelper lintian
+PACKAGES_LONG  = $(PACKAGES_DEB) mmdebstrap libc6-dbg bolt-%newest% chromium rustc default-jre-headless ocaml-nox golang-go
 
 # What a target builds first is built on all CPUs, unless the user says on how many.
 ON_ALL_CPUS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -180,11 +181,14 @@ FORCE:
 tests: $(PROGRAMS) $(LIBRARY) $(TSAN_LIBRARY) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
        $(TARGETS:%=$(O)/targets/%) $(O)/ptd-emu-system.so
 
-demo: packages-demo ## record a real program, take a snapshot, decode it, show what is in it
+emulator: packages-demo ## an emulator that can record, into $(O)/qemu, if the system's cannot
+	@ctl/get-emulator $(O)/qemu
+
+demo: emulator ## record a real program, take a snapshot, decode it, show what is in it
 	@$(MAKE) $(ON_ALL_CPUS) --no-print-directory -s all
 	@tests/demo.sh $(O)
 
-check: packages-check ## every test but the long ones
+check: packages-check emulator ## every test but the long ones
 	$(MAKE) $(ON_ALL_CPUS) tests
 	tests/run.sh $(O)
 
@@ -192,11 +196,11 @@ check-guest: packages-check ## those tests of "check" that run in a guest: the r
 	$(MAKE) $(ON_ALL_CPUS) tests
 	tests/run.sh $(O) guest-
 
-check-long: packages-long ## what takes longer: big programs, long mutation runs
+check-long: packages-long emulator ## what takes longer: big programs, long mutation runs
 	$(MAKE) $(ON_ALL_CPUS) tests
 	PTD_LONG=1 tests/run.sh $(O)
 
-check-asan: packages-check ## units, corpora and small recordings under ASan and UBSan
+check-asan: packages-check emulator ## units, corpora and small recordings under ASan and UBSan
 	$(MAKE) $(ON_ALL_CPUS) all O=build
 	$(MAKE) $(ON_ALL_CPUS) tests O=build/asan PTD_SANITIZE=1 WERROR=$(WERROR) \
 		CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
@@ -221,7 +225,7 @@ fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 		-o $(O)/$@ tests/fuzz/$@.c $(FUZZ_SOURCES_$*) $(LIBDECODE) $(LIBPTD) $(LIBS_DECODE) $(LIBS_DAEMON)
 	$(O)/$@ -max_total_time=$(or $(T),60) $(FUZZ_$*) $(O)/found-$* tests/fuzz/corpus/$*
 
-bench: packages-check ## speed, as ratios against a peer measured in the same run
+bench: packages-check emulator ## speed, as ratios against a peer measured in the same run
 	@$(MAKE) $(ON_ALL_CPUS) --no-print-directory -s all $(O)/bench/runs $(O)/bench/iptpeer $(O)/tools/auxbytes \
 		$(O)/tools/reshape $(O)/targets/branchy.c $(O)/targets/numeric.c $(O)/targets/rounds.c $(O)/targets/calls.c \
 		$(O)/ptd-emu-system.so
@@ -256,7 +260,10 @@ packages-demo packages-check packages-long packages-deb: packages-%:
 COMPLETIONS = share/bash-completion/completions
 PAGES     = $(wildcard include/ptd/*.[1-8] daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8])
 INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd:sbin/ptd \
-            755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 644:$(O)/libptd-dlfilter.so:lib/perf-core/dlfilters/libptd-dlfilter.so \
+            755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 755:ctl/get-emulator:lib/ptd/get-emulator \
+            $(foreach f,$(wildcard $(O)/qemu/qemu-* $(O)/qemu/*.so.*),755:$f:lib/ptd/qemu/$(notdir $f)) \
+            $(foreach f,$(wildcard $(O)/qemu/*.copyright),644:$f:lib/ptd/qemu/$(notdir $f)) \
+            644:$(O)/libptd-dlfilter.so:lib/perf-core/dlfilters/libptd-dlfilter.so \
             644:$(O)/libptdecode.a:$(libdir)/libptdecode.a \
             644:$(O)/libptdecode.so.$(SO_VERSION):$(libdir)/libptdecode.so.$(SO_VERSION) \
             644:decoder/ptdecode.pc:$(libdir)/pkgconfig/ptdecode.pc \
@@ -306,7 +313,7 @@ uninstall: ## remove what install made, but changed settings and /var/lib/ptd; D
 	rm -f $(DESTDIR)$(prefix)/$(libdir)/libptdecode.so.0 $(DESTDIR)$(prefix)/$(libdir)/libptdecode.so
 	[ ! -e $(DESTDIR)/etc/ptd/ptd.conf ] || ! cmp -s systemd/ptd.conf $(DESTDIR)/etc/ptd/ptd.conf || \
 		rm $(DESTDIR)/etc/ptd/ptd.conf
-	for d in $(prefix)/lib/ptd $(prefix)/lib/perf-core/dlfilters $(prefix)/lib/perf-core $(prefix)/$(libdir)/pkgconfig $(prefix)/include/ptd $(prefix)/share/doc/ptd/examples $(prefix)/share/doc/ptd /etc/ptd; do \
+	for d in $(prefix)/lib/ptd/qemu $(prefix)/lib/ptd $(prefix)/lib/perf-core/dlfilters $(prefix)/lib/perf-core $(prefix)/$(libdir)/pkgconfig $(prefix)/include/ptd $(prefix)/share/doc/ptd/examples $(prefix)/share/doc/ptd /etc/ptd; do \
 		[ ! -d $(DESTDIR)$$d ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$d || exit 1; done
 # Directories that others may have made are left, but for those of a DESTDIR.
 	[ -z "$(DESTDIR)" ] || [ ! -d "$(DESTDIR)" ] || find "$(DESTDIR)" -mindepth 1 -depth -type d -empty -delete
@@ -325,7 +332,7 @@ clean: ## remove what was built
 help: ## this text
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: all tests demo check check-long check-asan check-clang bench lint format install uninstall clean help check-guest \
+.PHONY: all tests emulator demo check check-long check-asan check-clang bench lint format install uninstall clean help check-guest \
         deb packages-demo packages-check packages-long packages-deb FORCE
 .PRECIOUS: $(O)/%.o
 # What compiler and linker have written of what there still is; no rule makes it.

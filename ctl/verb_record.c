@@ -15,7 +15,7 @@
 #include "ctl/client.h"
 #include "ctl/copyout.h"
 #include "ctl/decode.h"
-#include "ctl/plugin.h"
+#include "ctl/emulator.h"
 #include "ctl/private.h"
 #include "ctl/program.h"
 #include "ctl/run.h"
@@ -41,24 +41,12 @@ struct wish {
 	char **command;
 };
 
-static int find_qemu(const char *name, char **ret_path)
-{
-	const int r = program_find(name, ret_path);
-
-	if (r == 0)
-		return EXIT_OK;
-	errno = -r;
-	log_error("%s, under which programs are recorded, cannot be executed: %m", name);
-	log_error("install the Debian package qemu-user");
-	return EXIT_FAILED;
-}
-
 static int find_plugin(char **ret_path)
 {
 	_cleanup_(freep) char *path = NULL;
 	int r;
 
-	r = plugin_find(&path);
+	r = emulator_find_plugin(&path);
 	if (r == 0 && access(path, R_OK) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -129,8 +117,8 @@ static int run_emulated(sd_bus *bus, const struct program *program, const struct
 	const char *name;
 	int pool, r = EXIT_OK;
 
-	if (!program->unseen)
-		r = find_qemu(program->emulator, &qemu);
+	if (!program->unseen && emulator_find(program->emulator, &qemu) < 0)
+		r = EXIT_FAILED;
 	if (r == EXIT_OK && !program->unseen)
 		r = find_plugin(&plugin);
 	if (r == EXIT_OK)

@@ -15,7 +15,7 @@
 . tests/integration/lib/ovni.sh
 . tests/integration/lib/xray.sh
 need_large
-need python3 node npm callgrind_annotate go llvm-xray-14
+need python3 node npm callgrind_annotate go llvm-xray
 calls_max=${CALLS:-200000}
 ROUNDS=${ROUNDS:-500000}
 

@@ -233,6 +233,7 @@ echo "--- record: what is executed"
 mkdir "$T/bin"
 cat >"$T/bin/qemu-x86_64" <<'EOF'
 #!/bin/bash
+[[ $1 != -h ]] || { echo "-plugin FILE"; exit; }
 for fd in "${2##*pool=}"; do [[ $(readlink "/proc/self/fd/$fd") == /memfd:ptd-pool* ]] || echo "no pool"; done
 [[ $2 == "$PTD_EMU_SO,pool="* ]] || echo "wrong plugin: $2"
 [[ $1 == -plugin && $3 == -0 ]] && shift 3 && printf '<%s>' "$@" && echo
@@ -289,7 +290,12 @@ expect 7 "PT in $T/out" run -o "$T/out" -- true
 [[ -s $T/out/data ]] || fail "record -o left no snapshot"
 mkdir "$T/nothing"
 expect 125 "is not empty" run -o "$T/out" true
-expect 125 "install the Debian package qemu-user" env PATH="$T/nothing" "$ptctl" record -- /bin/true
+if [[ ! -e $O/qemu/qemu-x86_64 ]]; then # ptctl's own is looked for first
+	expect 125 "qemu-x86_64 cannot record programs: No such file" env PATH="$T/nothing" "$ptctl" record -- /bin/true
+	printf '#!/bin/sh\necho "-cpu MODEL"\n' >"$T/nothing/qemu-x86_64"
+	chmod +x "$T/nothing/qemu-x86_64"
+	expect 125 "qemu-x86_64 cannot record programs: it loads no plugins" env PATH="$T/nothing" "$ptctl" record -- /bin/true
+fi
 mv "$T/plugin.so" "$T/plugin.gone"
 expect 125 "$T/plugin.so: cannot read the plugin for QEMU" run -- true
 mv "$T/plugin.gone" "$T/plugin.so"

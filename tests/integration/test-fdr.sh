@@ -5,7 +5,7 @@
 # logged itself, with their names and source lines; and what export xray makes of them is read like the log.
 . "$(dirname "$0")/lib/common.sh"
 . tests/integration/lib/xray.sh
-need clang++ python3 llvm-xray-14
+need clang++ python3 llvm-xray
 
 cat >"$T/demo.cc" <<'END'
 #include <pthread.h>

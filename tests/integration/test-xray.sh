@@ -5,7 +5,7 @@
 # times and nesting of calls and the counts of functions of the same recording.
 . "$(dirname "$0")/lib/common.sh"
 . tests/integration/lib/xray.sh
-need qemu-x86_64 "${CC:-cc}" python3 llvm-xray-14
+need qemu-x86_64 "${CC:-cc}" python3 llvm-xray
 
 cat >"$T/calls.c" <<'END'
 #include <pthread.h>

@@ -6,6 +6,8 @@ set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.." || exit 1
 export O PYTHONDONTWRITEBYTECODE=1
 O=$(realpath "${O:-build}")
+# Where the system's emulator loads no plugins, this one does.
+PATH=$O/qemu:$PATH
 DATA=$(realpath -q ../shared/data || true)
 T=$(mktemp -d "${TMPDIR:-/tmp}/ptd-test-XXXXXX")
 ptd_pid=

@@ -9,7 +9,7 @@ m32=(-m32 -O2 -g -pthread -idirafter /usr/include/x86_64-linux-gnu)
 need_m32() {
 	need qemu-i386 "${CC:-cc}"
 	echo 'int main(void) { return 0; }' | "${CC:-cc}" "${m32[@]}" -x c -o "$T/m32" - 2>/dev/null ||
-		skip "32-bit programs cannot be built: libc6-dev-i386 and lib32gcc-12-dev are not installed"
+		skip "32-bit programs cannot be built: gcc-multilib is not installed"
 	"$T/m32" || skip "this kernel does not run 32-bit programs"
 }
 

@@ -4,7 +4,7 @@
 
 # xray SUBCOMMAND...: llvm-xray succeeds and complains of nothing.
 xray() {
-	llvm-xray-14 "$@" 2>"$T/xray.err" || { cat "$T/xray.err"; fail "llvm-xray $*"; }
+	llvm-xray "$@" 2>"$T/xray.err" || { cat "$T/xray.err"; fail "llvm-xray $*"; }
 	[[ ! -s $T/xray.err ]] || { cat "$T/xray.err"; fail "llvm-xray $*: it complains"; }
 }
 

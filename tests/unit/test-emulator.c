@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ctl/plugin.h"
+#include "ctl/emulator.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 
@@ -26,18 +27,18 @@ static void named(void **state)
 	_cleanup_(freep) char *path = NULL, *gone = NULL;
 
 	(void)state;
-	tempdir_make("plugin", dir);
+	tempdir_make("emulator", dir);
 	tempdir_put_text(dir, "some.so", "");
 	assert_non_null(getcwd(cwd, sizeof(cwd)));
 	assert_int_equal(chdir(dir), 0);
 	(void)snprintf(wanted, sizeof(wanted), "%s/some.so", dir);
 	assert_int_equal(setenv("PTD_EMU_SO", "./some.so", 1), 0);
-	assert_int_equal(plugin_find(&path), 0);
+	assert_int_equal(emulator_find_plugin(&path), 0);
 	assert_string_equal(path, wanted);
 
 	/* Whoever wants to open it says that it is not there. */
 	assert_int_equal(setenv("PTD_EMU_SO", "gone.so", 1), 0);
-	assert_int_equal(plugin_find(&gone), 0);
+	assert_int_equal(emulator_find_plugin(&gone), 0);
 	assert_string_equal(gone, "gone.so");
 	assert_int_equal(chdir(cwd), 0);
 	tempdir_remove(dir);
@@ -60,7 +61,7 @@ static void beside(void **state)
 
 		assert_int_equal(
 		    unset[i] ? setenv("PTD_EMU_SO", unset[i], 1) : unsetenv("PTD_EMU_SO"), 0);
-		assert_int_equal(plugin_find(&path), 0);
+		assert_int_equal(emulator_find_plugin(&path), 0);
 		assert_true(asprintf(&wanted, "%s/ptd-emu.so", self) > 0);
 		if (access(wanted, F_OK) < 0) {
 			/* Where it would be installed, whether or not it is there. */
@@ -89,7 +90,7 @@ static void copy_self(const char *to)
 
 static int find(void *userdata)
 {
-	return plugin_find(userdata);
+	return emulator_find_plugin(userdata);
 }
 
 static void is_a_path(void *userdata)
@@ -118,9 +119,9 @@ static void installed(void **state)
 	pid_t child;
 
 	(void)state;
-	tempdir_make("plugin", dir);
+	tempdir_make("emulator", dir);
 	(void)snprintf(bin, sizeof(bin), "%s/bin", dir);
-	(void)snprintf(program, sizeof(program), "%s/test-plugin", bin);
+	(void)snprintf(program, sizeof(program), "%s/test-emulator", bin);
 	assert_int_equal(mkdir(bin, 0700), 0);
 	copy_self(program);
 	child = fork();
@@ -134,6 +135,50 @@ static void installed(void **state)
 	tempdir_remove(dir);
 }
 
+/* Make an emulator that prints its options. */
+static void put_emulator(const char *dir, const char *name, const char *options)
+{
+	char path[PATH_MAX], script[128];
+
+	(void)snprintf(script, sizeof(script), "#!/bin/sh\necho \"-help, %s\"\n", options);
+	tempdir_put_text(dir, name, script);
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(chmod(path, 0700), 0);
+}
+
+/* Return: whether the emulator is found in PATH, or why not. */
+static int look_up(const char *name)
+{
+	_cleanup_(freep) char *path = NULL;
+	const int r = emulator_find(name, &path);
+
+	assert_int_equal(r < 0, path == NULL);
+	return r;
+}
+
+/* It has plugins, has none, cannot be executed, or is not there. */
+static void emulators(void **state)
+{
+	const char *path = getenv("PATH");
+	_cleanup_(freep) char *saved = strdup(path ? path : "");
+	_cleanup_(freep) char *both = NULL;
+	char dir[TEMPDIR_SIZE];
+
+	(void)state;
+	tempdir_make("emulator", dir);
+	put_emulator(dir, "qemu-some", "-plugin FILE");
+	put_emulator(dir, "qemu-static", "-cpu MODEL");
+	tempdir_put_text(dir, "qemu-no", "no program");
+	assert_true(asprintf(&both, "%s:%s", dir, saved) > 0);
+	assert_int_equal(setenv("PATH", both, 1), 0);
+	assert_int_equal(look_up("qemu-some"), 0);
+	assert_int_equal(look_up("qemu-static"), -ENOTSUP);
+	assert_int_equal(look_up("qemu-no"), -EACCES);
+	assert_int_equal(look_up("qemu-none"), -ENOENT);
+	assert_int_equal(setenv("PATH", saved, 1), 0);
+	tempdir_remove(dir);
+}
+
 static const char *prefix;
 
 /* What the program in DIR/bin finds. */
@@ -143,7 +188,7 @@ static void below_the_prefix(void **state)
 
 	(void)state;
 	assert_int_equal(unsetenv("PTD_EMU_SO"), 0);
-	assert_int_equal(plugin_find(&path), 0);
+	assert_int_equal(emulator_find_plugin(&path), 0);
 	assert_true(asprintf(&wanted, "%s/lib/ptd/ptd-emu.so", prefix) > 0);
 	assert_string_equal(path, wanted);
 }
@@ -155,10 +200,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(failures),
 	};
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(named),
-		cmocka_unit_test(beside),
-		cmocka_unit_test(failures),
-		cmocka_unit_test(installed),
+		cmocka_unit_test(named),     cmocka_unit_test(beside),
+		cmocka_unit_test(failures),  cmocka_unit_test(installed),
+		cmocka_unit_test(emulators),
 	};
 
 	if (argc > 1) {

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Emulator
+ *
+ * Finds what records a program for the software source: QEMU, and the plugin for it. Both run with
+ * the rights of the user who calls ptctl, so ptctl uses those that were installed with it and never
+ * ones that the recorder names.
+ */
+
+#include "base/base.h"
+
+/*
+ * Find the emulator @name: the file in the folder qemu beside ptctl, as in a build tree; or else
+ * the one in ../lib/ptd/qemu; or else the first one in PATH. It must load plugins, which QEMU of
+ * Debian does not do since 9.1. Errors are reported on standard error.
+ *
+ * Return: 0 and @ret_path, which is absolute or relative to the working directory and which the
+ *         caller frees; or negative errno.
+ */
+_must_check_ int emulator_find(const char *name, char **ret_path);
+
+/*
+ * Find the plugin: $PTD_EMU_SO; or else the file beside ptctl, as in a build tree; or else the one
+ * in ../lib/ptd, even if that does not exist.
+ *
+ * Return: 0 and @ret_path, which is absolute and which the caller frees; or negative errno.
+ */
+_must_check_ int emulator_find_plugin(char **ret_path);
