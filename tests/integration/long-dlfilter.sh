@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The golden cases, decoded by perf: what the dlfilter lists of each thread is what perf script --itrace=i1i
+# The golden cases that have records, decoded by perf: what the dlfilter lists of each thread is what perf script --itrace=i1i
 # lists, with all that perf does otherwise than ptdecode.
 . "$(dirname "$0")/lib/common.sh"
 . tests/integration/lib/dlfilter.sh
@@ -15,6 +15,7 @@ mkdir "$T/golden"
 n_cases=0 n_insns=0 bad=
 while read -r input; do
 	name=$(basename "$(dirname "$input")")
+	grep -q ^records "tests/golden/$name.case" || continue # perf lists one of the others without an end
 	perf script -i "$input" --itrace=i1i -F pid,tid,event,ip >"$T/perf.txt" 2>"$T/perf.err"
 	status=$? # of a file that perf gives up, not 0
 	awk '$2 ~ /^instructions/ { print $1, $NF }' "$T/perf.txt" | sort -s -k1,1 >"$T/by-perf"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Parts of traces: what is listed of a process, thread, CPU, name, symbol, object or time equals what a
-# filter leaves of the whole text, on all golden cases that have records (gaps, threads that migrate, the
+# filter leaves of the whole text, on all golden cases (gaps, threads that migrate, the
 # kernel's code, damage) and on recordings. What was not asked for is no gap, and the bytes add up.
 . "$(dirname "$0")/lib/common.sh"
 
