@@ -22,6 +22,8 @@
 #define UNPUBLISHED_SWITCH 256u
 #define UNPUBLISHED_EVENT  sizeof(struct emu_event)
 
+#define HOLES_MAX 1024u /* in one ring; with more, nothing of it is taken */
+
 /* The records' clock. */
 static uint64_t now_ns(void)
 {
@@ -43,10 +45,12 @@ static uint64_t max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-void poolrings_init(struct poolrings *rings, uint8_t *map, const struct emu_pool_layout *layout)
+void poolrings_init(struct poolrings *rings, int fd, uint8_t *map,
+		    const struct emu_pool_layout *layout)
 {
-	*rings =
-	    (struct poolrings){ .map = map, .layout = layout, .lock = PTHREAD_MUTEX_INITIALIZER };
+	*rings = (struct poolrings){
+		.fd = fd, .map = map, .layout = layout, .lock = PTHREAD_MUTEX_INITIALIZER
+	};
 }
 
 void poolrings_deinit(struct poolrings *rings)
@@ -231,12 +235,41 @@ static struct poolrings_heads overwritten(const struct poolrings *r, uint32_t cp
 
 /* --- what they hold --------------------------------------------------------------------------- */
 
-/* The last bytes of the ring at @ring, at most its @size (a power of two), that end at @head. */
-static struct source_view ring_view(const uint8_t *ring, uint64_t size, uint64_t head)
+/*
+ * Return: how many of the last bytes of @n at @at in the pool have memory. A program that scribbles
+ * over a head claims bytes which were never written; reading them would allocate their memory, and
+ * have it count for us. The memory has holes only where nothing was written: before the first byte
+ * of a ring that is not full, which the head leaves out.
+ */
+static uint64_t written_of(const struct poolrings *r, uint64_t at, uint64_t n)
+{
+	const off_t end = (off_t)(at + n);
+	off_t data = (off_t)at, hole;
+
+	for (unsigned i = 0; i < HOLES_MAX && data < end; i++) {
+		hole = lseek(r->fd, data, SEEK_HOLE);
+		if (hole < 0 || hole >= end)
+			return hole < 0 ? n : (uint64_t)(end - data);
+		data = lseek(r->fd, hole, SEEK_DATA);
+		if (data < 0)
+			return 0;
+	}
+	return 0;
+}
+
+/* The last bytes of the ring at @at of the pool, at most its @size (a power of two), that end at
+ * @head. */
+static struct source_view ring_view(const struct poolrings *r, uint64_t at, uint64_t size,
+				    uint64_t head)
 {
 	const uint64_t n = min(head, size);
-	struct source_view view = ring_span(ring, size, head - n, n);
+	struct source_view view = ring_span(r->map + at, size, head - n, n);
+	uint64_t written = written_of(r, at, view.b_size);
 
+	if (written == view.b_size)
+		written += written_of(r, at + (size_t)(view.a - (r->map + at)), view.a_size);
+	if (written < n)
+		view = ring_span(r->map + at, size, head - written, written);
 	view.head = head;
 	return view;
 }
@@ -245,7 +278,7 @@ static struct source_view ring_view(const uint8_t *ring, uint64_t size, uint64_t
 void poolrings_view(struct poolrings *r, uint32_t cpu, uint64_t since_ns,
 		    struct source_view *ret_view)
 {
-	*ret_view = ring_view(r->map + emu_aux_offset(r->layout, cpu), r->layout->aux_size,
+	*ret_view = ring_view(r, emu_aux_offset(r->layout, cpu), r->layout->aux_size,
 			      r->held[cpu].heads.aux);
 	ret_view->end = r->held[cpu].end;
 	ret_view->since = heads_at(r, cpu, since_ns).aux;
@@ -255,7 +288,7 @@ void poolrings_view(struct poolrings *r, uint32_t cpu, uint64_t since_ns,
 int poolrings_copy_switches(struct poolrings *r, uint32_t cpu, uint64_t since_ns,
 			    uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut)
 {
-	const struct source_view v = ring_view(r->map + emu_switch_offset(r->layout, cpu),
+	const struct source_view v = ring_view(r, emu_switch_offset(r->layout, cpu),
 					       r->layout->switch_size, r->held[cpu].heads.switches);
 	const size_t n = v.a_size + v.b_size;
 	_cleanup_(freep) uint8_t *bytes = malloc(n + 1);
@@ -284,7 +317,7 @@ int poolrings_copy_events(struct poolrings *r, uint32_t cpu, uint64_t since_ns,
 	const size_t size = sizeof(struct emu_event);
 	/* A head that is no multiple was scribbled. */
 	const struct source_view v =
-	    ring_view(r->map + emu_event_offset(r->layout, cpu), r->layout->event_size,
+	    ring_view(r, emu_event_offset(r->layout, cpu), r->layout->event_size,
 		      r->held[cpu].heads.events / size * size);
 	const size_t n = (v.a_size + v.b_size) / size;
 	_cleanup_(freep) struct emu_event *events = calloc(n + 1, size);

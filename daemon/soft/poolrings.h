@@ -40,6 +40,7 @@ struct poolrings_bookmark {
 };
 
 struct poolrings {
+	int fd;                               /* of the pool; borrowed */
 	uint8_t *map;                         /* the pool; borrowed */
 	const struct emu_pool_layout *layout; /* borrowed */
 	struct poolrings_held held[EMU_CPUS_MAX];
@@ -50,8 +51,9 @@ struct poolrings {
 	size_t n_bookmarks; /* ever made; the latest ones are there */
 };
 
-/* @map, @layout: of the pool, for as long as the rings are used */
-void poolrings_init(struct poolrings *rings, uint8_t *map, const struct emu_pool_layout *layout);
+/* @fd, @map, @layout: of the pool, for as long as the rings are used */
+void poolrings_init(struct poolrings *rings, int fd, uint8_t *map,
+		    const struct emu_pool_layout *layout);
 void poolrings_deinit(struct poolrings *rings);
 
 /* Set a bookmark, and have free CPUs begin with a PSB. */

@@ -522,7 +522,7 @@ static int map_pool(struct source_emu *e, int fd)
 						       .version = EMU_POOL_VERSION,
 						       .layout = e->layout,
 						       .home = emu_pool_here() };
-	poolrings_init(&e->rings, e->map, &e->layout);
+	poolrings_init(&e->rings, fd, e->map, &e->layout);
 	return 0;
 }
 

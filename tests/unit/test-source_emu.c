@@ -20,6 +20,7 @@
 #include "daemon/plugin/coderecord.h"
 #include "daemon/plugin/pool.h"
 #include "daemon/soft/source_emu.h"
+#include "daemon/source/ring.h"
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/otheruser.h"
@@ -208,6 +209,59 @@ static void what_the_writer_reached(void **state)
 		cpu_at(f, 0)->owner = rows[i].owned;
 		assert_int_equal(f->source->ops->view(f->source, 0, 0, true, &v), 0);
 		assert_int_equal(v.overwritten, rows[i].expected);
+	}
+}
+
+static size_t blocks_of(struct fixture *f)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(source_emu_share(f->source, false), &st), 0);
+	return (size_t)st.st_blocks;
+}
+
+/* A head that is scribbled makes nothing of what was never written: reading that would allocate
+ * it. */
+static void never_written(void **state)
+{
+	static const struct {
+		uint64_t written_at, n, head, expected;
+	} rows[] = {
+		{ 0, 0, RING, 0 },
+		{ 0, 0, 5 * RING + 100, 0 },
+		{ 0, 4096, 4096, 4096 },
+		{ 0, 4096, RING, 0 },
+		{ RING - 4096, 4096, RING, 4096 },
+		{ 0, 4096, RING + 4096, 4096 },
+		{ 0, 100, RING + 100, 100 },
+		{ 0, RING, 3 * RING + 5, RING },
+	};
+	struct fixture *f = *state;
+	const uint64_t at = emu_aux_offset(&f->layout, 0);
+	const int fd = source_emu_share(f->source, false);
+	struct source_view v;
+	size_t before;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("  row %zu\n", i);
+		assert_int_equal(
+		    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, RING), 0);
+		if (rows[i].n > 0)
+			memset((uint8_t *)f->pool + at + rows[i].written_at, 1, rows[i].n);
+		cpu_at(f, 0)->aux_head = rows[i].head;
+		cpu_at(f, 0)->switch_head = cpu_at(f, 0)->event_head = rows[i].head;
+		before = blocks_of(f);
+		assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+		assert_int_equal(f->source->ops->view(f->source, 0, 0, true, &v), 0);
+		assert_int_equal(v.a_size + v.b_size, rows[i].expected);
+		assert_int_equal(v.head, rows[i].head);
+		for (size_t k = 0; k < v.a_size + v.b_size; k++) {
+			uint8_t byte;
+
+			ring_copy(&v, k, 1, &byte);
+			assert_int_equal(byte, 1);
+		}
+		assert_int_equal(blocks_of(f), before);
 	}
 }
 
@@ -655,6 +709,7 @@ static void scribbled_header(void **state)
 
 	memset(f->pool, 0xff, 4096);
 	memset(cpu_at(f, 0), 0xff, sizeof(struct emu_cpu));
+	memset((uint8_t *)f->pool + emu_aux_offset(&f->layout, 0), 0xff, RING);
 	assert_false(f->source->ops->status(f->source).is_active);
 	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
 	assert_int_equal(f->source->ops->view(f->source, 0, 0, true, &v), 0);
@@ -865,6 +920,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(views, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_the_writer_reached, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(holding, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(never_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(switches, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(bookmarks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(events, set_up, tear_down),
