@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "daemon/objects/asker.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
@@ -32,7 +33,9 @@
 #define FAIR_AGAIN_NS  UINT64_C(1000000000)  /* between two attempts to take copies back */
 #define STORM_AGAIN_NS UINT64_C(60000000000) /* between two messages about one process */
 #define STORM_OTHER_NS UINT64_C(10000000000) /* between messages about two processes */
-#define GRACE_US       UINT64_C(60000000)    /* for a program that was given the pool to start */
+#define NAMED_MAX      10u                   /* files of one user that the log names in a minute */
+#define NAMED_USERS    1024u
+#define GRACE_US       UINT64_C(60000000) /* for a program that was given the pool to start */
 
 struct intake {
 	struct intake_options options;
@@ -53,6 +56,8 @@ struct intake {
 	uid_t dropped_uid;
 	uint64_t dropped_again_ns, dropped_other_ns;
 	bool said_no_code; /* the same for code that ran */
+	struct map named;  /* asker → files that could not be kept, in this minute */
+	uint64_t named_since_ns;
 
 	uint64_t drained_ns; /* when the records that came last were taken */
 	uint64_t rate;       /* the most bytes of them that ever came in 1 us */
@@ -64,10 +69,37 @@ struct intake {
 	uint64_t stale;    /* objects not named after this moment may be forgotten; 0: none */
 };
 
-static void say_not_kept(const struct object *object)
+/* Return: whether a file of this asker may be named in the log. One program may map thousands. */
+static bool may_name(struct intake *intake, const struct object *object)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t *before;
+	uint64_t n;
+
+	if (now - intake->named_since_ns > STORM_AGAIN_NS || intake->named.n_used >= NAMED_USERS) {
+		map_deinit(&intake->named);
+		intake->named = (struct map){};
+		intake->named_since_ns = now;
+	}
+	before = map_get(&intake->named, object->asker);
+	n = before ? *before + 1 : 1;
+	(void)!map_put(&intake->named, object->asker, n);
+	if (n == NAMED_MAX + 1 && asker_is_unknown(object->asker))
+		log_warning("more files cannot be kept, of programs that have ended: for a minute "
+			    "no more of them are named here; objects.map of a snapshot has all");
+	else if (n == NAMED_MAX + 1)
+		log_warning("more files of programs of user %u cannot be kept: for a minute no "
+			    "more of them are named here; objects.map of a snapshot has all",
+			    (unsigned)object->asker);
+	return n <= NAMED_MAX;
+}
+
+static void say_not_kept(struct intake *intake, const struct object *object)
 {
 	char user[32] = "";
 
+	if (!may_name(intake, object))
+		return;
 	/* Of a file that was found it is known. */
 	if (object->error == -EDQUOT)
 		(void)snprintf(user, sizeof(user), " of user %u", (unsigned)object->original.uid);
@@ -262,7 +294,7 @@ static int on_kept(sd_event_source *source, int fd, uint32_t revents, void *user
 	(void)fd;
 	(void)revents;
 	while ((object = objectstore_next_failed(intake->options.store)))
-		say_not_kept(object);
+		say_not_kept(intake, object);
 	return 0;
 }
 
@@ -600,6 +632,7 @@ struct intake *intake_free(struct intake *intake)
 	sd_event_source_disable_unref(intake->timer);
 	(void)scanner_free(intake->scanner);
 	(void)jitfiles_free(intake->jitfiles);
+	map_deinit(&intake->named);
 	(void)codestore_free(intake->code);
 	(void)sideband_free(intake->sideband);
 	free(intake);

@@ -14,7 +14,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "util/map.h"
+
 #define ASKER_ROOT UINT64_C(0)
+
+/* Whose the processes are, remembered for a moment: to find it out, a file of /proc is read. */
+struct askers {
+	struct map users; /* process → its user */
+	uint64_t since_ns;
+};
+
+void askers_deinit(struct askers *askers);
 
 /*
  * @pid: 0: not known
@@ -23,7 +33,28 @@
  * @dev: of the file; 0: not known
  * @path: of the file
  */
-uint64_t asker_find(uint32_t pid, uid_t user, uint64_t dev, const char *path);
+uint64_t asker_find(struct askers *askers, uint32_t pid, uid_t user, uint64_t dev,
+		    const char *path);
 
 /* Return: whether the user is not known. */
 bool asker_is_unknown(uint64_t asker);
+
+/*
+ * How long the event loop waited for files of each asker lately. A file may never be found, and a
+ * program may map tens of thousands of them at once: others are to be answered meanwhile. Root is
+ * waited for in any case.
+ */
+struct patience {
+	struct map waited;   /* asker → for how long, in ns of this stretch of time */
+	struct map over;     /* asker → until when it is not waited for them */
+	uint64_t stretch_ns; /* when the stretch began */
+	uint64_t begun;      /* when patience_begin() was called last */
+};
+
+void patience_deinit(struct patience *patience);
+
+/* Return: whether it may be waited for a file of @asker now; patience_end() is called after it. */
+bool patience_begin(struct patience *patience, uint64_t asker);
+
+/* It was waited, and @r came of it: -ETIMEDOUT is in vain. Return: @r. */
+int patience_end(struct patience *patience, uint64_t asker, int r);

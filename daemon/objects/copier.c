@@ -49,6 +49,7 @@ struct copier {
 	int store_fd;    /* borrowed */
 	bool is_claimed; /* see copier_set_claimed() */
 	int event_fd;
+	struct askers askers; /* the event loop's */
 	struct worker workers[COPYQUEUE_LANES];
 
 	pthread_mutex_t lock; /* for what follows, and for the files in the store directory */
@@ -405,6 +406,7 @@ struct copier *copier_free(struct copier *copier)
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		copylane_deinit(&copier->workers[i].lane);
 
+	askers_deinit(&copier->askers);
 	(void)fd_close(copier->event_fd);
 	(void)pthread_cond_destroy(&copier->change);
 	(void)pthread_mutex_destroy(&copier->lock);
@@ -438,8 +440,8 @@ void copier_set_claimed(struct copier *copier)
 void copier_add(struct copier *copier, struct object *object, int fd, int error)
 {
 	object->ahead = 0;
-	object->asker =
-	    asker_find(object->mapped.pid, object->user, object->original.dev, object->path);
+	object->asker = asker_find(&copier->askers, object->mapped.pid, object->user,
+				   object->original.dev, object->path);
 	object->fd = fd;
 
 	(void)pthread_mutex_lock(&copier->lock);
@@ -515,7 +517,7 @@ void copier_ask_too(struct copier *copier, struct object *object, const struct r
 	(void)pthread_mutex_unlock(&copier->lock);
 	if (!waits && !is_paid)
 		return;
-	asker = asker_find(mmap->pid, user, object->original.dev, object->path);
+	asker = asker_find(&copier->askers, mmap->pid, user, object->original.dev, object->path);
 	(void)pthread_mutex_lock(&copier->lock);
 	if (is_paid && asker != object->asker && !asker_is_unknown(asker)) {
 		object->is_shared = true;

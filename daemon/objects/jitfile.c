@@ -12,8 +12,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "daemon/helper/collector/link.h"
+#include "daemon/objects/asker.h"
 #include "daemon/objects/original.h"
 #include "daemon/proc/process.h"
 #include "daemon/share/share.h"
@@ -25,9 +25,6 @@
 
 /* The event loop waits. */
 #define TIMEOUT_MS 200u
-
-/* For so long it does not wait again for files of a user for which it waited in vain. */
-#define HUNG_NS UINT64_C(10000000000)
 
 /* A jitdump of a process, or a process that has none. */
 struct process {
@@ -50,8 +47,8 @@ struct jitfiles {
 	uint64_t moment;
 	bool is_claimed; /* see struct source_facts */
 	struct collectorlink *link;
-	struct map hung;    /* user → when the event loop waited in vain for a file of theirs */
-	struct share share; /* of descriptors; up to date when what is taken was counted */
+	struct patience patience; /* with users */
+	struct share share;       /* of descriptors; up to date when what is taken was counted */
 };
 
 static int open_path(struct collectorlink *link, const struct jitfile_claim *claim,
@@ -129,36 +126,19 @@ struct jitfiles *jitfiles_free(struct jitfiles *files)
 		deinit_process(&files->processes.items[i]);
 	vec_deinit(&files->processes);
 	vec_deinit(&files->given_up);
-	map_deinit(&files->hung);
+	patience_deinit(&files->patience);
 	(void)collectorlink_free(files->link);
 	free(files);
 	return NULL;
 }
 
-/* Return: whether the event loop is not to wait for files of the user at present: what it may wait
- * is to be there for others. */
-static bool is_hung(const struct jitfiles *files, uid_t uid)
-{
-	const uint64_t *at = map_get(&files->hung, uid);
-
-	return at && clock_ns(CLOCK_MONOTONIC) - *at < HUNG_NS;
-}
-
-/* Take note of what a request for a file of the user came to. Return: the same. */
-static int note_end(struct jitfiles *files, uid_t uid, int r)
-{
-	if (r == -ETIMEDOUT && uid != 0)
-		(void)!map_put(&files->hung, uid, clock_ns(CLOCK_MONOTONIC));
-	return r;
-}
-
 static int open_for(struct jitfiles *files, const struct jitfile_claim *claim,
 		    struct jitfile_found *ret_found, const char **reterr_reason)
 {
-	if (is_hung(files, claim->uid))
+	if (!patience_begin(&files->patience, claim->uid))
 		return -EBUSY;
-	return note_end(files, claim->uid,
-			jitfile_open(files->link, claim, ret_found, reterr_reason));
+	return patience_end(&files->patience, claim->uid,
+			    jitfile_open(files->link, claim, ret_found, reterr_reason));
 }
 
 static struct process *find_process(const struct jitfiles *files, uint32_t pid)
@@ -304,10 +284,11 @@ static int check_mapped(struct jitfiles *files, const struct record_mmap2 *mmap,
 	int none = -1, r;
 
 	r = request.end == 0 ? -ENOENT
-	    : is_hung(files, uid)
+	    : !patience_begin(&files->patience, uid)
 		? -EBUSY
-		: note_end(files, uid,
-			   collectorlink_ask(files->link, &request, NULL, NULL, &answer, &none));
+		: patience_end(
+		      &files->patience, uid,
+		      collectorlink_ask(files->link, &request, NULL, NULL, &answer, &none));
 	(void)fd_close(none);
 	return r;
 }
@@ -348,11 +329,11 @@ static int find_dump(struct jitfiles *files, const struct record_mmap2 *mmap,
 {
 	const enum original_way way = user->is_known ? ORIGINAL_OWN_JITDUMP : ORIGINAL_JITDUMP;
 
-	if (is_hung(files, user->uid))
+	if (!patience_begin(&files->patience, user->uid))
 		return -EBUSY;
-	return note_end(files, user->uid,
-			original_find(files->link, way, files->is_claimed, mmap, user->uid, NULL,
-				      &ret_found->fd, &ret_found->original));
+	return patience_end(&files->patience, user->uid,
+			    original_find(files->link, way, files->is_claimed, mmap, user->uid,
+					  NULL, &ret_found->fd, &ret_found->original));
 }
 
 /* Open the file that is mapped, if it is a jitdump. Return: whether it is one; of a file that
@@ -517,10 +498,10 @@ static int find_size(struct jitfiles *files, struct jitfile *file)
 	struct collector_answer answer;
 	int none = -1, r;
 
-	if (is_hung(files, file->uid))
+	if (!patience_begin(&files->patience, file->uid))
 		return -EBUSY;
-	r = note_end(files, file->uid,
-		     collectorlink_ask(files->link, &request, fds, NULL, &answer, &none));
+	r = patience_end(&files->patience, file->uid,
+			 collectorlink_ask(files->link, &request, fds, NULL, &answer, &none));
 	(void)fd_close(none);
 	if (r == 0)
 		file->size = answer.size;

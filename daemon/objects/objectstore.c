@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/clock.h"
 #include "daemon/helper/collector/link.h"
 #include "daemon/objects/asker.h"
 #include "daemon/objects/copier.h"
@@ -17,19 +16,16 @@
 #include "util/mapname.h"
 #include "util/vec.h"
 
-/* For so long the event loop does not wait again for files of one for which it waited in vain. */
-#define HUNG_NS  UINT64_C(10000000000)
-#define HUNG_MAX 1024u
-
 struct objectstore {
 	struct copier *copier;
 	struct collectorlink *link; /* the event loop's */
 	bool is_claimed;            /* see struct source_facts */
-	struct map hung;    /* asker → when the event loop waited in vain for a file of theirs */
-	struct map by_path; /* hash of path → newest object; the others by ->alike */
-	uint64_t moment;    /* how many records were seen */
-	size_t full_at;     /* number of objects at which room is to be made */
-	uint64_t full_from; /* but not before this moment */
+	struct askers askers;
+	struct patience patience;
+	struct map by_path;   /* hash of path → newest object; the others by ->alike */
+	uint64_t moment;      /* how many records were seen */
+	size_t full_at;       /* number of objects at which room is to be made */
+	uint64_t full_from;   /* but not before this moment */
 	atomic_bool has_room; /* what was refused for want of room may be tried again */
 
 	/* For the list of objects, which other threads read when they sweep. Only the daemon's main
@@ -67,7 +63,8 @@ struct objectstore *objectstore_free(struct objectstore *store)
 		return NULL;
 
 	(void)copier_free(store->copier);
-	map_deinit(&store->hung);
+	askers_deinit(&store->askers);
+	patience_deinit(&store->patience);
 	(void)collectorlink_free(store->link);
 	for (size_t i = 0; i < store->objects.n; i++)
 		(void)object_unref(store->objects.items[i]);
@@ -263,45 +260,19 @@ static int forget_chosen(struct objectstore *store)
 
 /* --- what is added ---------------------------------------------------------------------------- */
 
-/* Return: whether the event loop is not to wait for files of this asker at present. */
-static bool is_hung(struct objectstore *store, uint64_t asker)
-{
-	const uint64_t *at = map_get(&store->hung, asker);
-
-	return at && clock_ns(CLOCK_MONOTONIC) - *at < HUNG_NS;
-}
-
-static void note_hung(struct objectstore *store, uint64_t asker)
-{
-	if (asker == ASKER_ROOT)
-		return;
-	if (store->hung.n_used >= HUNG_MAX) {
-		map_deinit(&store->hung);
-		store->hung = (struct map){};
-	}
-	(void)!map_put(&store->hung, asker, clock_ns(CLOCK_MONOTONIC));
-}
-
-/* Ask for the mapped file, as original_find() does. Whose files took too long lately is not waited
- * for: what the event loop may wait is to be there for others. */
+/* Ask for the mapped file, as original_find() does, if it may be waited for. */
 static int ask_for(struct objectstore *store, enum original_way way,
 		   const struct record_mmap2 *mmap, uid_t user, int *ret_fd,
 		   struct original *ret_original)
 {
 	const uint32_t pid = mmap->pid <= INT32_MAX ? mmap->pid : 0;
-	uint64_t asker = ASKER_ROOT;
-	int r;
+	const uint64_t asker = asker_find(&store->askers, pid, user, 0, mmap->name);
 
-	if (store->hung.n_used > 0) {
-		asker = asker_find(pid, user, 0, mmap->name);
-		if (is_hung(store, asker))
-			return -EBUSY;
-	}
-	r = original_find(store->link, way, store->is_claimed, mmap, user, NULL, ret_fd,
-			  ret_original);
-	if (r == -ETIMEDOUT)
-		note_hung(store, asker_find(pid, user, 0, mmap->name));
-	return r;
+	if (!patience_begin(&store->patience, asker))
+		return -EBUSY;
+	return patience_end(&store->patience, asker,
+			    original_find(store->link, way, store->is_claimed, mmap, user, NULL,
+					  ret_fd, ret_original));
 }
 
 /* A file that cannot be seen now, because its disk or the collector does not answer, may be found

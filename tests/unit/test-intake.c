@@ -232,6 +232,7 @@ static void a_server_among_many(void **state)
 	const struct object *object;
 	uint64_t time = 1;
 
+	now_ns = 1; /* it is waited for each */
 	(void)snprintf(server, sizeof(server), "%s/server", f->dir);
 	tempdir_put_text(f->dir, "server", "\177ELF of a server");
 	tempdir_put_text(f->dir, "test", "\177ELF of a test");
@@ -259,6 +260,7 @@ static void a_server_among_many(void **state)
 	assert_non_null(find(f, path));
 	(void)snprintf(path, sizeof(path), "%s/test0", f->dir);
 	assert_null(find(f, path));
+	now_ns = 0;
 }
 
 /* Add records until an epoch of the sideband is over, and do what follows from that. */
@@ -342,7 +344,7 @@ static const char *drain(struct fixture *f)
 	return logged_end();
 }
 
-/* Each is said, since each is another hole in snapshots. */
+/* Some are said one by one, since each is another hole in snapshots. */
 static void objects_that_cannot_be_kept(void **state)
 {
 	struct fixture *f = *state;
@@ -357,6 +359,33 @@ static void objects_that_cannot_be_kept(void **state)
 				  "snapshots will miss it: No such file or directory\n");
 	assert_non_null(find(f, "/no/such/file"));
 	assert_string_equal(drain(f), "");
+}
+
+/* One program may map thousands of them: the log names ten a minute. */
+static void many_that_cannot_be_kept(void **state)
+{
+	struct fixture *f = *state;
+	char *text = NULL, path[128];
+	size_t size = 0, n = 0;
+	FILE *said = open_memstream(&text, &size);
+
+	records_comm(&f->fake.records, (uint32_t)getpid(), "x", 1);
+	for (unsigned i = 0; i < 100; i++) {
+		(void)snprintf(path, sizeof(path), "/no/such/file/%u", i);
+		records_mmap2(&f->fake.records, (uint32_t)getpid(), path, NULL, 2 + i);
+	}
+	do {
+		fputs(drain(f), said);
+		(void)fflush(said);
+		(void)usleep(1000);
+	} while (!strstr(text, "no more of them are named here"));
+	fputs(drain(f), said);
+	(void)fclose(said);
+	for (const char *at = text; (at = strstr(at, "cannot keep a copy")); at++)
+		n++;
+	assert_int_equal(n, 10);
+	assert_non_null(strstr(text, "more files of programs of user"));
+	free(text);
 }
 
 static void records_that_are_lost(void **state)
@@ -560,6 +589,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(objects_of_past_epochs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_room_is_said_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_that_cannot_be_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(many_that_cannot_be_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(records_that_are_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(code_that_is_lost, set_up_code, tear_down),
 		cmocka_unit_test_setup_teardown(code_that_is_nonsense, set_up_code, tear_down),

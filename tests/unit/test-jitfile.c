@@ -25,6 +25,7 @@
 #include "daemon/sideband/tasks.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
+#include "tests/unit/stoppedclock.h"
 #include "util/mapname.h"
 
 /* Who started processes that may have ended. */
@@ -569,6 +570,7 @@ static void two_users(void **state)
 	mmap2.min = minor(f->st.st_dev);
 	mmap2.ino = f->st.st_ino;
 	mmap2.name = f->dump;
+	stoppedclock_stop(); /* it is waited for each */
 	/* The other user's are older than all but the first. */
 	for (size_t i = 0; i < N; i++) {
 		assert_int_equal(chown(f->dump, A, (gid_t)-1), 0);
@@ -585,6 +587,7 @@ static void two_users(void **state)
 		n_of_a += !list[i].reason && list[i].uid == A;
 		n_of_b += !list[i].reason && list[i].uid == B;
 	}
+	stoppedclock_go();
 	assert_int_equal(n_of_b, N_OF_B);
 	assert_int_equal(n_of_a, JITFILES_MAX - N_OF_B);
 	jitfiles_list_free(list, n);

@@ -26,6 +26,7 @@
 #include "tests/lib/tempdir.h"
 #include "tests/unit/otheruser.h"
 #include "tests/unit/records.h"
+#include "tests/unit/stoppedclock.h"
 #include "util/map.h"
 
 static const struct spool_limits unlimited = { .max_use = UINT64_MAX };
@@ -76,6 +77,7 @@ static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 
+	stoppedclock_go();
 	(void)objectstore_free(f->store);
 	(void)close(f->store_fd);
 	tempdir_remove(f->dir);
@@ -314,6 +316,7 @@ static void a_user_with_many_files(void **state)
 	unsigned n_near = 0, n_done = 0;
 	char paths[N][128];
 
+	stoppedclock_stop(); /* it is waited for each */
 	for (unsigned i = 0; i < N; i++) {
 		const struct record_mmap2 mmap = { .prot = PROT_EXEC, .name = paths[i] };
 		const int fd = make_growing(f, i, paths[i]);
@@ -324,6 +327,7 @@ static void a_user_with_many_files(void **state)
 		(void)close(fd);
 		assert_int_equal(objectstore_add(f->store, &mmap, 0, &objects[i]), 0);
 	}
+	stoppedclock_go();
 	objectstore_measure(f->store);
 	for (unsigned i = 0; i < N; i++)
 		n_near += !objectstore_why_not_near(f->store, objects[i]);
@@ -1045,6 +1049,7 @@ static void many_at_once(void **state)
 	struct object *objects[600];
 	char path[128];
 
+	stoppedclock_stop(); /* it is waited for each */
 	run("for i in $(seq 0 599); do ln %s %s/l$i; done", f->program, f->dir);
 	mmap.name = path;
 	for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
@@ -1229,6 +1234,7 @@ static void too_many(void **state)
 	uint64_t moment;
 	int error;
 
+	stoppedclock_stop(); /* it is waited for each */
 	living = add(f, f->program, &f->id, &error);
 	assert_non_null(living);
 	for (unsigned i = 0; i < KEPT; i++) {
@@ -1265,6 +1271,7 @@ static void too_many_in_use(void **state)
 	struct object *object;
 	unsigned n_tries = 0;
 
+	stoppedclock_stop(); /* it is waited for each */
 	/* That they failed is not asked for, so they wait. */
 	for (unsigned i = 0; i < OBJECTSTORE_MAX + 2 * OBJECTSTORE_SOFT_MAX; i++) {
 		if (objectstore_is_full(f->store)) {
@@ -1297,6 +1304,7 @@ static void too_many_living(void **state)
 	char path[128];
 	int error;
 
+	stoppedclock_stop(); /* it is waited for each */
 	for (unsigned i = 0; i < OBJECTSTORE_MAX; i++) {
 		link_object(f, i, path);
 		assert_non_null(add(f, path, NULL, &error));
