@@ -7,7 +7,7 @@ CXX     ?= c++
 OBJCOPY ?= objcopy
 O       ?= build
 CFLAGS  ?= -O2 -g
-WARN     = -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+WARN     = -Wall -Wextra -Wno-unused-parameter -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
            -Wcast-qual -Wundef -Wformat=2 $(WERROR)
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 # Of libptdecode: 0.0 promises no ABI.

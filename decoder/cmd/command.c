@@ -330,11 +330,11 @@ static int find_snapshots(struct command *c)
 static int check_diff(const struct command *c)
 {
 	const char *const inputs[] = { c->options.input, c->other_input };
-	const struct ptd_sink_config *config = &c->outputs.items[0].config;
+	const struct sink_config *config = &c->outputs.items[0].config;
 
 	if (!c->diff)
 		return PTDECODE_OK;
-	if (c->options.raw_pt || (!c->other_input && !ptd_sink_option(config, "function")))
+	if (c->options.raw_pt || (!c->other_input && !sink_option(config, "function")))
 		return wrong("diff compares two recordings, or executions of a --function in one",
 			     NULL);
 	for (size_t i = 0; i < ARRAY_LEN(inputs) && inputs[i]; i++)

@@ -23,11 +23,11 @@
 #include "decoder/cmd/verify.h"
 #include "decoder/sink/answer/diff.h"
 #include "decoder/sink/option.h"
+#include "decoder/sink/sink.h"
 #include "decoder/symbol/debugfile.h"
 #include "decoder/util/spill.h"
 #include "decoder/util/threads.h"
 #include "ptd/decode.h"
-#include "ptd/sink.h"
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
 #include "util/vec.h"
@@ -105,7 +105,7 @@ static int open_targets(struct command *c)
 			    o->path);
 			return -EEXIST;
 		}
-		r = o->config.fd = ptd_sink_target_open(o->ops, o->path);
+		r = o->config.fd = sink_target_open(o->ops, o->path);
 		if (r >= 0 && o->ops->directories) {
 			r = creator_start(o->config.fd, &o->creator);
 			(void)fd_close(o->config.fd);
@@ -130,7 +130,7 @@ static int open_outputs(struct command *c, const struct ptd_info *info, struct p
 		o->config.info = info;
 		o->config.decoder = d;
 		o->config.threads = c->threads;
-		r = ptd_sink_new(o->ops, &o->config, &o->sink, &message);
+		r = sink_new(o->ops, &o->config, &o->sink, &message);
 		if (message)
 			command_log(r, message);
 		else if (r < 0)
@@ -147,7 +147,7 @@ static void close_outputs(struct command *c)
 		struct requested_output *o = &c->outputs.items[i];
 
 		if (o->sink)
-			ptd_sink_free(o->sink);
+			sink_free(o->sink);
 		else
 			(void)fd_close(o->config.fd);
 		creator_stop(&o->creator);
@@ -238,7 +238,7 @@ static int list_sideband(struct command *c, struct ptd_decoder *d)
 		for (size_t i = 0; i < c->outputs.n; i++) {
 			struct requested_output *o = &c->outputs.items[i];
 
-			r = ptd_sink_sideband(o->sink, record);
+			r = sink_take_sideband(o->sink, record);
 			if (r < 0)
 				return cannot_write(c, o, r);
 		}
@@ -247,16 +247,16 @@ static int list_sideband(struct command *c, struct ptd_decoder *d)
 }
 
 /* Log that @writer failed. */
-static int cannot_write_batch(const struct command *c, const struct ptd_writer *writer, int r)
+static int cannot_write_batch(const struct command *c, const struct writer *writer, int r)
 {
 	for (size_t i = 0; i < c->outputs.n; i++)
-		if (c->outputs.items[i].sink == ptd_writer_failed(writer))
+		if (c->outputs.items[i].sink == writer_failed(writer))
 			return cannot_write(c, &c->outputs.items[i], r);
 	return log_error_errno(r, "cannot write: %m");
 }
 
 /* Return: PTD_END, or negative errno. */
-static int decode_batches(struct command *c, struct ptd_decoder *d, struct ptd_writer *writer)
+static int decode_batches(struct command *c, struct ptd_decoder *d, struct writer *writer)
 {
 	const bool is_log = ptd_decoder_info(d)->logs_calls;
 	const struct ptd_logged *logged;
@@ -265,7 +265,7 @@ static int decode_batches(struct command *c, struct ptd_decoder *d, struct ptd_w
 
 	while ((r = is_log ? ptd_decoder_next_logged(d, &logged) : ptd_decoder_next(d, &batch)) ==
 	       0) {
-		r = is_log ? ptd_writer_logged(writer, logged) : ptd_writer_batch(writer, batch);
+		r = is_log ? writer_logged(writer, logged) : writer_batch(writer, batch);
 		if (r < 0)
 			return cannot_write_batch(c, writer, r);
 		show_progress(d);
@@ -276,23 +276,23 @@ static int decode_batches(struct command *c, struct ptd_decoder *d, struct ptd_w
 		explain(c, r);
 		return r;
 	}
-	r = ptd_writer_flush(writer);
+	r = writer_flush(writer);
 	return r < 0 ? cannot_write_batch(c, writer, r) : PTD_END;
 }
 
 static int write_batches(struct command *c, struct ptd_decoder *d)
 {
-	struct ptd_sink *sinks[REQUESTED_MAX];
-	struct ptd_writer *writer;
+	struct sink *sinks[REQUESTED_MAX];
+	struct writer *writer;
 	int r;
 
 	for (size_t i = 0; i < c->outputs.n; i++)
 		sinks[i] = c->outputs.items[i].sink;
-	r = ptd_writer_new(c->threads, sinks, c->outputs.n, &writer);
+	r = writer_new(c->threads, sinks, c->outputs.n, &writer);
 	if (r < 0)
 		return log_error_errno(r, "cannot write: %m");
 	r = decode_batches(c, d, writer);
-	ptd_writer_free(writer);
+	writer_free(writer);
 	return r;
 }
 
@@ -300,8 +300,8 @@ static int write_batches(struct command *c, struct ptd_decoder *d)
 static bool wants(const struct command *c, bool batches)
 {
 	for (size_t i = 0; i < c->outputs.n; i++)
-		if (batches ? ptd_sink_wants_batches(c->outputs.items[i].sink)
-			    : ptd_sink_wants_sideband(c->outputs.items[i].sink))
+		if (batches ? sink_wants_batches(c->outputs.items[i].sink)
+			    : sink_wants_sideband(c->outputs.items[i].sink))
 			return true;
 	return false;
 }
@@ -339,10 +339,10 @@ static int finish_outputs(struct command *c, const struct ptd_stats *stats)
 		struct requested_output *o = &c->outputs.items[i];
 		const char *omission;
 
-		r = ptd_sink_finish(o->sink, stats);
+		r = sink_finish(o->sink, stats);
 		if (r < 0)
 			return cannot_write(c, o, r);
-		omission = ptd_sink_omission(o->sink);
+		omission = sink_omission(o->sink);
 		if (omission)
 			log_warning("%s: %s", o->path ? o->path : "standard output", omission);
 	}
@@ -767,15 +767,15 @@ static int show_stream(struct command *c, struct diff *diff, unsigned int pass, 
 /* Compare the two inputs. Return: an exit status. */
 static int write_diff(struct command *c)
 {
-	const struct ptd_sink_config *config = &c->outputs.items[0].config;
+	const struct sink_config *config = &c->outputs.items[0].config;
 	const char *const inputs[] = { c->options.input, c->other_input ?: c->options.input };
 	struct diff_subject subject = {
 		.names = { inputs[0], inputs[1] },
-		.function = ptd_sink_option(config, "function"),
+		.function = sink_option(config, "function"),
 		.numbers = { 1, c->other_input ? 1 : 2 },
 	};
 	const struct ptd_stats no_stats = {};
-	const struct ptd_info no_info = {};
+	struct ptd_info info = {};
 	struct diff *diff = NULL;
 	bool damaged = false;
 	int r;
@@ -790,8 +790,10 @@ static int write_diff(struct command *c)
 			c->options.input = inputs[i];
 			r = show_stream(c, diff, pass, (enum diff_side)i, &damaged);
 		}
-	if (r == 0)
-		r = open_outputs(c, &no_info, NULL);
+	if (r == 0) {
+		info.clock = diff_clock(diff);
+		r = open_outputs(c, &info, NULL);
+	}
 	if (r == 0)
 		r = finish_outputs(c, &no_stats);
 	close_outputs(c);

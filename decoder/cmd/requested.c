@@ -36,11 +36,11 @@ int requested_note(struct request *request, int id, const char *name, const char
 		request->path = value;
 		return REQUESTED_NOTED;
 	case VERB_OPT_LINES:
-		if (request->positions == PTD_SHOW_NO_POSITIONS)
-			request->positions = PTD_SHOW_LINES;
+		if (request->positions == SINK_NO_POSITIONS)
+			request->positions = SINK_LINES;
 		return REQUESTED_NOTED;
 	case VERB_OPT_INLINES:
-		request->positions = PTD_SHOW_INLINES;
+		request->positions = SINK_INLINES;
 		return REQUESTED_NOTED;
 	default:
 		break;
@@ -68,7 +68,7 @@ static bool is_choice(const char *form, const char *value)
 }
 
 /* Check what can be known of a value before the recording is read. */
-static int check_value(const struct ptd_sink_option *o, const char *value)
+static int check_value(const struct sink_option *o, const char *value)
 {
 	uint64_t n;
 
@@ -84,7 +84,7 @@ static int check_value(const struct ptd_sink_option *o, const char *value)
 static int add_options(struct requested_output *output, const struct verb *verb,
 		       const struct request *request)
 {
-	const struct ptd_sink_option *o;
+	const struct sink_option *o;
 
 	for (size_t i = 0; i < request->n_options; i++) {
 		const char *name = request->options[i].name, *value = request->options[i].value;
@@ -100,7 +100,7 @@ static int add_options(struct requested_output *output, const struct verb *verb,
 		}
 	}
 	for (o = verb->ops->options; o && o->name; o++)
-		if (o->is_required && !ptd_sink_option(&output->config, o->name))
+		if (o->is_required && !sink_option(&output->config, o->name))
 			return wrong_option(verb, "needs", o->name);
 	return 0;
 }
@@ -114,15 +114,14 @@ int requested_add(struct requested_outputs *outputs, const struct verb *verb,
 		return wrong("too many outputs", verb_name(verb));
 	if (request->positions && !(verb->properties & VERB_POSITIONS))
 		return wrong_option(verb, "has no option",
-				    request->positions == PTD_SHOW_LINES ? "lines" : "inlines");
+				    request->positions == SINK_LINES ? "lines" : "inlines");
 	if (verb->ops->directories && !request->path)
 		return wrong("-o must name a directory for the format", verb_name(verb));
 	output = &outputs->items[outputs->n++];
 	*output = (struct requested_output){
 		.ops = verb->ops,
 		.path = request->path,
-		.config = { .size = sizeof(output->config),
-			    .fd = -1,
+		.config = { .fd = -1,
 			    .options = (const char *const *)output->options,
 			    .positions = request->positions },
 	};

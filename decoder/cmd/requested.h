@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "decoder/cmd/creator.h"
 #include "decoder/cmd/verb.h"
-#include "ptd/sink.h"
+#include "decoder/sink/sink.h"
 
 #define REQUESTED_MAX         8
 #define REQUESTED_OPTIONS_MAX 8 /* for one output */
@@ -25,17 +25,17 @@ struct request {
 	} options[REQUESTED_OPTIONS_MAX];
 	size_t n_options;
 	const char *path;
-	enum ptd_show_positions positions;
+	enum sink_positions positions;
 };
 
 /* A kind of sink, and where it writes to. */
 struct requested_output {
-	const struct ptd_sink_ops *ops;           /* borrowed */
+	const struct sink_ops *ops;               /* borrowed */
 	const char *path;                         /* NULL: standard output */
 	char *options[REQUESTED_OPTIONS_MAX + 1]; /* ended by NULL */
-	struct ptd_sink_config config;
+	struct sink_config config;
 	struct creator creator; /* of a sink that makes files in a directory */
-	struct ptd_sink *sink;  /* NULL until it is opened */
+	struct sink *sink;      /* NULL until it is opened */
 };
 
 struct requested_outputs {

@@ -178,7 +178,7 @@ void verb_options(struct option ret_options[static VERB_OPTIONS_MAX])
 		};
 	/* One that several kinds state, such as rows, is one option. */
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
-		const struct ptd_sink_option *o = verbs[i].ops ? verbs[i].ops->options : NULL;
+		const struct sink_option *o = verbs[i].ops ? verbs[i].ops->options : NULL;
 
 		for (; o && o->name; o++) {
 			if (has_option(ret_options, n, o->name))
@@ -240,10 +240,9 @@ int verb_next_option(int argc, char **argv, const struct option *options, const 
 	}
 }
 
-bool verb_takes(const struct verb *verb, const char *name,
-		const struct ptd_sink_option **ret_option)
+bool verb_takes(const struct verb *verb, const char *name, const struct sink_option **ret_option)
 {
-	for (const struct ptd_sink_option *o = verb->ops ? verb->ops->options : NULL; o && o->name;
+	for (const struct sink_option *o = verb->ops ? verb->ops->options : NULL; o && o->name;
 	     o++) {
 		if (strcmp(o->name, name) == 0) {
 			*ret_option = o;
@@ -269,7 +268,7 @@ static void help_option(FILE *f, const struct verb_option *o)
 		fprintf(f, "  %-24s  %s\n", left, o->help);
 }
 
-static void help_sink_option(FILE *f, const struct ptd_sink_option *o)
+static void help_sink_option(FILE *f, const struct sink_option *o)
 {
 	help_option(f,
 		    &(struct verb_option){ .name = o->name, .value = o->value, .help = o->help });
@@ -335,16 +334,16 @@ void verb_help(FILE *f)
 
 void verb_help_of(FILE *f, const struct verb *verb)
 {
-	const struct ptd_sink_option *const options = verb->ops ? verb->ops->options : NULL;
+	const struct sink_option *const options = verb->ops ? verb->ops->options : NULL;
 
 	fprintf(f, "Usage: ptdecode %s%s", verb->group == VERB_EXPORT ? VERB_EXPORT_WORD " " : "",
 		verb_name(verb));
-	for (const struct ptd_sink_option *o = options; o && o->name; o++)
+	for (const struct sink_option *o = options; o && o->name; o++)
 		if (o->is_required)
 			fprintf(f, " --%s %s", o->name, o->value);
 	fprintf(f, " [OPTION]... [RECORDING]%s\n\n%s\n\nOptions:\n",
 		verb->ops == &diff_ops ? " [RECORDING]" : "", help_of(verb));
-	for (const struct ptd_sink_option *o = options; o && o->name; o++)
+	for (const struct sink_option *o = options; o && o->name; o++)
 		help_sink_option(f, o);
 	for (enum verb_section section = VERB_OUTPUT; section <= VERB_CPU; section++)
 		help_section(f, section, verb);

@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "ptd/sink.h"
+#include "decoder/sink/sink.h"
 
 /* What stands before the name of a format. */
 #define VERB_EXPORT_WORD "export"
@@ -39,7 +39,7 @@ enum {
 };
 
 struct verb {
-	const struct ptd_sink_ops *ops; /* NULL: both engines decode, and are compared */
+	const struct sink_ops *ops; /* NULL: both engines decode, and are compared */
 	enum verb_group group;
 	unsigned properties;
 	const char *name, *help; /* NULL: those of @ops */
@@ -96,7 +96,7 @@ struct verb_option {
 	int id; /* a letter, or an enum verb_option_id */
 	enum verb_section section;
 	unsigned needs;                  /* properties of the verb; 0: each verb takes the option */
-	const char *name, *value, *help; /* as those of a struct ptd_sink_option */
+	const char *name, *value, *help; /* as those of a struct sink_option */
 };
 
 /* Return: the verb with the number @i, from 0; NULL behind the last. */
@@ -132,8 +132,7 @@ void verb_options(struct option ret_options[static VERB_OPTIONS_MAX]);
 int verb_next_option(int argc, char **argv, const struct option *options, const char **ret_name);
 
 /* Return: whether the verb takes the option of a sink with this name, which @ret_option then is. */
-bool verb_takes(const struct verb *verb, const char *name,
-		const struct ptd_sink_option **ret_option);
+bool verb_takes(const struct verb *verb, const char *name, const struct sink_option **ret_option);
 
 /* Print the help of all verbs; of one, with each option that it takes; or of the word export. */
 void verb_help(FILE *f);

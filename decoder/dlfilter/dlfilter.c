@@ -16,9 +16,9 @@
 #include "decoder/dlfilter/branchsource.h"
 #include "decoder/dlfilter/perfapi.h"
 #include "decoder/pipeline.h"
+#include "decoder/sink/sink.h"
 #include "decoder/util/batchsource.h"
 #include "ptd/decode.h"
-#include "ptd/sink.h"
 #include "util/dirs.h"
 #include "util/vec.h"
 
@@ -86,13 +86,13 @@ static int open_output(struct dlfilter *filter, struct requested_output *o)
 			  path);
 		return -EEXIST;
 	}
-	r = o->config.fd = ptd_sink_target_open(o->ops, o->path);
+	r = o->config.fd = sink_target_open(o->ops, o->path);
 	if (r < 0)
 		return log_error_errno(r, "%s: cannot write: %m", path);
 	o->config.is_emptied = o->path;
 	o->config.info = ptd_decoder_info(filter->decoder);
 	o->config.decoder = filter->decoder;
-	r = ptd_sink_new(o->ops, &o->config, &o->sink, &message);
+	r = sink_new(o->ops, &o->config, &o->sink, &message);
 	if (r < 0 && message)
 		log_error("%s", message);
 	else if (r < 0)
@@ -137,7 +137,7 @@ static void free_filter(struct dlfilter *filter)
 		struct requested_output *o = &filter->outputs.items[i];
 
 		if (o->sink)
-			ptd_sink_free(o->sink);
+			sink_free(o->sink);
 		else
 			(void)fd_close(o->config.fd);
 	}
@@ -241,7 +241,7 @@ static int write_batches(struct dlfilter *filter)
 		for (size_t i = 0; i < filter->outputs.n; i++) {
 			const struct requested_output *o = &filter->outputs.items[i];
 
-			r = ptd_sink_wants_batches(o->sink) ? ptd_sink_batch(o->sink, batch) : 0;
+			r = sink_wants_batches(o->sink) ? sink_batch(o->sink, batch) : 0;
 			if (r < 0)
 				return log_error_errno(r, "%s: cannot write: %m",
 						       o->path ?: "standard output");
@@ -308,8 +308,8 @@ static int finish(struct dlfilter *filter)
 		struct requested_output *o = &filter->outputs.items[i];
 		const char *path = o->path ?: "standard output", *omission;
 
-		r = ptd_sink_finish(o->sink, ptd_decoder_stats(filter->decoder));
-		omission = ptd_sink_omission(o->sink);
+		r = sink_finish(o->sink, ptd_decoder_stats(filter->decoder));
+		omission = sink_omission(o->sink);
 		if (r < 0)
 			(void)log_error_errno(r, "%s: cannot write: %m", path);
 		else if (omission)

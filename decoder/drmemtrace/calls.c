@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "decoder/sink/output.h"
-#include "decoder/util/outdir.h"
 #include "ptd/decode.h"
 
 #define NAME       "aux/funclist.log"
@@ -164,13 +163,13 @@ int memtrace_calls_take(struct memtrace_calls *calls, size_t run, struct memtrac
 	}
 }
 
-static void write_function(struct ptd_output *output, const struct ptd_function *function)
+static void write_function(struct output *output, const struct ptd_function *function)
 {
 	const char *slash = strrchr(function->object->name, '/');
 	char text[NAME_BYTES];
 	size_t n;
 
-	ptd_output_printf(output, "%" PRIu32 ",0,0x%" PRIx64 ",", function->id, function->address);
+	output_printf(output, "%" PRIu32 ",0,0x%" PRIx64 ",", function->id, function->address);
 	for (int i = 0; i < 2; i++) {
 		n = output_printable(text,
 				     i > 0   ? function->name
@@ -180,29 +179,23 @@ static void write_function(struct ptd_output *output, const struct ptd_function 
 		for (size_t k = 0; k < n; k++)
 			if (text[k] == ',')
 				text[k] = ';';
-		(void)ptd_output_write(output, text, n);
-		ptd_output_printf(output, i > 0 ? "\n" : "!");
+		(void)output_write(output, text, n);
+		output_printf(output, i > 0 ? "\n" : "!");
 	}
 }
 
-int memtrace_calls_finish(struct memtrace_calls *calls, const struct ptd_sink_config *config)
+int memtrace_calls_finish(struct memtrace_calls *calls, const struct sink_config *config)
 {
-	struct ptd_sink_config file = { .size = sizeof(file), .room = config->room };
 	const struct ptd_function *const *functions;
-	struct ptd_output output;
+	struct output output;
 	size_t n;
 	int r;
 
 	if (!calls->layer)
 		return 0;
-	file.fd = outdir_open(config->fd, NAME, true);
-	if (file.fd < 0)
-		return file.fd;
-	r = output_init(&output, &file);
-	if (r < 0) {
-		(void)fd_close(file.fd);
+	r = output_create(&output, config->fd, NAME, config->room);
+	if (r < 0)
 		return r;
-	}
 	functions = ptd_calls_functions(calls->layer, &n);
 	for (size_t i = 0; i < n && i < calls->chosen.n; i++)
 		if (calls->chosen.items[i] == IS_USED)

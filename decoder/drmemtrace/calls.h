@@ -23,8 +23,8 @@
 
 #include "base/base.h"
 #include "decoder/sink/openstacks.h"
+#include "decoder/sink/sink.h"
 #include "ptd/calls.h"
-#include "ptd/sink.h"
 #include "util/vec.h"
 
 /* A function that was entered or left. */
@@ -68,4 +68,4 @@ _must_check_ int memtrace_calls_take(struct memtrace_calls *calls, size_t run,
 
 /* Write aux/funclist.log in the directory @config->fd. */
 _must_check_ int memtrace_calls_finish(struct memtrace_calls *calls,
-				       const struct ptd_sink_config *config);
+				       const struct sink_config *config);

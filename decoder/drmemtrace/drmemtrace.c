@@ -33,8 +33,8 @@
 #include "decoder/drmemtrace/schedule.h"
 #include "decoder/drmemtrace/symbols.h"
 #include "decoder/drmemtrace/thread.h"
+#include "decoder/sink/sink.h"
 #include "decoder/sink/sinks.h"
-#include "ptd/sink.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -212,7 +212,7 @@ struct ending {
 };
 
 struct drmemtrace {
-	struct ptd_sink_config config; /* its descriptor is the directory */
+	struct sink_config config; /* its descriptor is the directory */
 	struct memtrace_directory directory;
 	struct memtrace_calls calls;
 	bool begun; /* directory.clock.t_first is set */
@@ -247,7 +247,7 @@ static void free_codes(struct drmemtrace *sink)
 	sink->n_code_insns = 0;
 }
 
-static void sink_free(void *state)
+static void drmemtrace_close(void *state)
 {
 	struct drmemtrace *sink = state;
 
@@ -269,19 +269,17 @@ static void sink_free(void *state)
 	memtrace_mappings_deinit(&sink->directory.mappings);
 	memtrace_out_pool_deinit(&sink->directory.pool);
 	memtrace_schedule_deinit(&sink->directory.schedule);
-	free(sink);
 }
 
 /* Return: 0; or -EINVAL if the option has a value that it does not take. */
-static int parse_container(const struct ptd_sink_config *config,
-			   enum memtrace_container *ret_container)
+static int parse_container(const struct sink_config *config, enum memtrace_container *ret_container)
 {
 	static const char *const names[] = {
 		[MEMTRACE_PLAIN] = "none",
 		[MEMTRACE_ZIP] = "zip",
 		[MEMTRACE_LZ4] = "lz4",
 	};
-	const char *name = ptd_sink_option(config, "compress");
+	const char *name = sink_option(config, "compress");
 
 	*ret_container = MEMTRACE_ZIP;
 	if (!name)
@@ -295,57 +293,37 @@ static int parse_container(const struct ptd_sink_config *config,
 	return -EINVAL;
 }
 
-static int sink_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		     void **ret_state)
+static int drmemtrace_open(void *state, const struct sink_config *config, struct output *output)
 {
 	enum memtrace_container container;
-	struct memtrace_directory *directory;
-	struct drmemtrace *sink;
+	struct drmemtrace *sink = state;
+	struct memtrace_directory *directory = &sink->directory;
 	int r = parse_container(config, &container);
 
-	(void)output;
-	if (r < 0)
-		return r;
-	sink = calloc(1, sizeof(*sink));
-	if (!sink)
-		return -ENOMEM;
-	directory = &sink->directory;
-	directory->whole_system = ptd_sink_option(config, "whole-system");
-	directory->by_cores = ptd_sink_option(config, "core-sharded");
-	if (directory->by_cores && directory->whole_system) {
-		free(sink);
-		return -EINVAL;
-	}
-	if (ptd_sink_option(config, "addresses")) {
-		directory->operands = calloc(1, sizeof(*directory->operands));
-		if (!directory->operands) {
-			free(sink);
-			return -ENOMEM;
-		}
-	}
-	/* A stay begins anywhere, so that the markers of functions would lack what they state. */
-	r = memtrace_calls_init(&sink->calls, config->info,
-				directory->by_cores ? "none"
-						    : ptd_sink_option(config, "func-markers"),
-				directory->whole_system);
-	if (r == 0)
-		r = memtrace_out_pool_init(&directory->pool, config->fd, config->room, container,
-					   config->threads);
-	if (r < 0) {
-		memtrace_calls_deinit(&sink->calls);
-		free(directory->operands);
-		free(sink);
-		return r;
-	}
 	sink->config = *config;
 	directory->decoder = config->decoder;
 	directory->clock.clock = config->info->clock;
 	directory->clock.realtime_offset_ns = config->info->realtime_offset_ns;
-	directory->marks_calls = sink->calls.layer;
 	memtrace_symbols_init(&directory->symbols, &sink->config, &directory->clock);
 	memtrace_mappings_init(&directory->mappings, &sink->config, &directory->clock);
-	*ret_state = sink;
-	return 0;
+	directory->whole_system = sink_option(config, "whole-system");
+	directory->by_cores = sink_option(config, "core-sharded");
+	if (r < 0 || (directory->by_cores && directory->whole_system))
+		return -EINVAL;
+	if (sink_option(config, "addresses")) {
+		directory->operands = calloc(1, sizeof(*directory->operands));
+		if (!directory->operands)
+			return -ENOMEM;
+	}
+	/* A stay begins anywhere, so that the markers of functions would lack what they state. */
+	r = memtrace_calls_init(&sink->calls, config->info,
+				directory->by_cores ? "none" : sink_option(config, "func-markers"),
+				directory->whole_system);
+	if (r == 0)
+		r = memtrace_out_pool_init(&directory->pool, config->fd, config->room, container,
+					   config->threads);
+	directory->marks_calls = sink->calls.layer;
+	return r;
 }
 
 /*
@@ -377,12 +355,11 @@ static int note_ending(struct drmemtrace *sink, const struct ptd_sideband *recor
 
 /* All records come before the first file is made, so that the last names are known by then, and
  * whether there are numbers of system calls. */
-static int take_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
+static int take_sideband(void *state, const struct ptd_sideband *record)
 {
 	struct drmemtrace *sink = state;
 	const int r = note_ending(sink, record);
 
-	(void)output;
 	if (r < 0)
 		return r;
 	if (record->kind != PTD_SIDEBAND_COMM || !record->name)
@@ -513,7 +490,7 @@ static int write_batch(struct drmemtrace *sink, struct memtrace_thread *thread,
 	return r;
 }
 
-static int sink_remember(const void *state, void **ret_memory)
+static int drmemtrace_remember(const void *state, void **ret_memory)
 {
 	const struct drmemtrace *sink = state;
 
@@ -521,13 +498,13 @@ static int sink_remember(const void *state, void **ret_memory)
 	return *ret_memory ? 0 : -ENOMEM;
 }
 
-static void sink_forget(void *memory)
+static void drmemtrace_forget(void *memory)
 {
 	(void)memtrace_memory_free(memory);
 }
 
-static int sink_expand(const void *state, void *memory, const struct ptd_batch *batch,
-		       struct ptd_output *output)
+static int drmemtrace_expand(const void *state, void *memory, const struct ptd_batch *batch,
+			     struct output *output)
 {
 	(void)state;
 	return memtrace_expand(memory, batch, output);
@@ -627,25 +604,21 @@ static int write_expanded(struct drmemtrace *sink, const struct ptd_batch *batch
 	return r;
 }
 
-static int sink_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
-		      struct ptd_output *output)
+static int drmemtrace_write(void *state, const struct ptd_batch *batch, const void *bytes,
+			    size_t n_bytes)
 {
 	struct drmemtrace *sink = state;
 
-	(void)n_bytes;
-	(void)output;
 	if (sink->error == 0)
 		sink->error = write_expanded(sink, batch, bytes);
 	return sink->error;
 }
 
-static int sink_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int drmemtrace_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
 	struct drmemtrace *sink = state;
 	int r = sink->error;
 
-	(void)stats;
-	(void)output;
 	for (size_t i = 0; i < sink->threads.n && r == 0; i++)
 		r = memtrace_thread_finish(sink->threads.items[i]);
 	if (r == 0)
@@ -659,7 +632,7 @@ static int sink_finish(void *state, const struct ptd_stats *stats, struct ptd_ou
 	return r < 0 ? r : memtrace_calls_finish(&sink->calls, &sink->config);
 }
 
-static const char *sink_omission(void *state)
+static const char *drmemtrace_omission(void *state)
 {
 	struct drmemtrace *sink = state;
 	int n = 0;
@@ -690,7 +663,7 @@ static const char *sink_omission(void *state)
 
 static const char *const directories[] = { "trace", "aux", NULL };
 
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "compress",
 	  .value = "zip|lz4|none",
 	  .help = "how the files are compressed (zip)" },
@@ -703,19 +676,19 @@ static const struct ptd_sink_option options[] = {
 	{},
 };
 
-const struct ptd_sink_ops sink_drmemtrace = {
-	.size = sizeof(sink_drmemtrace),
+const struct sink_ops sink_drmemtrace = {
 	.name = "drmemtrace",
 	.help = "directory of traces for DynamoRIO's drmemtrace tools, a file for each thread",
 	.directories = directories,
 	.options = options,
-	.open = sink_open,
+	.state_size = sizeof(struct drmemtrace),
+	.open = drmemtrace_open,
 	.sideband = take_sideband,
-	.remember = sink_remember,
-	.forget = sink_forget,
-	.expand = sink_expand,
-	.write = sink_write,
-	.finish = sink_finish,
-	.omission = sink_omission,
-	.free = sink_free,
+	.remember = drmemtrace_remember,
+	.forget = drmemtrace_forget,
+	.expand = drmemtrace_expand,
+	.write = drmemtrace_write,
+	.finish = drmemtrace_finish,
+	.omission = drmemtrace_omission,
+	.close = drmemtrace_close,
 };

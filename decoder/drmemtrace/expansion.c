@@ -308,7 +308,7 @@ static inline void prefetch_records(const struct memtrace_memory *memory, uint32
  * begin at offset @records.
  */
 static int expand_run(const struct memtrace_memory *memory, const struct ptd_run *run,
-		      struct before *before, size_t records, struct ptd_output *output,
+		      struct before *before, size_t records, struct output *output,
 		      struct memtrace_expansion_run *ret_run)
 {
 	const struct recorded *recorded = memory->sites.items[ret_run->what].recorded;
@@ -363,7 +363,7 @@ static int number_sites(struct memtrace_memory *memory, const struct ptd_batch *
 }
 
 int memtrace_expand(struct memtrace_memory *memory, const struct ptd_batch *batch,
-		    struct ptd_output *output)
+		    struct output *output)
 {
 	const size_t start = output->n_used, runs = start + sizeof(struct head);
 	const size_t records = runs + batch->n_runs * sizeof(struct memtrace_expansion_run);

@@ -24,7 +24,7 @@
 #include "base/base.h"
 #include "ptd/record.h"
 
-struct ptd_output;
+struct output;
 
 struct memtrace_expansion_run {
 	uint32_t end;  /* offset of the end of its records; that of the run before is the start */
@@ -70,7 +70,7 @@ struct memtrace_memory *memtrace_memory_free(struct memtrace_memory *memory);
 
 /* Add the expansion of @batch to @output. Return: 0, or negative errno. */
 _must_check_ int memtrace_expand(struct memtrace_memory *memory, const struct ptd_batch *batch,
-				 struct ptd_output *output);
+				 struct output *output);
 
 /* Return: the expansion of a batch with @n_runs runs that memtrace_expand() put at @bytes. */
 struct memtrace_expansion memtrace_expansion_at(const void *bytes, size_t n_runs);

@@ -78,7 +78,7 @@ struct memtrace_out {
 
 /*
  * Make a pool without files. @dir_fd is borrowed; @room and @threads are as in struct
- * ptd_sink_config.
+ * sink_config.
  *
  * Return: 0, or negative errno.
  */

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "decoder/util/outdir.h"
-
 #define NAME       "aux/symbols.tsv"
 #define NAME_BYTES 8192 /* of a name, which are written; the decoder makes none that is longer */
 #define IDS        64   /* in a word of a bit set */
@@ -14,13 +12,13 @@
 static const char columns[] =
     "id\tname\tobject\tbuild_id\taddress\tsize\tkind\tpid\tjit_index\tvalid_from\n";
 
-void memtrace_symbols_init(struct memtrace_symbols *symbols, const struct ptd_sink_config *config,
+void memtrace_symbols_init(struct memtrace_symbols *symbols, const struct sink_config *config,
 			   const struct memtrace_clock *clock)
 {
 	*symbols = (struct memtrace_symbols){
 		.dir_fd = config->fd,
 		.clock = clock,
-		.config = { .size = sizeof(symbols->config), .fd = -1, .room = config->room },
+		.room = config->room,
 		.output = output_none(),
 	};
 }
@@ -33,17 +31,9 @@ void memtrace_symbols_deinit(struct memtrace_symbols *symbols)
 
 static int create(struct memtrace_symbols *symbols)
 {
-	_cleanup_(fd_closep) int fd = outdir_open(symbols->dir_fd, NAME, true);
-	int r;
+	const int r = output_create(&symbols->output, symbols->dir_fd, NAME, symbols->room);
 
-	if (fd < 0)
-		return fd;
-	symbols->config.fd = fd;
-	r = output_init(&symbols->output, &symbols->config);
-	if (r < 0)
-		return r;
-	fd = -1;
-	return ptd_output_write(&symbols->output, columns, sizeof(columns) - 1);
+	return r < 0 ? r : output_write(&symbols->output, columns, sizeof(columns) - 1);
 }
 
 /* Set the bit of @id. Return: 1; 0 if it was set; or -ENOMEM. */
@@ -66,22 +56,22 @@ static int learn(struct memtrace_symbols *symbols, uint32_t id)
 }
 
 /* Write a name, which is foreign, so that it is one column. */
-static void write_name(struct ptd_output *output, const char *name)
+static void write_name(struct output *output, const char *name)
 {
 	char text[NAME_BYTES];
 	size_t n = output_printable(text, name, sizeof(text));
 
 	if (n == 0)
 		text[n++] = '-';
-	(void)ptd_output_write(output, text, n);
-	ptd_output_printf(output, "\t");
+	(void)output_write(output, text, n);
+	output_printf(output, "\t");
 }
 
-static void write_build_id(struct ptd_output *output, const struct ptd_object *object)
+static void write_build_id(struct output *output, const struct ptd_object *object)
 {
 	for (size_t i = 0; i < object->build_id_size; i++)
-		ptd_output_printf(output, "%02x", object->build_id[i]);
-	ptd_output_printf(output, "%s\t", object->build_id_size ? "" : "-");
+		output_printf(output, "%02x", object->build_id[i]);
+	output_printf(output, "%s\t", object->build_id_size ? "" : "-");
 }
 
 static const char *kind_of(const struct ptd_symbol *symbol, const struct ptd_run *run)
@@ -108,27 +98,27 @@ static uint64_t address_of(const struct ptd_symbol *symbol, const struct ptd_run
 static void write_line(struct memtrace_symbols *symbols, const struct ptd_batch *batch,
 		       const struct ptd_run *run, uint32_t id)
 {
-	struct ptd_output *output = &symbols->output;
+	struct output *output = &symbols->output;
 	const struct ptd_symbol *symbol = batch->symbols[id];
 	const char *kind = kind_of(symbol, run);
 	const bool is_jit = kind[0] == 'j';
 
-	ptd_output_printf(output, "%" PRIu32 "\t", id);
+	output_printf(output, "%" PRIu32 "\t", id);
 	write_name(output, symbol->name);
 	write_name(output, run->block->object->name);
 	write_build_id(output, run->block->object);
-	ptd_output_printf(output, "%" PRIx64 "\t%" PRIu64 "\t%s\t",
-			  address_of(symbol, run, !is_jit && kind[0] != 'k'),
-			  symbol->jit ? symbol->jit->size : symbol->size, kind);
+	output_printf(output, "%" PRIx64 "\t%" PRIu64 "\t%s\t",
+		      address_of(symbol, run, !is_jit && kind[0] != 'k'),
+		      symbol->jit ? symbol->jit->size : symbol->size, kind);
 	if (is_jit && batch->slice->pid != PTD_ID_UNKNOWN)
-		ptd_output_printf(output, "%" PRIu32 "\t", batch->slice->pid);
+		output_printf(output, "%" PRIu32 "\t", batch->slice->pid);
 	else
-		ptd_output_printf(output, "-\t");
+		output_printf(output, "-\t");
 	if (symbol->jit)
-		ptd_output_printf(output, "%" PRIu64 "\t%" PRIu64 "\n", symbol->jit->index,
-				  memtrace_stamp(symbols->clock, symbol->jit->t));
+		output_printf(output, "%" PRIu64 "\t%" PRIu64 "\n", symbol->jit->index,
+			      memtrace_stamp(symbols->clock, symbol->jit->t));
 	else
-		ptd_output_printf(output, "-\t-\n");
+		output_printf(output, "-\t-\n");
 }
 
 int memtrace_symbols_add(struct memtrace_symbols *symbols, const struct ptd_batch *batch,

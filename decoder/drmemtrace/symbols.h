@@ -25,19 +25,19 @@
 #include "base/base.h"
 #include "decoder/drmemtrace/file.h"
 #include "decoder/sink/output.h"
-#include "ptd/sink.h"
+#include "decoder/sink/sink.h"
 #include "util/vec.h"
 
 struct memtrace_symbols {
 	int dir_fd;                         /* of the output (decoder/util/outdir.h); borrowed */
 	const struct memtrace_clock *clock; /* borrowed */
-	struct ptd_sink_config config;      /* has the limit of bytes */
-	struct ptd_output output;           /* of the file; has none until there is a symbol */
-	VEC(uint64_t) known;                /* a bit for each id whose line was written */
+	uint64_t *room;       /* bytes that may be written; NULL: no limit; borrowed */
+	struct output output; /* of the file; has none until there is a symbol */
+	VEC(uint64_t) known;  /* a bit for each id whose line was written */
 };
 
 /* Make a table without lines. @config and @clock must outlive it. */
-void memtrace_symbols_init(struct memtrace_symbols *symbols, const struct ptd_sink_config *config,
+void memtrace_symbols_init(struct memtrace_symbols *symbols, const struct sink_config *config,
 			   const struct memtrace_clock *clock);
 
 /* Close the file, whose last lines are lost unless memtrace_symbols_finish() was called. */

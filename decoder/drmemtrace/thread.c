@@ -11,7 +11,6 @@
 #include "decoder/drmemtrace/markers.h"
 #include "decoder/drmemtrace/record.h"
 #include "decoder/drmemtrace/transition.h"
-#include "decoder/util/outdir.h"
 #include "ptd/decode.h"
 
 /* --- memtrace events -------------------------------------------------------------------------- */
@@ -553,14 +552,13 @@ void memtrace_frames_restore(struct memtrace_frames *frames, size_t n)
 
 static const char columns[] = "pid\tobject\tbuild_id\tbase\tvalid_from\n";
 
-void memtrace_mappings_init(struct memtrace_mappings *mappings,
-			    const struct ptd_sink_config *config,
+void memtrace_mappings_init(struct memtrace_mappings *mappings, const struct sink_config *config,
 			    const struct memtrace_clock *clock)
 {
 	*mappings = (struct memtrace_mappings){
 		.dir_fd = config->fd,
 		.clock = clock,
-		.config = { .size = sizeof(mappings->config), .fd = -1, .room = config->room },
+		.room = config->room,
 		.output = output_none(),
 	};
 }
@@ -573,37 +571,28 @@ void memtrace_mappings_deinit(struct memtrace_mappings *mappings)
 
 static int create(struct memtrace_mappings *mappings)
 {
-	_cleanup_(fd_closep) int fd = outdir_open(mappings->dir_fd, NAME, true);
-	int r;
+	const int r = output_create(&mappings->output, mappings->dir_fd, NAME, mappings->room);
 
-	if (fd < 0)
-		return fd;
-	mappings->config.fd = fd;
-	r = output_init(&mappings->output, &mappings->config);
-	if (r < 0)
-		return r;
-	fd = -1;
-	return ptd_output_write(&mappings->output, columns, sizeof(columns) - 1);
+	return r < 0 ? r : output_write(&mappings->output, columns, sizeof(columns) - 1);
 }
 
 static int write_line(struct memtrace_mappings *mappings, uint64_t pid, const struct ptd_run *run,
 		      uint64_t base)
 {
 	const struct ptd_object *object = run->block->object;
-	struct ptd_output *output = &mappings->output;
+	struct output *output = &mappings->output;
 	char name[NAME_BYTES];
 	int r = output->fd < 0 ? create(mappings) : 0;
 
 	if (r < 0)
 		return r;
-	ptd_output_printf(output, "%" PRIu64 "\t", pid);
-	(void)ptd_output_write(output, name, output_printable(name, object->name, sizeof(name)));
-	ptd_output_printf(output, "\t");
+	output_printf(output, "%" PRIu64 "\t", pid);
+	(void)output_write(output, name, output_printable(name, object->name, sizeof(name)));
+	output_printf(output, "\t");
 	for (size_t i = 0; i < object->build_id_size; i++)
-		ptd_output_printf(output, "%02x", object->build_id[i]);
-	ptd_output_printf(output, "%s\t%" PRIx64 "\t%" PRIu64 "\n",
-			  object->build_id_size ? "" : "-", base,
-			  memtrace_stamp(mappings->clock, run->t));
+		output_printf(output, "%02x", object->build_id[i]);
+	output_printf(output, "%s\t%" PRIx64 "\t%" PRIu64 "\n", object->build_id_size ? "" : "-",
+		      base, memtrace_stamp(mappings->clock, run->t));
 	return output->error;
 }
 

@@ -30,8 +30,8 @@
 #include "decoder/drmemtrace/schedule.h"
 #include "decoder/drmemtrace/symbols.h"
 #include "decoder/sink/output.h"
+#include "decoder/sink/sink.h"
 #include "ptd/record.h"
-#include "ptd/sink.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -51,9 +51,9 @@
 struct memtrace_mappings {
 	int dir_fd;                         /* of the output (decoder/util/outdir.h); borrowed */
 	const struct memtrace_clock *clock; /* borrowed */
-	struct ptd_sink_config config;      /* has the limit of bytes */
-	struct ptd_output output;           /* of the file; has none until there is a mapping */
-	struct map bases;                   /* pid << 32 | id of the object → base */
+	uint64_t *room;       /* bytes that may be written; NULL: no limit; borrowed */
+	struct output output; /* of the file; has none until there is a mapping */
+	struct map bases;     /* pid << 32 | id of the object → base */
 
 	/* What was asked for last. */
 	uint64_t last_key, last_base;
@@ -61,8 +61,7 @@ struct memtrace_mappings {
 };
 
 /* Make a table without lines. @config and @clock must outlive it. */
-void memtrace_mappings_init(struct memtrace_mappings *mappings,
-			    const struct ptd_sink_config *config,
+void memtrace_mappings_init(struct memtrace_mappings *mappings, const struct sink_config *config,
 			    const struct memtrace_clock *clock);
 
 /* Close the file, whose last lines are lost unless memtrace_mappings_finish() was called. */

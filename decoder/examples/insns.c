@@ -7,8 +7,6 @@
  *
  *	cc -std=c11 -pthread insns.c $(pkg-config --cflags --libs ptdecode) -o insns
  *	./insns INPUT OUTPUT [INPUT OUTPUT]...
- *
- * All that is printed is made by a sink of this program's own kind.
  */
 
 #include <errno.h>
@@ -19,35 +17,23 @@
 #include <string.h>
 
 #include <ptd/decode.h>
-#include <ptd/sink.h>
 
 #define SHOWN 1000 /* instructions */
 
-/* --- the sink --------------------------------------------------------------------------------- */
+/* --- counting --------------------------------------------------------------------------------- */
 
 struct count {
+	FILE *output;
 	uint64_t n_shown;
 	uint64_t *n_insns;  /* of each function, by symbol id */
 	const char **names; /* likewise; the decoder's */
 	size_t n_symbols;
 };
 
-static int count_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		      void **ret_state)
+static void count_free(struct count *c)
 {
-	(void)config;
-	(void)output;
-	*ret_state = calloc(1, sizeof(struct count));
-	return *ret_state ? 0 : -ENOMEM;
-}
-
-static void count_free(void *state)
-{
-	struct count *c = state;
-
 	free(c->n_insns);
 	free(c->names);
-	free(c);
 }
 
 /* Make room for the symbols that were not there before: nothing was executed in them yet. */
@@ -71,13 +57,8 @@ static int count_grow(struct count *c, const struct ptd_batch *batch)
 	return 0;
 }
 
-static int count_write(void *state, const struct ptd_batch *batch, const void *bytes,
-		       size_t n_bytes, struct ptd_output *output)
+static int count_batch(struct count *c, const struct ptd_batch *batch)
 {
-	struct count *c = state;
-
-	(void)bytes;
-	(void)n_bytes;
 	if (batch->n_symbols > c->n_symbols && count_grow(c, batch) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < batch->n_runs; i++) {
@@ -88,34 +69,20 @@ static int count_write(void *state, const struct ptd_batch *batch, const void *b
 
 			c->n_insns[symbol]++;
 			if (c->n_shown < SHOWN)
-				ptd_output_printf(output, "%" PRIx64 " %s\n", ptd_run_ip(run, k),
-						  c->names[symbol]);
+				fprintf(c->output, "%" PRIx64 " %s\n", ptd_run_ip(run, k),
+					c->names[symbol]);
 			c->n_shown++;
 		}
 	}
 	return 0;
 }
 
-static int count_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static void count_finish(const struct count *c)
 {
-	const struct count *c = state;
-
-	(void)stats;
 	for (size_t i = 0; i < c->n_symbols; i++)
 		if (c->n_insns[i] > 0)
-			ptd_output_printf(output, "%12" PRIu64 " %s\n", c->n_insns[i], c->names[i]);
-	return 0;
+			fprintf(c->output, "%12" PRIu64 " %s\n", c->n_insns[i], c->names[i]);
 }
-
-static const struct ptd_sink_ops count_ops = {
-	.size = sizeof(count_ops),
-	.name = "count",
-	.help = "the first instructions, and how many each function executed",
-	.open = count_open,
-	.write = count_write,
-	.finish = count_finish,
-	.free = count_free,
-};
 
 /* --- one recording ---------------------------------------------------------------------------- */
 
@@ -127,23 +94,26 @@ struct job {
 
 static int decode(struct ptd_decoder *decoder, const char *output)
 {
+	struct count count = { .output = fopen(output, "w") };
 	const struct ptd_batch *batch;
-	struct ptd_sink *sink;
 	int r;
 
-	r = ptd_sink_open(&count_ops, output, ptd_decoder_info(decoder), NULL, &sink);
-	if (r < 0) {
-		fprintf(stderr, "%s: %s\n", output, strerror(-r));
-		return r;
+	if (!count.output) {
+		perror(output);
+		return -1;
 	}
 	while ((r = ptd_decoder_next(decoder, &batch)) == 0 &&
-	       (r = ptd_sink_batch(sink, batch)) == 0)
+	       (r = count_batch(&count, batch)) == 0)
 		;
 	if (ptd_decoder_message(decoder))
 		fprintf(stderr, "%s\n", ptd_decoder_message(decoder));
 	if (r == PTD_END)
-		r = ptd_sink_finish(sink, ptd_decoder_stats(decoder));
-	ptd_sink_free(sink);
+		count_finish(&count);
+	count_free(&count);
+	if (fclose(count.output) != 0 && r >= 0) {
+		perror(output);
+		r = -1;
+	}
 	return r;
 }
 

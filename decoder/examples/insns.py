@@ -76,72 +76,27 @@ class Batch(c.Structure):
     ]
 
 
-OPEN = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.POINTER(c.c_void_p))
-WRITE = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(Batch), c.c_void_p, c.c_size_t, c.c_void_p)
-FINISH = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_void_p)
-FREE = c.CFUNCTYPE(None, c.c_void_p)
-
-
-class SinkOps(c.Structure):
-    _fields_ = [
-        ("size", c.c_size_t),
-        ("name", c.c_char_p),
-        ("help", c.c_char_p),
-        ("directory", c.c_char_p),
-        ("options", c.c_void_p),
-        ("open", OPEN),
-        ("event", c.c_void_p),
-        ("remember", c.c_void_p),
-        ("forget", c.c_void_p),
-        ("expand", c.c_void_p),
-        ("write", WRITE),
-        ("logged", c.c_void_p),
-        ("finish", FINISH),
-        ("omission", c.c_void_p),
-        ("free", FREE),
-    ]
-
-
 def load():
     lib = c.CDLL(os.environ.get("PTDECODE_LIBRARY", "libptdecode.so.0"))
     lib.ptd_decoder_info.restype = c.c_void_p
     lib.ptd_decoder_stats.restype = c.c_void_p
     lib.ptd_decoder_free.restype = c.c_void_p
-    lib.ptd_sink_free.restype = c.c_void_p
     lib.ptd_decoder_message.restype = c.c_char_p
-    lib.ptd_output_write.argtypes = [c.c_void_p, c.c_char_p, c.c_size_t]
     for name in ("info", "stats", "free", "message"):
         getattr(lib, "ptd_decoder_" + name).argtypes = [c.c_void_p]
     return lib
 
 
 class Count:
-    """A sink of this program's own kind."""
+    """What was executed: each instruction of the first, and a number for each function."""
 
-    def __init__(self, lib):
-        self.lib = lib
+    def __init__(self, output):
+        self.output = output
         self.n_shown = 0
         self.names = []
         self.n_insns = []
-        # The callbacks live as long as the table.
-        self.ops = SinkOps(
-            size=c.sizeof(SinkOps),
-            name=b"count",
-            open=OPEN(self.open),
-            write=WRITE(self.write),
-            finish=FINISH(self.finish),
-            free=FREE(lambda state: None),
-        )
 
-    def put(self, output, text):
-        self.lib.ptd_output_write(output, text, len(text))
-
-    def open(self, _config, _output, ret_state):
-        ret_state[0] = c.c_void_p(1)  # the state is this object
-        return 0
-
-    def write(self, _state, batch, _bytes, _n_bytes, output):
-        b = batch[0]
+    def add(self, b):
         for i in range(len(self.names), b.n_symbols):
             self.names.append(b.symbols[i][0].name if i else b"[unknown]")
             self.n_insns.append(0)
@@ -154,35 +109,23 @@ class Count:
                 if self.n_shown < SHOWN:
                     self.n_shown += 1
                     name = self.names[insn.symbol]
-                    self.put(output, b"%x %s\n" % (run.base + insn.offset, name))
-        return 0
+                    self.output.write(b"%x %s\n" % (run.base + insn.offset, name))
 
-    def finish(self, _state, _stats, output):
+    def finish(self):
         for n, name in zip(self.n_insns, self.names):
             if n:
-                self.put(output, b"%12d %s\n" % (n, name))
-        return 0
+                self.output.write(b"%12d %s\n" % (n, name))
 
 
-def decode(lib, decoder, path):
-    count = Count(lib)
-    sink = c.c_void_p()
-    info = c.c_void_p(lib.ptd_decoder_info(decoder))
-    r = lib.ptd_sink_open(c.byref(count.ops), path, info, None, c.byref(sink))
-    if r < 0:
-        sys.exit(f"{os.fsdecode(path)}: {os.strerror(-r)}")
+def decode(lib, decoder, output):
+    count = Count(output)
     batch = c.POINTER(Batch)()
-    r = 0
-    while r == 0:
-        r = lib.ptd_decoder_next(decoder, c.byref(batch))
-        if r == 0:
-            r = lib.ptd_sink_batch(sink, batch)
-    if r == END:
-        r = lib.ptd_sink_finish(sink, c.c_void_p(lib.ptd_decoder_stats(decoder)))
-    lib.ptd_sink_free(sink)
+    while (r := lib.ptd_decoder_next(decoder, c.byref(batch))) == 0:
+        count.add(batch[0])
     if r < 0:
         message = lib.ptd_decoder_message(decoder)
         sys.exit(message.decode() if message else os.strerror(-r))
+    count.finish()
 
 
 def main():
@@ -195,7 +138,8 @@ def main():
     r = lib.ptd_decoder_new(c.byref(options), c.byref(decoder), c.byref(message))
     if r < 0:
         sys.exit(message.value.decode() if message.value else os.strerror(-r))
-    decode(lib, decoder, os.fsencode(sys.argv[2]))
+    with open(sys.argv[2], "wb") as output:
+        decode(lib, decoder, output)
     lib.ptd_decoder_free(decoder)
 
 

@@ -13,23 +13,6 @@
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 
-/* This kind of sink has no state: all sinks of it share an empty one. */
-static char nothing;
-
-static int addresses_open(const struct ptd_sink_config *config, struct ptd_output *output,
-			  void **ret_state)
-{
-	(void)config;
-	(void)output;
-	*ret_state = &nothing;
-	return 0;
-}
-
-static void addresses_free(void *state)
-{
-	(void)state;
-}
-
 static_assert(UINT16_MAX * sizeof(uint64_t) <= OUTPUT_SIZE, "a run fits into the buffer");
 
 static void expand_run(uint64_t *restrict to, uint64_t base, const struct ptd_insn *restrict insns,
@@ -40,10 +23,8 @@ static void expand_run(uint64_t *restrict to, uint64_t base, const struct ptd_in
 }
 
 static int addresses_expand(const void *state, void *memory, const struct ptd_batch *batch,
-			    struct ptd_output *output)
+			    struct output *output)
 {
-	(void)state;
-	(void)memory;
 	for (size_t i = 0; i < batch->n_runs; i++) {
 		const struct ptd_run *run = &batch->runs[i];
 		const size_t size = run->n * sizeof(uint64_t);
@@ -58,12 +39,9 @@ static int addresses_expand(const void *state, void *memory, const struct ptd_ba
 	return 0;
 }
 
-const struct ptd_sink_ops sink_addresses = {
-	.size = sizeof(sink_addresses),
+const struct sink_ops sink_addresses = {
 	.name = "addresses",
 	.help = "address of each executed instruction, 8 bytes each, little endian",
-	.open = addresses_open,
 	.expand = addresses_expand,
-	.free = addresses_free,
 	.no_symbols = true,
 };

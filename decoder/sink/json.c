@@ -12,10 +12,10 @@
 
 #define LINES_DEPTH 2 /* deeper levels do not begin on a line of their own */
 
-/* Errors are not checked: the output keeps the first one, and ptd_sink_finish() returns it. */
+/* Errors are not checked: the output keeps the first one, and sink_finish() returns it. */
 static void put(struct json *json, const char *text, size_t size)
 {
-	(void)ptd_output_write(json->output, text, size);
+	(void)output_write(json->output, text, size);
 }
 
 static void put_line(struct json *json, unsigned int depth)
@@ -47,11 +47,10 @@ static void put_escaped(struct json *json, const char *text)
 		if (i == size)
 			break;
 		if (text[i] == '"' || text[i] == '\\')
-			ptd_output_printf(json->output, "\\%c", text[i]);
+			output_printf(json->output, "\\%c", text[i]);
 		else
-			ptd_output_printf(json->output, "\\u%04x",
-					  (uint8_t)text[i] < 0x80 ? (unsigned int)text[i]
-								  : 0xfffdu);
+			output_printf(json->output, "\\u%04x",
+				      (uint8_t)text[i] < 0x80 ? (unsigned int)text[i] : 0xfffdu);
 		n = 1;
 		start = i + 1;
 	}
@@ -151,7 +150,7 @@ void json_null(struct json *json, const char *key)
 void json_address(struct json *json, const char *key, uint64_t address)
 {
 	begin_value(json, key);
-	ptd_output_printf(json->output, "\"0x%" PRIx64 "\"", address);
+	output_printf(json->output, "\"0x%" PRIx64 "\"", address);
 }
 
 void json_id(struct json *json, const char *key, uint32_t id)

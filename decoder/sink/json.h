@@ -16,21 +16,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/sink/sink.h"
 #include "ptd/calls.h"
-#include "ptd/sink.h"
 
 #define JSON_DEPTH_MAX 16
 
 struct json {
-	struct ptd_output *output; /* borrowed */
-	unsigned int depth;        /* objects and arrays that are open */
+	struct output *output; /* borrowed */
+	unsigned int depth;    /* objects and arrays that are open */
 	char closers[JSON_DEPTH_MAX];
 	bool has_items[JSON_DEPTH_MAX]; /* of each that is open */
 	bool in_html; /* texts have no '<', '>' or '&', so that none ends a script in HTML */
 };
 
 /* Return: a document in which nothing stands yet. */
-static inline struct json json_begin(struct ptd_output *output)
+static inline struct json json_begin(struct output *output)
 {
 	return (struct json){ .output = output };
 }

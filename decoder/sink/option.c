@@ -20,9 +20,9 @@ static int parse(const char *text, uint64_t *ret_value, const char **ret_end)
 	return 0;
 }
 
-int option_number(const struct ptd_sink_config *config, const char *name, uint64_t *ret_value)
+int option_number(const struct sink_config *config, const char *name, uint64_t *ret_value)
 {
-	const char *text = ptd_sink_option(config, name), *end;
+	const char *text = sink_option(config, name), *end;
 	uint64_t value;
 
 	if (!text)
@@ -33,7 +33,7 @@ int option_number(const struct ptd_sink_config *config, const char *name, uint64
 	return 0;
 }
 
-int option_duration(const struct ptd_sink_config *config, const char *name, uint64_t *ret_value)
+int option_duration(const struct sink_config *config, const char *name, uint64_t *ret_value)
 {
 	static const struct {
 		const char *name;
@@ -42,7 +42,7 @@ int option_duration(const struct ptd_sink_config *config, const char *name, uint
 		{ "", 1 }, { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 }
 	};
 	const size_t n_units = config->info->clock == PTD_CLOCK_NS ? ARRAY_LEN(units) : 1;
-	const char *text = ptd_sink_option(config, name), *end;
+	const char *text = sink_option(config, name), *end;
 	uint64_t value;
 
 	if (!text)

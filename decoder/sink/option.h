@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "ptd/sink.h"
+#include "decoder/sink/sink.h"
 
 /* Parse a decimal number. Return: 0; or -EINVAL if the value is none. */
-_must_check_ int option_number(const struct ptd_sink_config *config, const char *name,
+_must_check_ int option_number(const struct sink_config *config, const char *name,
 			       uint64_t *ret_value);
 
 /*
@@ -23,5 +23,5 @@ _must_check_ int option_number(const struct ptd_sink_config *config, const char 
  *
  * Return: 0; or -EINVAL if the value is none, or if the stream has no time.
  */
-_must_check_ int option_duration(const struct ptd_sink_config *config, const char *name,
+_must_check_ int option_duration(const struct sink_config *config, const char *name,
 				 uint64_t *ret_value);

@@ -11,13 +11,14 @@
 #include <sys/stat.h>
 
 #include "base/printable.h"
+#include "decoder/util/outdir.h"
 #include "util/fullwrite.h"
 
 #define PRINTF_MAX 4096
 
 #define DIRECT_SIZE ((size_t)64 << 10)
 
-int output_init(struct ptd_output *output, const struct ptd_sink_config *config)
+int output_init(struct output *output, const struct sink_config *config)
 {
 	struct stat st;
 	uint8_t *buffer;
@@ -30,7 +31,7 @@ int output_init(struct ptd_output *output, const struct ptd_sink_config *config)
 	if (!buffer)
 		return -ENOMEM;
 
-	*output = (struct ptd_output){
+	*output = (struct output){
 		.buffer = buffer,
 		.n_capacity = OUTPUT_SIZE,
 		.fd = config->fd,
@@ -39,7 +40,17 @@ int output_init(struct ptd_output *output, const struct ptd_sink_config *config)
 	return 0;
 }
 
-void output_deinit(struct ptd_output *output)
+int output_create(struct output *output, int dir_fd, const char *name, uint64_t *room)
+{
+	struct sink_config config = { .fd = outdir_open(dir_fd, name, true), .room = room };
+	const int r = config.fd < 0 ? config.fd : output_init(output, &config);
+
+	if (r < 0 && config.fd >= 0)
+		(void)fd_close(config.fd);
+	return r;
+}
+
+void output_deinit(struct output *output)
 {
 	(void)fd_close(output->fd);
 	free(output->buffer);
@@ -47,7 +58,7 @@ void output_deinit(struct ptd_output *output)
 }
 
 /* Write as many of the bytes as output->room permits. */
-static int write_within(const struct ptd_output *output, const uint8_t *bytes, size_t n_bytes)
+static int write_within(const struct output *output, const uint8_t *bytes, size_t n_bytes)
 {
 	size_t size = n_bytes;
 	int r;
@@ -60,7 +71,7 @@ static int write_within(const struct ptd_output *output, const uint8_t *bytes, s
 	return r == 0 && size < n_bytes ? -EFBIG : r;
 }
 
-void output_fit(struct ptd_output *output)
+void output_fit(struct output *output)
 {
 	struct winsize size;
 
@@ -69,7 +80,7 @@ void output_fit(struct ptd_output *output)
 }
 
 /* Remove from the buffer what stands behind the last column. */
-static void cut_lines(struct ptd_output *output)
+static void cut_lines(struct output *output)
 {
 	size_t n = 0;
 
@@ -87,7 +98,7 @@ static void cut_lines(struct ptd_output *output)
 	output->n_used = n;
 }
 
-int output_flush(struct ptd_output *output)
+int output_flush(struct output *output)
 {
 	if (output->columns > 0)
 		cut_lines(output);
@@ -97,7 +108,7 @@ int output_flush(struct ptd_output *output)
 	return output->error;
 }
 
-int output_finish(struct ptd_output *output)
+int output_finish(struct output *output)
 {
 	const int r = output_flush(output);
 
@@ -108,7 +119,7 @@ int output_finish(struct ptd_output *output)
 	return output->error;
 }
 
-static int grow(struct ptd_output *output, size_t size)
+static int grow(struct output *output, size_t size)
 {
 	size_t n_capacity = output->n_capacity ?: 4096;
 	uint8_t *buffer;
@@ -123,7 +134,7 @@ static int grow(struct ptd_output *output, size_t size)
 	return 0;
 }
 
-int output_make_room(struct ptd_output *output, size_t size)
+int output_make_room(struct output *output, size_t size)
 {
 	if (output->error < 0)
 		return output->error;
@@ -134,7 +145,7 @@ int output_make_room(struct ptd_output *output, size_t size)
 	return output_flush(output);
 }
 
-int ptd_output_write(struct ptd_output *output, const void *bytes, size_t size)
+int output_write(struct output *output, const void *bytes, size_t size)
 {
 	const uint8_t *from = bytes;
 
@@ -158,7 +169,7 @@ int ptd_output_write(struct ptd_output *output, const void *bytes, size_t size)
 	return output->error;
 }
 
-void ptd_output_printf(struct ptd_output *output, const char *format, ...)
+void output_printf(struct output *output, const char *format, ...)
 {
 	va_list ap;
 	int n;
@@ -172,37 +183,37 @@ void ptd_output_printf(struct ptd_output *output, const char *format, ...)
 		output->n_used += n < PRINTF_MAX ? (size_t)n : PRINTF_MAX - 1;
 }
 
-void output_clock(struct ptd_output *output, const struct ptd_info *info)
+void output_clock(struct output *output, const struct ptd_info *info)
 {
 	if (info->clock == PTD_CLOCK_TSC)
-		ptd_output_printf(output, "# time in TSC ticks\n");
+		output_printf(output, "# time in TSC ticks\n");
 	else if (info->clock != PTD_CLOCK_NS)
-		ptd_output_printf(output, "# no time in this trace\n");
+		output_printf(output, "# no time in this trace\n");
 	else if (info->realtime_offset_ns == 0)
-		ptd_output_printf(output, "# time in seconds on the recorder's clock\n");
+		output_printf(output, "# time in seconds on the recorder's clock\n");
 	else
-		ptd_output_printf(output,
-				  "# time in seconds on the recorder's clock; CLOCK_REALTIME is "
-				  "%" PRId64 " ns more\n",
-				  info->realtime_offset_ns);
+		output_printf(output,
+			      "# time in seconds on the recorder's clock; CLOCK_REALTIME is "
+			      "%" PRId64 " ns more\n",
+			      info->realtime_offset_ns);
 }
 
-void output_name(struct ptd_output *output, const char *name)
+void output_name(struct output *output, const char *name)
 {
 	if (output_reserve(output, OUTPUT_NAME_MAX) == 0)
 		output->n_used += output_printable((char *)output->buffer + output->n_used, name,
 						   OUTPUT_NAME_MAX);
 }
 
-static void put_id(struct ptd_output *output, uint32_t id, char end)
+static void put_id(struct output *output, uint32_t id, char end)
 {
 	if (id == PTD_ID_UNKNOWN)
-		ptd_output_printf(output, "?%c", end);
+		output_printf(output, "?%c", end);
 	else
-		ptd_output_printf(output, "%" PRIu32 "%c", id, end);
+		output_printf(output, "%" PRIu32 "%c", id, end);
 }
 
-void output_thread(struct ptd_output *output, uint32_t pid, uint32_t tid, const char *comm)
+void output_thread(struct output *output, uint32_t pid, uint32_t tid, const char *comm)
 {
 	put_id(output, pid, '/');
 	put_id(output, tid, ' ');

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "ptd/sink.h"
+#include "decoder/sink/sink.h"
 
 /*
  * Bytes of a file's buffer: the most that can be reserved at once. It is so small that the kernel
@@ -23,7 +23,7 @@
  */
 #define OUTPUT_SIZE (1u << 19)
 
-struct ptd_output {
+struct output {
 	uint8_t *buffer;
 	size_t n_used;
 	size_t n_capacity;
@@ -36,15 +36,15 @@ struct ptd_output {
 };
 
 /* Return: an output to memory, which holds nothing yet. */
-static inline struct ptd_output output_memory(void)
+static inline struct output output_memory(void)
 {
-	return (struct ptd_output){ .grows = true, .fd = -1 };
+	return (struct output){ .grows = true, .fd = -1 };
 }
 
 /* Return: an output without a file: writing to it fails with -EBADF. */
-static inline struct ptd_output output_none(void)
+static inline struct output output_none(void)
 {
-	return (struct ptd_output){ .fd = -1 };
+	return (struct output){ .fd = -1 };
 }
 
 /*
@@ -53,19 +53,22 @@ static inline struct ptd_output output_none(void)
  *
  * Return: 0, or negative errno.
  */
-_must_check_ int output_init(struct ptd_output *output, const struct ptd_sink_config *config);
+_must_check_ int output_init(struct output *output, const struct sink_config *config);
+
+/* Make an output to a new file of the directory (decoder/util/outdir.h). Return: likewise. */
+_must_check_ int output_create(struct output *output, int dir_fd, const char *name, uint64_t *room);
 
 /* Free the buffer, whose contents are lost, and close the file. */
-void output_deinit(struct ptd_output *output);
+void output_deinit(struct output *output);
 
 /* Write the buffer of a file out. Return: 0, or negative errno. */
-_must_check_ int output_flush(struct ptd_output *output);
+_must_check_ int output_flush(struct output *output);
 
 /* Flush, and close the file. Return: 0, or negative errno. */
-_must_check_ int output_finish(struct ptd_output *output);
+_must_check_ int output_finish(struct output *output);
 
 /* For output_reserve(): make room if the buffer has none for @size bytes. Return: 0 or -errno. */
-_must_check_ int output_make_room(struct ptd_output *output, size_t size);
+_must_check_ int output_make_room(struct output *output, size_t size);
 
 /*
  * Make room for @size bytes (at most OUTPUT_SIZE) at output->buffer + output->n_used. The caller
@@ -73,7 +76,7 @@ _must_check_ int output_make_room(struct ptd_output *output, size_t size);
  *
  * Return: 0, or negative errno.
  */
-_must_check_ static inline int output_reserve(struct ptd_output *output, size_t size)
+_must_check_ static inline int output_reserve(struct output *output, size_t size)
 {
 	return output->n_capacity - output->n_used >= size ? output->error
 							   : output_make_room(output, size);
@@ -83,18 +86,18 @@ _must_check_ static inline int output_reserve(struct ptd_output *output, size_t 
  * Cut lines from now on at the width of the terminal, if the output is one. It is for text that
  * people read, in UTF-8, with newlines as the only control characters.
  */
-void output_fit(struct ptd_output *output);
+void output_fit(struct output *output);
 
 /* Add the line that explains times. It begins with '#'. */
-void output_clock(struct ptd_output *output, const struct ptd_info *info);
+void output_clock(struct output *output, const struct ptd_info *info);
 
 #define OUTPUT_NAME_MAX 1024 /* bytes of a name that are shown */
 
 /* Add a foreign name, as output_printable() has it; of a longer one the first bytes. */
-void output_name(struct ptd_output *output, const char *name);
+void output_name(struct output *output, const char *name);
 
 /* Add "PID/TID COMM"; '?' stands for what is not known. @comm may be NULL. */
-void output_thread(struct ptd_output *output, uint32_t pid, uint32_t tid, const char *comm);
+void output_thread(struct output *output, uint32_t pid, uint32_t tid, const char *comm);
 
 /*
  * Copy at most @n_max bytes of @name, which is foreign, so that the copy can neither control a

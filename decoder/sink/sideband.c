@@ -27,7 +27,7 @@
 
 #define NAME_MAX_SHOWN 2048
 
-#define put ptd_output_printf
+#define put output_printf
 
 static const char *printable(const char *name, char ret_text[static NAME_MAX_SHOWN + 1])
 {
@@ -35,7 +35,7 @@ static const char *printable(const char *name, char ret_text[static NAME_MAX_SHO
 	return ret_text;
 }
 
-static void put_head(struct ptd_output *output, const struct ptd_sideband *e)
+static void put_head(struct output *output, const struct ptd_sideband *e)
 {
 	char ids[32] = "?", cpu[16] = "?";
 
@@ -48,7 +48,7 @@ static void put_head(struct ptd_output *output, const struct ptd_sideband *e)
 	    e->t % 1000000000);
 }
 
-static void put_mmap(struct ptd_output *output, const struct ptd_sideband *e)
+static void put_mmap(struct output *output, const struct ptd_sideband *e)
 {
 	char name[NAME_MAX_SHOWN + 1], id[2 * sizeof(e->build_id) + 1];
 
@@ -74,7 +74,7 @@ static void put_mmap(struct ptd_output *output, const struct ptd_sideband *e)
 	    e->map_flags & MAP_SHARED ? 's' : 'p', printable(e->name, name));
 }
 
-static void put_switch(struct ptd_output *output, const struct ptd_sideband *e)
+static void put_switch(struct output *output, const struct ptd_sideband *e)
 {
 	const bool out = e->flags & PTD_SIDEBAND_OUT;
 	const char *way = !out ? "IN" : e->flags & PTD_SIDEBAND_PREEMPT ? "OUT preempt" : "OUT";
@@ -87,7 +87,7 @@ static void put_switch(struct ptd_output *output, const struct ptd_sideband *e)
 		    out ? "next" : "prev", (int32_t)e->other_pid, (int32_t)e->other_tid);
 }
 
-static void put_aux(struct ptd_output *output, const struct ptd_sideband *e)
+static void put_aux(struct output *output, const struct ptd_sideband *e)
 {
 	put(output,
 	    "PERF_RECORD_AUX offset: %#" PRIx64 " size: %#" PRIx64 " flags: %#" PRIx64
@@ -98,7 +98,7 @@ static void put_aux(struct ptd_output *output, const struct ptd_sideband *e)
 	    e->aux_flags & PERF_AUX_FLAG_COLLISION ? "C" : "");
 }
 
-static void put_life(struct ptd_output *output, const struct ptd_sideband *e)
+static void put_life(struct output *output, const struct ptd_sideband *e)
 {
 	put(output, "PERF_RECORD_%s(%" PRId32 ":%" PRId32 "):(%" PRId32 ":%" PRId32 ")",
 	    e->kind == PTD_SIDEBAND_FORK ? "FORK" : "EXIT", (int32_t)e->pid, (int32_t)e->tid,
@@ -108,7 +108,7 @@ static void put_life(struct ptd_output *output, const struct ptd_sideband *e)
 	put(output, "\n");
 }
 
-static void put_signal(struct ptd_output *output, const struct ptd_sideband *e)
+static void put_signal(struct output *output, const struct ptd_sideband *e)
 {
 	put(output, "signal:signal_deliver: sig=%" PRIu32, e->signal);
 	if (e->code != PTD_SIDEBAND_NO_CODE)
@@ -116,7 +116,7 @@ static void put_signal(struct ptd_output *output, const struct ptd_sideband *e)
 	put(output, " sa_handler=%" PRIx64 "\n", e->address);
 }
 
-static void put_record(struct ptd_output *output, const struct ptd_sideband *e)
+static void put_record(struct output *output, const struct ptd_sideband *e)
 {
 	char name[NAME_MAX_SHOWN + 1];
 
@@ -160,37 +160,26 @@ static void put_record(struct ptd_output *output, const struct ptd_sideband *e)
 	}
 }
 
-/* This kind of sink has no state: all sinks of it share an empty one. */
-static char nothing;
-
-static int sideband_open(const struct ptd_sink_config *config, struct ptd_output *output,
-			 void **ret_state)
+static int sideband_open(void *state, const struct sink_config *config, struct output *output)
 {
-	(void)config;
-	(void)output;
-	*ret_state = &nothing;
+	*(struct output **)state = output;
 	return 0;
 }
 
-static void sideband_free(void *state)
+static int sideband_take(void *state, const struct ptd_sideband *record)
 {
-	(void)state;
-}
+	struct output *output = *(struct output **)state;
 
-static int sideband_take(void *state, const struct ptd_sideband *record, struct ptd_output *output)
-{
-	(void)state;
 	put_head(output, record);
 	put_record(output, record);
 	return output->error;
 }
 
-const struct ptd_sink_ops sink_sideband = {
-	.size = sizeof(sink_sideband),
+const struct sink_ops sink_sideband = {
 	.name = "sideband",
 	.help = "the records beside the PT: mappings, names, forks, exits, switches, losses",
+	.state_size = sizeof(struct output *),
 	.open = sideband_open,
 	.sideband = sideband_take,
-	.free = sideband_free,
 	.no_symbols = true,
 };

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/*
- * The library's kinds of sinks, the files and directories that sinks write to, and a sink of any
- * kind. A new kind of sink is a file of its own and one line here.
- */
+/* The kinds of sinks, the files and directories that they write to, and a sink of any kind. */
 
-#include "ptd/sink.h"
+#include "decoder/sink/sink.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,15 +11,20 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
+#include "decoder/sink/json.h"
+#include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/worker.h"
+#include "ptd/decode.h"
 #include "util/dirs.h"
 #include "util/message.h"
 
-DEFINE_CLEANUP(struct ptd_sink *, ptd_sink_free);
+#define ROWS_SHOWN 20 /* of a table, unless the user says how many */
 
-static const struct ptd_sink_ops *const kinds[] = {
+DEFINE_CLEANUP(struct sink *, sink_free);
+
+static const struct sink_ops *const kinds[] = {
 	&sink_text,      &sink_summary,    &sink_calls,     &sink_functions, &sink_latency,
 	&sink_stacks,    &sink_crash,      &sink_branches,  &sink_autofdo,   &sink_bolt,
 	&sink_collapsed, &sink_pprof,      &sink_chrome,    &sink_callgrind, &sink_fxt,
@@ -30,12 +32,12 @@ static const struct ptd_sink_ops *const kinds[] = {
 	&sink_ovni,
 };
 
-const struct ptd_sink_ops *ptd_sink_at(size_t i)
+const struct sink_ops *sink_at(size_t i)
 {
 	return i < ARRAY_LEN(kinds) ? kinds[i] : NULL;
 }
 
-const struct ptd_sink_ops *ptd_sink_find(const char *name)
+const struct sink_ops *sink_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (strcmp(kinds[i]->name, name) == 0)
@@ -122,19 +124,22 @@ static int open_file(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-int ptd_sink_target_open(const struct ptd_sink_ops *ops, const char *path)
+int sink_target_open(const struct sink_ops *ops, const char *path)
 {
 	return ops->directories ? open_directory(path, ops->directories) : open_file(path);
 }
 
 /* --- one sink --------------------------------------------------------------------------------- */
 
-struct ptd_sink {
-	struct ptd_sink_ops ops; /* operations that an older program does not have are NULL */
+struct sink {
+	const struct sink_ops *ops; /* borrowed, as is @info */
+	const struct ptd_info *info;
 	void *state;
-	struct ptd_output output;
+	struct ptd_calls *calls; /* the layer, of a kind that takes calls */
+	bool is_json;
+	struct output output;
 	int directory_fd;         /* -1: the sink writes one file */
-	struct sink_worker own;   /* for ptd_sink_batch(), of a kind that expands */
+	struct sink_worker own;   /* for sink_batch(), of a kind that expands */
 	struct sink_bytes pieces; /* likewise */
 };
 
@@ -148,7 +153,7 @@ static const char *value_of(const char *option, const char *name)
 	return option + size + (option[size] == '=');
 }
 
-const char *ptd_sink_option(const struct ptd_sink_config *config, const char *name)
+const char *sink_option(const struct sink_config *config, const char *name)
 {
 	const char *value = NULL;
 
@@ -157,9 +162,9 @@ const char *ptd_sink_option(const struct ptd_sink_config *config, const char *na
 	return value;
 }
 
-bool ptd_sink_takes_option(const struct ptd_sink_ops *ops, const char *option)
+bool sink_takes_option(const struct sink_ops *ops, const char *option)
 {
-	for (const struct ptd_sink_option *o = ops->options; o && o->name; o++)
+	for (const struct sink_option *o = ops->options; o && o->name; o++)
 		if (value_of(option, o->name))
 			return !strchr(option, '=') == !o->value;
 	return false;
@@ -169,90 +174,91 @@ bool ptd_sink_takes_option(const struct ptd_sink_ops *ops, const char *option)
  * Check that the kind takes all options, and has those that it needs. Return: 0; or -EINVAL and
  * @reterr_message.
  */
-static int check_options(const struct ptd_sink_ops *ops, const struct ptd_sink_config *config,
+static int check_options(const struct sink_ops *ops, const struct sink_config *config,
 			 char **reterr_message)
 {
 	for (size_t i = 0; config->options && config->options[i]; i++)
-		if (!ptd_sink_takes_option(ops, config->options[i]))
+		if (!sink_takes_option(ops, config->options[i]))
 			return message_set(reterr_message, -EINVAL, "%s has no option \"%s\"",
 					   ops->name, config->options[i]);
-	for (const struct ptd_sink_option *o = ops->options; o && o->name; o++)
-		if (o->is_required && !ptd_sink_option(config, o->name))
+	for (const struct sink_option *o = ops->options; o && o->name; o++)
+		if (o->is_required && !sink_option(config, o->name))
 			return message_set(reterr_message, -EINVAL, "%s needs the option \"%s=\"",
 					   ops->name, o->name);
 	return 0;
 }
 
-static int open_state(struct ptd_sink *sink, const struct ptd_sink_config *config,
-		      char **reterr_message)
+static int open_state(struct sink *sink, struct sink_config *config, char **reterr_message)
 {
-	const int r = sink->ops.open(config, &sink->output, &sink->state);
+	int r;
 
+	config->n_rows = ROWS_SHOWN;
+	sink->is_json = sink->ops->json && sink_option(config, "json");
+	r = option_number(config, "rows", &config->n_rows);
+	if (r == 0 && sink->ops->calls)
+		r = ptd_calls_new(config->info, &sink->calls);
+	config->calls = sink->calls;
+	if (r == 0 && !(sink->state = calloc(1, sink->ops->state_size ?: 1)))
+		r = -ENOMEM;
+	if (r == 0 && sink->ops->open)
+		r = sink->ops->open(sink->state, config, &sink->output);
 	if (r == -EINVAL && config->options && config->options[0])
 		return message_set(reterr_message, r,
-				   "%s: an option has a value that it does not "
-				   "take",
-				   sink->ops.name);
+				   "%s: an option has a value that it does not take",
+				   sink->ops->name);
 	return r;
 }
 
-int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *given,
-		 struct ptd_sink **ret_sink, char **reterr_message)
+int sink_new(const struct sink_ops *ops, const struct sink_config *given, struct sink **ret_sink,
+	     char **reterr_message)
 {
-	_cleanup_(ptd_sink_freep) struct ptd_sink *sink = NULL;
-	struct ptd_sink_config config = { .fd = -1 };
+	_cleanup_(sink_freep) struct sink *sink = NULL;
+	struct sink_config config = *given;
 	_cleanup_(freep) char *unwanted = NULL;
 	int r;
 
 	if (!reterr_message)
 		reterr_message = &unwanted;
 	*reterr_message = NULL;
-	if (ops->size > sizeof(sink->ops) || given->size > sizeof(config))
-		return message_set(reterr_message, -EINVAL,
-				   "the caller is newer than this library");
-	sink = calloc(1, sizeof(*sink));
-	if (!sink)
-		return -ENOMEM;
-	memcpy(&sink->ops, ops, ops->size);
-	memcpy(&config, given, given->size);
-	sink->output = output_none();
-	sink->pieces = sink_bytes_none();
-	sink->directory_fd = -1;
-	if (!sink->ops.open || !sink->ops.free)
-		return message_set(reterr_message, -EINVAL,
-				   "a kind of sink needs open() and free()");
-
-	r = check_options(&sink->ops, &config, reterr_message);
-	if (r == 0 && config.info && config.info->logs_calls && !sink->ops.logged)
-		r = message_set(
+	r = check_options(ops, &config, reterr_message);
+	if (r < 0)
+		return r;
+	if (config.info && config.info->logs_calls && !ops->calls)
+		return message_set(
 		    reterr_message, -EINVAL,
 		    "%s shows instructions, and the input has none: it has calls, which "
 		    "calls and functions show",
-		    sink->ops.name);
-	if (r == 0 && !sink->ops.directories && config.fd >= 0)
-		r = output_init(&sink->output, &config);
+		    ops->name);
+	sink = calloc(1, sizeof(*sink));
+	if (!sink)
+		return -ENOMEM;
+	sink->ops = ops;
+	sink->info = config.info;
+	sink->output = output_none();
+	sink->pieces = sink_bytes_none();
+	sink->directory_fd = -1;
+	r = !ops->directories && config.fd >= 0 ? output_init(&sink->output, &config) : 0;
 	if (r == 0)
 		r = open_state(sink, &config, reterr_message);
-	if (r == 0 && sink->ops.expand)
+	if (r == 0 && ops->expand)
 		r = sink_worker_init(&sink->own, sink);
 	if (r < 0) {
 		/* The file is still the caller's. */
 		sink->output.fd = -1;
 		return r;
 	}
-	if (sink->ops.directories)
+	if (ops->directories)
 		sink->directory_fd = config.fd;
 	*ret_sink = TAKE(sink);
 	return 0;
 }
 
-int ptd_sink_open(const struct ptd_sink_ops *ops, const char *path, const struct ptd_info *info,
-		  const char *const *options, struct ptd_sink **ret_sink)
+int sink_open(const struct sink_ops *ops, const char *path, const struct ptd_info *info,
+	      const char *const *options, struct sink **ret_sink)
 {
-	struct ptd_sink_config config = {
-		.size = sizeof(config),
+	struct sink_config config = {
 		.info = info,
-		.fd = ptd_sink_target_open(ops, path),
+		.fd = sink_target_open(ops, path),
 		.is_emptied = path,
 		.options = options,
 	};
@@ -260,68 +266,197 @@ int ptd_sink_open(const struct ptd_sink_ops *ops, const char *path, const struct
 
 	if (config.fd < 0)
 		return config.fd;
-	r = ptd_sink_new(ops, &config, ret_sink, NULL);
+	r = sink_new(ops, &config, ret_sink, NULL);
 	if (r < 0)
 		(void)fd_close(config.fd);
 	return r;
 }
 
-bool ptd_sink_wants_sideband(const struct ptd_sink *sink)
+bool sink_wants_sideband(const struct sink *sink)
 {
-	return sink->ops.sideband;
+	return sink->ops->sideband;
 }
 
-bool ptd_sink_wants_batches(const struct ptd_sink *sink)
+bool sink_wants_batches(const struct sink *sink)
 {
-	return sink->ops.expand || sink->ops.write;
+	return sink->ops->expand || sink->ops->batch || sink->ops->calls;
 }
 
-int ptd_sink_sideband(struct ptd_sink *sink, const struct ptd_sideband *record)
+int sink_take_sideband(struct sink *sink, const struct ptd_sideband *record)
 {
-	return sink->ops.sideband ? sink->ops.sideband(sink->state, record, &sink->output) : 0;
+	return sink->ops->sideband ? sink->ops->sideband(sink->state, record) : 0;
 }
 
-int ptd_sink_batch(struct ptd_sink *sink, const struct ptd_batch *batch)
+/* --- calls ------------------------------------------------------------------------------------ */
+
+/* Return: whether the mark stands before @call in the stream. */
+static bool is_before(const struct ptd_mark *mark, const struct ptd_call *call)
+{
+	const bool is_gap = call->kind == PTD_CALL_LEAVE && call->how == PTD_CALL_BY_GAP;
+
+	return mark->run + is_gap <= call->run;
+}
+
+static int give_marks(struct sink *sink, const struct ptd_batch *batch, size_t *mark,
+		      const struct ptd_call *until)
+{
+	int r = 0;
+
+	for (; r == 0 && *mark < batch->n_marks; ++*mark) {
+		if (until && !is_before(&batch->marks[*mark], until))
+			break;
+		r = sink->ops->mark(sink->state, batch->slice, &batch->marks[*mark]);
+	}
+	return r;
+}
+
+/*
+ * Give the kind calls of @batch, and the marks before and between them. What lies together is given
+ * at once: it takes less time to look at many calls than at each.
+ */
+static int give_between_marks(struct sink *sink, const struct ptd_batch *batch, size_t *mark,
+			      const struct ptd_call_batch *found)
+{
+	struct ptd_call_batch some = *found;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < found->n_calls; i += some.n_calls) {
+		size_t end = i + 1;
+
+		some.calls = found->calls + i;
+		r = give_marks(sink, batch, mark, some.calls);
+		while (end < found->n_calls &&
+		       (*mark == batch->n_marks ||
+			!is_before(&batch->marks[*mark], &found->calls[end])))
+			end++;
+		some.n_calls = end - i;
+		if (r == 0)
+			r = sink->ops->calls(sink->state, &some);
+	}
+	return r;
+}
+
+/* Give the kind the calls that there are for now; @batch is NULL at the end. */
+static int give_calls(struct sink *sink, const struct ptd_batch *batch)
+{
+	const struct ptd_call_batch *found;
+	size_t mark = 0;
+	int r;
+
+	while ((r = ptd_calls_next(sink->calls, &found)) == 0) {
+		if (found->n_calls == 0)
+			continue;
+		r = found->batch && batch && sink->ops->mark
+			? give_between_marks(sink, batch, &mark, found)
+			: sink->ops->calls(sink->state, found);
+		if (r < 0)
+			return r;
+	}
+	if (r != PTD_END)
+		return r;
+	return batch && sink->ops->mark ? give_marks(sink, batch, &mark, NULL) : 0;
+}
+
+static uint64_t end_of(const struct ptd_batch *batch, uint64_t t)
+{
+	if (batch->n_runs > 0 && batch->runs[batch->n_runs - 1].t > t)
+		t = batch->runs[batch->n_runs - 1].t;
+	if (batch->n_marks > 0 && batch->marks[batch->n_marks - 1].t > t)
+		t = batch->marks[batch->n_marks - 1].t;
+	return t;
+}
+
+static int take_batch(struct sink *sink, const struct ptd_batch *batch)
+{
+	int r = sink->ops->batch ? sink->ops->batch(sink->state, batch, end_of(batch, 0)) : 0;
+
+	if (r == 0 && sink->ops->calls)
+		r = ptd_calls_batch(sink->calls, batch);
+	return r == 0 && sink->ops->calls ? give_calls(sink, batch) : r;
+}
+
+int sink_batch(struct sink *sink, const struct ptd_batch *batch)
 {
 	int r;
 
 	/* Without write(), the bytes can go to the sink's output at once. */
-	if (sink->ops.expand && !sink->ops.write)
-		return sink->ops.expand(sink->state, sink->own.memory, batch, &sink->output);
-	if (!sink->ops.expand)
-		return sink_write(sink, batch, NULL);
+	if (sink->ops->expand && !sink->ops->write)
+		return sink->ops->expand(sink->state, sink->own.memory, batch, &sink->output);
+	if (!sink->ops->expand)
+		return take_batch(sink, batch);
 	r = sink_worker_expand(&sink->own, batch, &sink->pieces);
 	return r < 0 ? r : sink_write(sink, batch, &sink->pieces);
 }
 
-int ptd_sink_logged(struct ptd_sink *sink, const struct ptd_logged *logged)
+int sink_logged(struct sink *sink, const struct ptd_logged *logged)
 {
-	return sink->ops.logged(sink->state, logged);
+	const struct ptd_batch *batch = &logged->batch;
+	const uint64_t t = logged->n_calls > 0 ? logged->calls[logged->n_calls - 1].t : 0;
+	int r = sink->ops->batch ? sink->ops->batch(sink->state, batch, end_of(batch, t)) : 0;
+
+	if (r == 0)
+		r = ptd_calls_logged(sink->calls, logged);
+	return r == 0 ? give_calls(sink, batch) : r;
 }
 
-int ptd_sink_finish(struct ptd_sink *sink, const struct ptd_stats *stats)
+static int end_calls(struct sink *sink)
 {
-	int r = 0, q;
+	int r = sink->ops->batch ? sink->ops->batch(sink->state, NULL, 0) : 0;
 
-	if (sink->ops.finish)
-		r = sink->ops.finish(sink->state, stats, &sink->output);
+	if (r == 0)
+		r = ptd_calls_finish(sink->calls);
+	return r == 0 ? give_calls(sink, NULL) : r;
+}
+
+/* --- the end ---------------------------------------------------------------------------------- */
+
+static int put_json(struct sink *sink, const struct ptd_stats *stats)
+{
+	struct json json = json_begin(&sink->output);
+	int r;
+
+	json_object(&json, NULL);
+	json_text(&json, "format", sink->ops->name);
+	json_clock(&json, sink->info->clock);
+	r = sink->ops->json(sink->state, stats, &json);
+	if (r == 0)
+		json_close(&json);
+	return r;
+}
+
+static int put_text(struct sink *sink, const struct ptd_stats *stats)
+{
+	output_fit(&sink->output);
+	return sink->ops->text(sink->state, stats, &sink->output);
+}
+
+int sink_finish(struct sink *sink, const struct ptd_stats *stats)
+{
+	int r = sink->calls ? end_calls(sink) : 0, q;
+
+	if (r == 0 && sink->ops->finish)
+		r = sink->ops->finish(sink->state, stats, &sink->output);
+	if (r == 0 && sink->ops->text)
+		r = sink->is_json ? put_json(sink, stats) : put_text(sink, stats);
 	q = sink->output.fd >= 0 ? output_finish(&sink->output) : sink->output.error;
 	return r < 0 ? r : q;
 }
 
-const char *ptd_sink_omission(struct ptd_sink *sink)
+const char *sink_omission(struct sink *sink)
 {
-	return sink->ops.omission ? sink->ops.omission(sink->state) : NULL;
+	return sink->ops->omission ? sink->ops->omission(sink->state) : NULL;
 }
 
-struct ptd_sink *ptd_sink_free(struct ptd_sink *sink)
+struct sink *sink_free(struct sink *sink)
 {
 	if (!sink)
 		return NULL;
 	sink_worker_deinit(&sink->own);
 	sink_bytes_deinit(&sink->pieces);
-	if (sink->state)
-		sink->ops.free(sink->state);
+	if (sink->state && sink->ops->close)
+		sink->ops->close(sink->state);
+	free(sink->state);
+	ptd_calls_free(sink->calls);
 	output_deinit(&sink->output);
 	(void)fd_close(sink->directory_fd);
 	free(sink);
@@ -330,17 +465,17 @@ struct ptd_sink *ptd_sink_free(struct ptd_sink *sink)
 
 /* --- workers ---------------------------------------------------------------------------------- */
 
-bool sink_expands(const struct ptd_sink *sink)
+bool sink_expands(const struct sink *sink)
 {
-	return sink->ops.expand;
+	return sink->ops->expand;
 }
 
-int sink_worker_init(struct sink_worker *worker, const struct ptd_sink *sink)
+int sink_worker_init(struct sink_worker *worker, const struct sink *sink)
 {
 	void *memory = NULL;
 	int r;
 
-	r = sink->ops.remember ? sink->ops.remember(sink->state, &memory) : 0;
+	r = sink->ops->remember ? sink->ops->remember(sink->state, &memory) : 0;
 	if (r == 0)
 		*worker = (struct sink_worker){ .sink = sink, .memory = memory };
 	return r;
@@ -349,7 +484,7 @@ int sink_worker_init(struct sink_worker *worker, const struct ptd_sink *sink)
 void sink_worker_deinit(struct sink_worker *worker)
 {
 	if (worker->memory)
-		worker->sink->ops.forget(worker->memory);
+		worker->sink->ops->forget(worker->memory);
 	*worker = (struct sink_worker){};
 }
 
@@ -362,30 +497,30 @@ void sink_bytes_deinit(struct sink_bytes *bytes)
 int sink_worker_expand(struct sink_worker *worker, const struct ptd_batch *batch,
 		       struct sink_bytes *bytes)
 {
-	const struct ptd_sink *sink = worker->sink;
+	const struct sink *sink = worker->sink;
 	int r;
 
-	r = sink->ops.expand(sink->state, worker->memory, batch, &bytes->output);
+	r = sink->ops->expand(sink->state, worker->memory, batch, &bytes->output);
 	if (r == 0)
 		r = bytes->output.error;
 	return r < 0 ? r : vec_push(&bytes->ends, bytes->output.n_used);
 }
 
-int sink_write(struct ptd_sink *sink, const struct ptd_batch *batch, struct sink_bytes *bytes)
+int sink_write(struct sink *sink, const struct ptd_batch *batch, struct sink_bytes *bytes)
 {
-	const uint8_t *piece = NULL;
-	size_t start = 0, end = 0;
+	const uint8_t *piece;
+	size_t start, end;
 
-	if (bytes) {
-		assert(bytes->n_written < bytes->ends.n);
-		start = bytes->n_written ? bytes->ends.items[bytes->n_written - 1] : 0;
-		end = bytes->ends.items[bytes->n_written++];
-		piece = bytes->output.buffer + start;
-		/* They stay until the next expansion. */
-		if (bytes->n_written == bytes->ends.n)
-			bytes->n_written = bytes->ends.n = bytes->output.n_used = 0;
-	}
-	if (sink->ops.write)
-		return sink->ops.write(sink->state, batch, piece, end - start, &sink->output);
-	return end > start ? ptd_output_write(&sink->output, piece, end - start) : 0;
+	if (!bytes)
+		return take_batch(sink, batch);
+	assert(bytes->n_written < bytes->ends.n);
+	start = bytes->n_written ? bytes->ends.items[bytes->n_written - 1] : 0;
+	end = bytes->ends.items[bytes->n_written++];
+	piece = bytes->output.buffer + start;
+	/* They stay until the next expansion. */
+	if (bytes->n_written == bytes->ends.n)
+		bytes->n_written = bytes->ends.n = bytes->output.n_used = 0;
+	if (sink->ops->write)
+		return sink->ops->write(sink->state, batch, piece, end - start);
+	return end > start ? output_write(&sink->output, piece, end - start) : 0;
 }

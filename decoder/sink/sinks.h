@@ -5,26 +5,26 @@
  * Every sink's table of operations, for the registry and for the sinks' own tests.
  */
 
-#include "ptd/sink.h"
+#include "decoder/sink/sink.h"
 
-extern const struct ptd_sink_ops sink_addresses;
-extern const struct ptd_sink_ops sink_autofdo;
-extern const struct ptd_sink_ops sink_bolt;
-extern const struct ptd_sink_ops sink_branches;
-extern const struct ptd_sink_ops sink_callgrind;
-extern const struct ptd_sink_ops sink_calls;
-extern const struct ptd_sink_ops sink_chrome;
-extern const struct ptd_sink_ops sink_collapsed;
-extern const struct ptd_sink_ops sink_crash;
-extern const struct ptd_sink_ops sink_drmemtrace;
-extern const struct ptd_sink_ops sink_functions;
-extern const struct ptd_sink_ops sink_fxt;
-extern const struct ptd_sink_ops sink_html;
-extern const struct ptd_sink_ops sink_latency;
-extern const struct ptd_sink_ops sink_ovni;
-extern const struct ptd_sink_ops sink_pprof;
-extern const struct ptd_sink_ops sink_sideband;
-extern const struct ptd_sink_ops sink_stacks;
-extern const struct ptd_sink_ops sink_summary;
-extern const struct ptd_sink_ops sink_text;
-extern const struct ptd_sink_ops sink_xray;
+extern const struct sink_ops sink_addresses;
+extern const struct sink_ops sink_autofdo;
+extern const struct sink_ops sink_bolt;
+extern const struct sink_ops sink_branches;
+extern const struct sink_ops sink_callgrind;
+extern const struct sink_ops sink_calls;
+extern const struct sink_ops sink_chrome;
+extern const struct sink_ops sink_collapsed;
+extern const struct sink_ops sink_crash;
+extern const struct sink_ops sink_drmemtrace;
+extern const struct sink_ops sink_functions;
+extern const struct sink_ops sink_fxt;
+extern const struct sink_ops sink_html;
+extern const struct sink_ops sink_latency;
+extern const struct sink_ops sink_ovni;
+extern const struct sink_ops sink_pprof;
+extern const struct sink_ops sink_sideband;
+extern const struct sink_ops sink_stacks;
+extern const struct sink_ops sink_summary;
+extern const struct sink_ops sink_text;
+extern const struct sink_ops sink_xray;

@@ -29,14 +29,14 @@ static void put_place(struct text *text, const struct ptd_position *position)
 	put_name(text, line);
 }
 
-size_t srcline_format(const struct ptd_position *positions, size_t n, enum ptd_show_positions shown,
+size_t srcline_format(const struct ptd_position *positions, size_t n, enum sink_positions shown,
 		      char ret_text[static SRCLINE_MAX])
 {
 	struct text text = { .bytes = ret_text };
 
-	if (n == 0 || shown == PTD_SHOW_NO_POSITIONS)
+	if (n == 0 || shown == SINK_NO_POSITIONS)
 		return 0;
-	if (shown == PTD_SHOW_LINES) {
+	if (shown == SINK_LINES) {
 		put_place(&text, &positions[0]);
 		return text.n;
 	}

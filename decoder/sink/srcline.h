@@ -16,19 +16,19 @@
 #include <stddef.h>
 
 #include "base/base.h"
+#include "decoder/sink/sink.h"
 #include "ptd/calls.h"
 #include "ptd/record.h"
-#include "ptd/sink.h"
 
 #define SRCLINE_MAX 2048 /* bytes; longer texts are cut */
 
 /*
  * Write the text of @n positions, as ptd_decoder_positions() gives them; of the first one alone
- * unless @shown is PTD_SHOW_INLINES. What is foreign in it can be printed.
+ * unless @shown is SINK_INLINES. What is foreign in it can be printed.
  *
  * Return: the number of bytes in @ret_text, to which no NUL is added; 0 if nothing is shown.
  */
-size_t srcline_format(const struct ptd_position *positions, size_t n, enum ptd_show_positions shown,
+size_t srcline_format(const struct ptd_position *positions, size_t n, enum sink_positions shown,
 		      char ret_text[static SRCLINE_MAX]);
 
 /*

@@ -17,20 +17,17 @@
 
 #include "decoder/sink/column.h"
 #include "decoder/sink/json.h"
-#include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/tally.h"
 
-#define ROWS_SHOWN 20 /* of each table, unless the user says how many */
-#define ANONYMOUS  "[anon]"
+#define ANONYMOUS "[anon]"
 
 struct summary {
-	struct ptd_output *output;   /* while the summary is written; borrowed */
+	struct output *output;       /* borrowed */
 	const struct ptd_info *info; /* borrowed */
 	struct tally tally;
 	uint64_t n_rows;
-	bool is_json;
 };
 
 /* One table of parts, with the columns of a row that it shows. */
@@ -48,8 +45,8 @@ static const struct table tables[] = {
 	{ "Symbols", "symbols", tally_symbols, false, false, true, "symbol (object)" },
 };
 
-/* Errors are not checked: the output keeps the first one, and ptd_sink_finish() returns it. */
-#define put(summary, ...) ptd_output_printf((summary)->output, __VA_ARGS__)
+/* Errors are not checked: the output keeps the first one, and sink_finish() returns it. */
+#define put(summary, ...) output_printf((summary)->output, __VA_ARGS__)
 
 /* Print the part in percent, in 8 columns. */
 static void put_percent(struct summary *summary, uint64_t part)
@@ -391,88 +388,63 @@ static void put_json_cpus(struct json *json, const struct ptd_stats *stats)
 	json_close(json);
 }
 
-static int put_json(struct summary *summary, const struct ptd_stats *stats)
+static int put_json(void *state, const struct ptd_stats *stats, struct json *json)
 {
+	struct summary *summary = state;
 	const struct ptd_info *info = summary->info;
-	struct json json = json_begin(summary->output);
 	int r = 0;
 
-	json_object(&json, NULL);
-	json_text(&json, "format", "summary");
-	json_clock(&json, info->clock);
-	json_signed(&json, "realtime_offset_ns", info->realtime_offset_ns);
-	json_number(&json, "instructions", summary->tally.n_insns);
-	json_number(&json, "instructions_early", stats->n_insns_early);
-	json_number(&json, "instructions_claimed", tally_n_claimed(&summary->tally));
-	json_number(&json, "bytes_overwritten", info->bytes_overwritten);
-	json_number(&json, "complete_since", info->complete_since);
-	json_number(&json, "records_unknown", stats->n_records_unknown);
-	json_number(&json, "records_bad", stats->n_records_bad);
-	json_number(&json, "events", stats->n_events);
-	json_number(&json, "events_left_out", stats->n_events_left_out);
-	json_array(&json, "missing");
+	json_signed(json, "realtime_offset_ns", info->realtime_offset_ns);
+	json_number(json, "instructions", summary->tally.n_insns);
+	json_number(json, "instructions_early", stats->n_insns_early);
+	json_number(json, "instructions_claimed", tally_n_claimed(&summary->tally));
+	json_number(json, "bytes_overwritten", info->bytes_overwritten);
+	json_number(json, "complete_since", info->complete_since);
+	json_number(json, "records_unknown", stats->n_records_unknown);
+	json_number(json, "records_bad", stats->n_records_bad);
+	json_number(json, "events", stats->n_events);
+	json_number(json, "events_left_out", stats->n_events_left_out);
+	json_array(json, "missing");
 	for (size_t i = 0; i < info->n_complaints; i++)
-		json_text(&json, NULL, info->complaints[i]);
-	json_close(&json);
+		json_text(json, NULL, info->complaints[i]);
+	json_close(json);
 	for (size_t i = 0; i < ARRAY_LEN(tables) && r == 0; i++)
-		r = put_json_table(summary, &json, &tables[i]);
-	put_json_gaps(&json, stats);
-	put_json_cpus(&json, stats);
-	json_close(&json);
+		r = put_json_table(summary, json, &tables[i]);
+	put_json_gaps(json, stats);
+	put_json_cpus(json, stats);
 	return r;
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static void summary_free(void *state)
+static int summary_open(void *state, const struct sink_config *config, struct output *output)
 {
 	struct summary *summary = state;
 
-	tally_deinit(&summary->tally);
-	free(summary);
+	summary->info = config->info;
+	summary->output = output;
+	summary->n_rows = config->n_rows;
+	return 0;
 }
 
-static int summary_open(const struct ptd_sink_config *config, struct ptd_output *output,
-			void **ret_state)
+static void summary_close(void *state)
 {
-	struct summary *summary;
-	uint64_t n_rows = ROWS_SHOWN;
-	int r;
-
-	(void)output;
-	r = option_number(config, "rows", &n_rows);
-	if (r < 0)
-		return r;
-	summary = calloc(1, sizeof(*summary));
-	if (!summary)
-		return -ENOMEM;
-	summary->info = config->info;
-	summary->n_rows = n_rows;
-	summary->is_json = ptd_sink_option(config, "json");
-	*ret_state = summary;
-	return 0;
+	tally_deinit(&((struct summary *)state)->tally);
 }
 
 static int summary_remember(const void *state, void **ret_memory)
 {
-	(void)state;
 	*ret_memory = calloc(1, sizeof(struct tally_index));
 	return *ret_memory ? 0 : -ENOMEM;
 }
 
-static void summary_forget(void *memory)
-{
-	free(memory);
-}
-
 /* The bytes of a batch are the sums of its runs. */
 static int summary_expand(const void *state, void *memory, const struct ptd_batch *batch,
-			  struct ptd_output *output)
+			  struct output *output)
 {
 	const size_t n_max = OUTPUT_SIZE / sizeof(struct tally_sum);
 	size_t n;
 
-	(void)state;
 	for (size_t i = 0; i < batch->n_runs; i += n) {
 		int r;
 
@@ -488,16 +460,16 @@ static int summary_expand(const void *state, void *memory, const struct ptd_batc
 }
 
 static int summary_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			 size_t n_bytes, struct ptd_output *output)
+			 size_t n_bytes)
 {
-	(void)output;
 	return tally_add(&((struct summary *)state)->tally, batch, bytes,
 			 n_bytes / sizeof(struct tally_sum));
 }
 
-static int put_text(struct summary *summary, const struct ptd_stats *stats)
+static int put_text(void *state, const struct ptd_stats *stats, struct output *output)
 {
-	output_fit(summary->output);
+	struct summary *summary = state;
+
 	put_span(summary, stats);
 	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
 		const int r = put_table(summary, &tables[i]);
@@ -510,31 +482,24 @@ static int put_text(struct summary *summary, const struct ptd_stats *stats)
 	return 0;
 }
 
-static int summary_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
-{
-	struct summary *summary = state;
-
-	summary->output = output;
-	return summary->is_json ? put_json(summary, stats) : put_text(summary, stats);
-}
-
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "rows", .value = "N", .help = "how many rows of each table are shown (20)" },
 	{ .name = "json", .help = "as JSON, all rows" },
 	{},
 };
 
-const struct ptd_sink_ops sink_summary = {
-	.size = sizeof(sink_summary),
+const struct sink_ops sink_summary = {
 	.name = "summary",
 	.help = "where the instructions went, what was lost and why",
 	.options = options,
+	.state_size = sizeof(struct summary),
 	.open = summary_open,
 	.remember = summary_remember,
-	.forget = summary_forget,
+	.forget = free,
 	.expand = summary_expand,
 	.write = summary_write,
-	.finish = summary_finish,
-	.free = summary_free,
+	.text = put_text,
+	.json = put_json,
+	.close = summary_close,
 	.writes_last = true,
 };

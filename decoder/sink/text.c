@@ -83,7 +83,7 @@ struct text {
 	enum ptd_clock clock;
 	bool bytes, process;
 	struct ptd_decoder *decoder; /* borrowed; NULL unless positions are shown */
-	enum ptd_show_positions positions;
+	enum sink_positions positions;
 	struct all_lines *all_lines; /* owned by the sink */
 };
 
@@ -364,7 +364,7 @@ static void set_slice(const struct memory *memory, struct lines *lines)
 
 /* Write the lines @i to @end - 1, each with the first columns. */
 static int put_lines(const struct memory *memory, struct lines *lines, size_t i, size_t end,
-		     struct ptd_output *output)
+		     struct output *output)
 {
 	for (; i < end; i++) {
 		const size_t size = lines->starts[i + 1] - lines->starts[i] - lines->head_size;
@@ -399,7 +399,7 @@ static inline void put_time(const struct memory *memory, uint8_t *to)
 
 /* Copy the lines @i to @end - 1, and put the time into each. */
 static int copy_lines(const struct memory *memory, struct lines *lines, size_t i, size_t end,
-		      struct ptd_output *output)
+		      struct output *output)
 {
 	const size_t start = lines->starts[i], size = lines->starts[end] - start;
 	uint8_t *to;
@@ -417,7 +417,7 @@ static int copy_lines(const struct memory *memory, struct lines *lines, size_t i
 }
 
 static int put_run(struct memory *memory, const struct ptd_batch *batch, const struct ptd_run *run,
-		   struct ptd_output *output)
+		   struct output *output)
 {
 	const size_t end = (size_t)run->first + run->n;
 	struct lines *lines;
@@ -441,40 +441,40 @@ static int put_run(struct memory *memory, const struct ptd_batch *batch, const s
 }
 
 /* Values that are not known, or are 0, are left out. */
-static void put_values(struct ptd_output *output, const struct ptd_mark *mark)
+static void put_values(struct output *output, const struct ptd_mark *mark)
 {
-	ptd_output_printf(output, "%s:", ptd_mark_kind_name(mark->kind));
+	output_printf(output, "%s:", ptd_mark_kind_name(mark->kind));
 	if (mark->value || mark->extra)
-		ptd_output_printf(output, " 0x%" PRIx64, mark->value);
+		output_printf(output, " 0x%" PRIx64, mark->value);
 	if (mark->extra)
-		ptd_output_printf(output, " 0x%" PRIx64, mark->extra);
+		output_printf(output, " 0x%" PRIx64, mark->extra);
 	if (mark->ip)
-		ptd_output_printf(output, "%s ip %" PRIx64, mark->value || mark->extra ? "," : "",
-				  mark->ip);
-	ptd_output_printf(output, "\n");
+		output_printf(output, "%s ip %" PRIx64, mark->value || mark->extra ? "," : "",
+			      mark->ip);
+	output_printf(output, "\n");
 }
 
 /* What the program noted itself. */
-static void put_noted(struct ptd_output *output, const struct ptd_batch *batch,
+static void put_noted(struct output *output, const struct ptd_batch *batch,
 		      const struct ptd_mark *mark)
 {
-	ptd_output_printf(output, "%s: ", ptd_mark_kind_name(mark->kind));
+	output_printf(output, "%s: ", ptd_mark_kind_name(mark->kind));
 	output_name(output, batch->symbols[mark->value]->name);
-	ptd_output_printf(output, "\n");
+	output_printf(output, "\n");
 }
 
 static int put_mark(struct memory *memory, const struct ptd_batch *batch,
-		    const struct ptd_mark *mark, struct ptd_output *output)
+		    const struct ptd_mark *mark, struct output *output)
 {
 	char ip[24] = "unknown";
 	int r;
 
 	if (mark->t != memory->head_t)
 		head_set_time(memory, mark->t);
-	r = ptd_output_write(output, "#", 1);
+	r = output_write(output, "#", 1);
 	if (r < 0)
 		return r;
-	r = ptd_output_write(output, memory->head + 1, memory->head_size - 1);
+	r = output_write(output, memory->head + 1, memory->head_size - 1);
 	if (r < 0)
 		return r;
 
@@ -482,28 +482,28 @@ static int put_mark(struct memory *memory, const struct ptd_batch *batch,
 		(void)snprintf(ip, sizeof(ip), "%" PRIx64, mark->ip);
 	switch (mark->kind) {
 	case PTD_MARK_GAP:
-		ptd_output_printf(
-		    output, "gap: %s, ip %s, offset 0x%" PRIx64 ", %" PRIu64 " bytes lost\n",
-		    ptd_gap_reason_name(mark->reason), ip, mark->offset, mark->n_bytes);
+		output_printf(output,
+			      "gap: %s, ip %s, offset 0x%" PRIx64 ", %" PRIu64 " bytes lost\n",
+			      ptd_gap_reason_name(mark->reason), ip, mark->offset, mark->n_bytes);
 		break;
 	case PTD_MARK_ASYNC:
-		ptd_output_printf(output, "async: interrupted, ip %s\n", ip);
+		output_printf(output, "async: interrupted, ip %s\n", ip);
 		break;
 	case PTD_MARK_OFF:
-		ptd_output_printf(output, "off: left for untraced code, ip %s\n", ip);
+		output_printf(output, "off: left for untraced code, ip %s\n", ip);
 		break;
 	case PTD_MARK_STOP:
-		ptd_output_printf(output, "stop: packets were stopped by an address filter\n");
+		output_printf(output, "stop: packets were stopped by an address filter\n");
 		break;
 	case PTD_MARK_OUT_OF_SCOPE:
-		ptd_output_printf(output, "out of scope: code that was not asked for, ip %s\n", ip);
+		output_printf(output, "out of scope: code that was not asked for, ip %s\n", ip);
 		break;
 	case PTD_MARK_TSX:
-		ptd_output_printf(output, "tsx: %s, ip %s\n",
-				  mark->value == PTD_TSX_BEGIN    ? "begin"
-				  : mark->value == PTD_TSX_COMMIT ? "commit"
-								  : "abort",
-				  ip);
+		output_printf(output, "tsx: %s, ip %s\n",
+			      mark->value == PTD_TSX_BEGIN    ? "begin"
+			      : mark->value == PTD_TSX_COMMIT ? "commit"
+							      : "abort",
+			      ip);
 		break;
 	case PTD_MARK_BEGIN:
 	case PTD_MARK_END:
@@ -517,7 +517,7 @@ static int put_mark(struct memory *memory, const struct ptd_batch *batch,
 }
 
 static int text_expand(const void *state, void *userdata, const struct ptd_batch *batch,
-		       struct ptd_output *output)
+		       struct output *output)
 {
 	struct memory *memory = userdata;
 	size_t m = 0;
@@ -565,64 +565,58 @@ static void text_forget(void *userdata)
 	free(memory);
 }
 
-static void text_free(void *state)
+static void text_close(void *state)
 {
 	struct text *text = state;
 
+	if (!text->all_lines)
+		return;
 	map_deinit(&text->all_lines->map);
 	(void)pthread_mutex_destroy(&text->all_lines->mutex);
 	free(text->all_lines);
-	free(text);
 }
 
-static void put_title(const struct text *text, struct ptd_output *output,
-		      const struct ptd_info *info)
+static void put_title(const struct text *text, struct output *output, const struct ptd_info *info)
 {
-	ptd_output_printf(output, "# %s [cpu] time: address %sinstruction symbol+offset (object)\n",
-			  text->process ? "comm pid/tid" : "tid", text->bytes ? "bytes " : "");
+	output_printf(output, "# %s [cpu] time: address %sinstruction symbol+offset (object)\n",
+		      text->process ? "comm pid/tid" : "tid", text->bytes ? "bytes " : "");
 	output_clock(output, info);
 }
 
-static int text_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		     void **ret_state)
+static int text_open(void *state, const struct sink_config *config, struct output *output)
 {
-	struct text *text = calloc(1, sizeof(*text));
+	struct text *text = state;
 	bool is_wide;
 
-	if (!text)
-		return -ENOMEM;
 	text->all_lines = calloc(1, sizeof(*text->all_lines));
-	if (!text->all_lines) {
-		free(text);
+	if (!text->all_lines)
 		return -ENOMEM;
-	}
 	mutex_init_short(&text->all_lines->mutex);
 	output_fit(output);
 	is_wide = output->columns == 0 || output->columns >= COLUMNS_BYTES;
 	text->clock = config->info->clock;
-	text->bytes = is_wide && !ptd_sink_option(config, "no-bytes");
+	text->bytes = is_wide && !sink_option(config, "no-bytes");
 	text->process = is_wide || output->columns >= COLUMNS_PROCESS;
 	text->positions = config->positions;
-	if (config->positions != PTD_SHOW_NO_POSITIONS)
+	if (config->positions != SINK_NO_POSITIONS)
 		text->decoder = config->decoder;
 	put_title(text, output, config->info);
-	*ret_state = text;
 	return 0;
 }
 
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "no-bytes", .help = "without the bytes of the instructions" },
 	{},
 };
 
-const struct ptd_sink_ops sink_text = {
-	.size = sizeof(sink_text),
+const struct sink_ops sink_text = {
 	.name = "text",
 	.help = "one line per instruction: who, where, when, disassembly, symbol",
 	.options = options,
+	.state_size = sizeof(struct text),
 	.open = text_open,
 	.remember = text_remember,
 	.forget = text_forget,
 	.expand = text_expand,
-	.free = text_free,
+	.close = text_close,
 };

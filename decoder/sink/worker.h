@@ -13,26 +13,26 @@
 
 #include "base/base.h"
 #include "decoder/sink/output.h"
-#include "ptd/sink.h"
+#include "decoder/sink/sink.h"
 #include "util/vec.h"
 
 struct sink_worker {
-	const struct ptd_sink *sink; /* borrowed; NULL: it expands nothing */
-	void *memory;                /* the kind's; owned */
+	const struct sink *sink; /* borrowed; NULL: it expands nothing */
+	void *memory;            /* the kind's; owned */
 };
 
 /* What was made of batches that the sink has not written yet. */
 struct sink_bytes {
-	struct ptd_output output; /* to memory: the pieces, one behind the other */
-	VEC(size_t) ends;         /* where each piece ends */
-	size_t n_written;         /* how many pieces the sink has written */
+	struct output output; /* to memory: the pieces, one behind the other */
+	VEC(size_t) ends;     /* where each piece ends */
+	size_t n_written;     /* how many pieces the sink has written */
 };
 
 /* Return: whether the sink is of a kind that expands batches. */
-bool sink_expands(const struct ptd_sink *sink);
+bool sink_expands(const struct sink *sink);
 
 /* The sink must expand batches. Return: 0, or negative errno. */
-_must_check_ int sink_worker_init(struct sink_worker *worker, const struct ptd_sink *sink);
+_must_check_ int sink_worker_init(struct sink_worker *worker, const struct sink *sink);
 void sink_worker_deinit(struct sink_worker *worker);
 
 /* Return: an empty list of pieces. */
@@ -52,5 +52,5 @@ _must_check_ int sink_worker_expand(struct sink_worker *worker, const struct ptd
  *
  * Return: 0, or negative errno.
  */
-_must_check_ int sink_write(struct ptd_sink *sink, const struct ptd_batch *batch,
+_must_check_ int sink_write(struct sink *sink, const struct ptd_batch *batch,
 			    struct sink_bytes *bytes);

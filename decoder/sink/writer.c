@@ -16,7 +16,7 @@
  * machines it costs more to get bytes out of the cache of another CPU than to decode them.
  */
 
-#include "ptd/sink.h"
+#include "decoder/sink/sink.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -59,7 +59,7 @@ struct product {
 
 struct parcel {
 	struct task task;
-	struct ptd_writer *writer;
+	struct writer *writer;
 	VEC(struct entry) entries;
 	size_t n_runs;            /* of all entries */
 	size_t thread;            /* that wrote these: the one that decoded or copied them */
@@ -73,9 +73,9 @@ struct parcel {
 	size_t failed;
 };
 
-struct ptd_writer {
+struct writer {
 	struct ptd_threads *threads; /* borrowed */
-	struct ptd_sink **sinks;     /* borrowed, but for the array */
+	struct sink **sinks;         /* borrowed, but for the array */
 	size_t n_sinks;
 	struct sink_worker *workers; /* n_sinks for each thread */
 
@@ -89,20 +89,20 @@ struct ptd_writer {
 	size_t n_products;
 
 	int r; /* the first error */
-	struct ptd_sink *failed;
+	struct sink *failed;
 };
 
-DEFINE_CLEANUP(struct ptd_writer *, ptd_writer_free);
+DEFINE_CLEANUP(struct writer *, writer_free);
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static int make_workers(struct ptd_writer *w, size_t n_threads)
+static int make_workers(struct writer *w, size_t n_threads)
 {
 	w->workers = calloc(n_threads * w->n_sinks, sizeof(*w->workers));
 	if (!w->workers)
 		return -ENOMEM;
 	for (size_t i = 0; i < n_threads * w->n_sinks; i++) {
-		const struct ptd_sink *sink = w->sinks[i % w->n_sinks];
+		const struct sink *sink = w->sinks[i % w->n_sinks];
 		const int r = sink_expands(sink) ? sink_worker_init(&w->workers[i], sink) : 0;
 
 		if (r < 0)
@@ -111,7 +111,7 @@ static int make_workers(struct ptd_writer *w, size_t n_threads)
 	return 0;
 }
 
-static int make_parcels(struct ptd_writer *w, size_t n)
+static int make_parcels(struct writer *w, size_t n)
 {
 	w->parcels = calloc(n, sizeof(*w->parcels));
 	if (!w->parcels)
@@ -123,7 +123,7 @@ static int make_parcels(struct ptd_writer *w, size_t n)
 }
 
 /* Return: whether threads have something to do. */
-static bool has_work(const struct ptd_writer *w)
+static bool has_work(const struct writer *w)
 {
 	for (size_t i = 0; i < w->n_sinks; i++)
 		if (sink_expands(w->sinks[i]))
@@ -131,10 +131,10 @@ static bool has_work(const struct ptd_writer *w)
 	return false;
 }
 
-int ptd_writer_new(struct ptd_threads *threads, struct ptd_sink *const *sinks, size_t n_sinks,
-		   struct ptd_writer **ret_writer)
+int writer_new(struct ptd_threads *threads, struct sink *const *sinks, size_t n_sinks,
+	       struct writer **ret_writer)
 {
-	_cleanup_(ptd_writer_freep) struct ptd_writer *w = calloc(1, sizeof(*w));
+	_cleanup_(writer_freep) struct writer *w = calloc(1, sizeof(*w));
 	int r;
 
 	if (!w)
@@ -188,7 +188,7 @@ static void free_parcel(struct parcel *parcel, size_t n_sinks)
 	vec_deinit(&parcel->marks);
 }
 
-struct ptd_writer *ptd_writer_free(struct ptd_writer *writer)
+struct writer *writer_free(struct writer *writer)
 {
 	if (!writer)
 		return NULL;
@@ -283,7 +283,7 @@ static struct product *new_product(size_t n_sinks)
  * Return: the thread whose product @thread takes: itself; or any that has one, if there are as
  *         many as there may be; or the number of threads, if a new one is to be made.
  */
-static size_t choose_product(struct ptd_writer *w, size_t thread)
+static size_t choose_product(struct writer *w, size_t thread)
 {
 	size_t i = thread;
 
@@ -298,7 +298,7 @@ static size_t choose_product(struct ptd_writer *w, size_t thread)
 }
 
 /* Return: an empty product; NULL if there is no memory. */
-static struct product *take_product(struct ptd_writer *w, size_t thread)
+static struct product *take_product(struct writer *w, size_t thread)
 {
 	struct product *product = NULL;
 	size_t from;
@@ -321,7 +321,7 @@ static struct product *take_product(struct ptd_writer *w, size_t thread)
 }
 
 /* The product of the parcel has been written. */
-static void give_back_product(struct ptd_writer *w, struct parcel *parcel)
+static void give_back_product(struct writer *w, struct parcel *parcel)
 {
 	struct product *product = TAKE(parcel->product);
 
@@ -334,7 +334,7 @@ static void give_back_product(struct ptd_writer *w, struct parcel *parcel)
 /* Expand the parcel for all sinks. */
 static int expand(struct parcel *parcel, size_t thread)
 {
-	const struct ptd_writer *w = parcel->writer;
+	const struct writer *w = parcel->writer;
 	struct sink_worker *workers = w->workers + thread * w->n_sinks;
 	int r;
 
@@ -366,7 +366,7 @@ static void expand_parcel(struct task *task, size_t thread)
 }
 
 /* The parcel that is being filled has been filled: its arrays do not move any more. */
-static void close_parcel(struct ptd_writer *w, struct parcel *parcel)
+static void close_parcel(struct writer *w, struct parcel *parcel)
 {
 	for (size_t i = 0; i < parcel->entries.n; i++) {
 		struct entry *entry = &parcel->entries.items[i];
@@ -383,14 +383,14 @@ static void close_parcel(struct ptd_writer *w, struct parcel *parcel)
 	w->n_waiting++;
 }
 
-static int fail(struct ptd_writer *w, size_t sink, int r)
+static int fail(struct writer *w, size_t sink, int r)
 {
 	w->failed = w->sinks[sink];
 	return w->r = r;
 }
 
 /* Write one batch of a parcel. */
-static int write_entry(struct ptd_writer *w, struct parcel *parcel, const struct entry *entry)
+static int write_entry(struct writer *w, struct parcel *parcel, const struct entry *entry)
 {
 	for (size_t k = 0; k < w->n_sinks; k++) {
 		const int r =
@@ -404,7 +404,7 @@ static int write_entry(struct ptd_writer *w, struct parcel *parcel, const struct
 }
 
 /* Find out how many runs make a parcel of PARCEL_BYTES. */
-static void adapt(struct ptd_writer *w, const struct parcel *parcel)
+static void adapt(struct writer *w, const struct parcel *parcel)
 {
 	const size_t n_bytes = parcel->n_bytes + parcel->n_runs;
 
@@ -417,7 +417,7 @@ static void adapt(struct ptd_writer *w, const struct parcel *parcel)
 }
 
 /* Write the oldest parcel, which has been expanded, and make room for another. */
-static int write_oldest(struct ptd_writer *w)
+static int write_oldest(struct writer *w)
 {
 	struct parcel *parcel = &w->parcels[w->oldest];
 	int r = parcel->r < 0 ? fail(w, parcel->failed, parcel->r) : 0;
@@ -436,10 +436,10 @@ static int write_oldest(struct ptd_writer *w)
 /* --- the stream ------------------------------------------------------------------------------- */
 
 /* One thread: expand and write the batch itself. */
-static int write_batch(struct ptd_writer *w, const struct ptd_batch *batch)
+static int write_batch(struct writer *w, const struct ptd_batch *batch)
 {
 	for (size_t i = 0; i < w->n_sinks; i++) {
-		const int r = ptd_sink_batch(w->sinks[i], batch);
+		const int r = sink_batch(w->sinks[i], batch);
 
 		if (r < 0)
 			return fail(w, i, r);
@@ -448,13 +448,13 @@ static int write_batch(struct ptd_writer *w, const struct ptd_batch *batch)
 }
 
 /* Return: the parcel that is being filled. */
-static struct parcel *last_parcel(struct ptd_writer *w)
+static struct parcel *last_parcel(struct writer *w)
 {
 	return &w->parcels[(w->oldest + w->n_waiting) % w->n_parcels];
 }
 
 /* Write what has been expanded; wait for it if no parcel is free. */
-static int write_ready(struct ptd_writer *w)
+static int write_ready(struct writer *w)
 {
 	int r = 0;
 
@@ -471,7 +471,7 @@ static int write_ready(struct ptd_writer *w)
 }
 
 /* Write all parcels. */
-static int write_parcels(struct ptd_writer *w)
+static int write_parcels(struct writer *w)
 {
 	int r = w->r;
 
@@ -484,7 +484,7 @@ static int write_parcels(struct ptd_writer *w)
 	return r;
 }
 
-int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch)
+int writer_batch(struct writer *writer, const struct ptd_batch *batch)
 {
 	size_t first = 0, end;
 	int r = writer->r;
@@ -516,25 +516,25 @@ int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch)
 	return r;
 }
 
-int ptd_writer_logged(struct ptd_writer *writer, const struct ptd_logged *logged)
+int writer_logged(struct writer *writer, const struct ptd_logged *logged)
 {
 	int r = writer->r;
 
 	/* A log has no batches, which could be in parcels. */
 	for (size_t i = 0; i < writer->n_sinks && r == 0; i++) {
-		r = ptd_sink_logged(writer->sinks[i], logged);
+		r = sink_logged(writer->sinks[i], logged);
 		if (r < 0)
 			return fail(writer, i, r);
 	}
 	return r;
 }
 
-int ptd_writer_flush(struct ptd_writer *writer)
+int writer_flush(struct writer *writer)
 {
 	return writer->r < 0 || writer->n_parcels == 0 ? writer->r : write_parcels(writer);
 }
 
-struct ptd_sink *ptd_writer_failed(const struct ptd_writer *writer)
+struct sink *writer_failed(const struct writer *writer)
 {
 	return writer->failed;
 }

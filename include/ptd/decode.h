@@ -14,9 +14,8 @@
  * thread may ask for source positions (ptd_decoder_positions()). Several decoders may
  * be used by as many threads at the same time: they share nothing that changes. Blocks, objects,
  * symbols and names that a batch points to do not change, so other threads may read them as long as
- * the decoder exists (see ptd_writer in sink.h for a ready use of that). The library reads
- * the environment (TMPDIR), which no thread may change meanwhile; it sets no locale, signal handler
- * or umask.
+ * the decoder exists. The library reads the environment (TMPDIR), which no thread may change
+ * meanwhile; it sets no locale, signal handler or umask.
  *
  * The library is libptdecode.so.0, and 0 promises no ABI: a program is compiled anew for each
  * version of the library. pkg-config knows it as "ptdecode".

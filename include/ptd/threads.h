@@ -4,10 +4,10 @@
 /*
  * Threads
  *
- * Threads that work for the library. A program makes them once, and passes them to a decoder
- * (ptd_options.threads) and to a writer of sinks (ptd_writer_new()). The thread that calls the
- * library is one of them; while it waits for the others, it does their work. All calls that use the
- * same struct ptd_threads must come from one thread at a time.
+ * Threads that work for the library. A program makes them once, and passes them to decoders
+ * (ptd_options.threads). The thread that calls the library is one of them; while it waits for the
+ * others, it does their work. All calls that use the same struct ptd_threads must come from one
+ * thread at a time.
  *
  * The other threads block all signals.
  */

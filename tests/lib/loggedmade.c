@@ -20,7 +20,7 @@ static const struct ptd_symbol symbols[] = {
 static const struct ptd_symbol *const by_id[] = { &symbols[0], &symbols[1], &symbols[2],
 						  &symbols[3] };
 
-void loggedmade_init(struct loggedmade *made, const struct ptd_sink_ops *ops, const char *dir,
+void loggedmade_init(struct loggedmade *made, const struct sink_ops *ops, const char *dir,
 		     const char *option)
 {
 	const char *const options[] = { option, NULL };
@@ -30,12 +30,12 @@ void loggedmade_init(struct loggedmade *made, const struct ptd_sink_ops *ops, co
 		.slice = { .cpu = 2, .pid = 5, .tid = 70000, .comm = "my demo.x" },
 		.logged.batch = { .symbols = by_id, .n_symbols = ARRAY_LEN(by_id) },
 	};
-	assert_int_equal(ptd_sink_open(ops, dir, &made->info, options, &made->sink), 0);
+	assert_int_equal(sink_open(ops, dir, &made->info, options, &made->sink), 0);
 }
 
 void loggedmade_deinit(struct loggedmade *made)
 {
-	made->sink = ptd_sink_free(made->sink);
+	made->sink = sink_free(made->sink);
 }
 
 void loggedmade_put(struct loggedmade *made, enum ptd_logged_kind kind, uint32_t symbol, uint64_t t)
@@ -59,6 +59,6 @@ void loggedmade_flush(struct loggedmade *made)
 	made->logged.batch.slice = &made->slice;
 	made->logged.calls = made->calls;
 	made->logged.batch.marks = made->marks;
-	assert_int_equal(ptd_sink_logged(made->sink, &made->logged), 0);
+	assert_int_equal(sink_logged(made->sink, &made->logged), 0);
 	made->logged.n_calls = made->logged.batch.n_marks = 0;
 }

@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
+#include "decoder/sink/sink.h"
 #include "ptd/calls.h"
-#include "ptd/sink.h"
 
 #define LOGGEDMADE_MAX 64
 #define LOGGEDMADE_T0  UINT64_C(5000000000)
@@ -23,12 +23,12 @@ struct loggedmade {
 	struct ptd_logged_call calls[LOGGEDMADE_MAX];
 	struct ptd_mark marks[LOGGEDMADE_MAX];
 	struct ptd_logged logged;
-	struct ptd_sink *sink; /* which gets the calls */
+	struct sink *sink; /* which gets the calls */
 };
 
 /* Open a sink of the kind @ops that writes to the directory @dir, with @option, which may be NULL.
  */
-void loggedmade_init(struct loggedmade *made, const struct ptd_sink_ops *ops, const char *dir,
+void loggedmade_init(struct loggedmade *made, const struct sink_ops *ops, const char *dir,
 		     const char *option);
 void loggedmade_deinit(struct loggedmade *made);
 

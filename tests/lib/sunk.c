@@ -17,7 +17,7 @@
 void sunk_begin(struct sunk *sunk, const char *name, enum ptd_clock clock,
 		const char *const *options)
 {
-	struct ptd_sink_config config = { .size = sizeof(config), .options = options };
+	struct sink_config config = { .options = options };
 
 	*sunk =
 	    (struct sunk){ .info = { .clock = clock }, .fd = memfd_create("sunk", MFD_CLOEXEC) };
@@ -25,14 +25,14 @@ void sunk_begin(struct sunk *sunk, const char *name, enum ptd_clock clock,
 	config.info = &sunk->info;
 	config.fd = fcntl(sunk->fd, F_DUPFD_CLOEXEC, 0);
 	assert_true(config.fd >= 0);
-	assert_int_equal(ptd_sink_new(ptd_sink_find(name), &config, &sunk->sink, NULL), 0);
+	assert_int_equal(sink_new(sink_find(name), &config, &sunk->sink, NULL), 0);
 }
 
 const char *sunk_end(struct sunk *sunk, const struct ptd_stats *stats)
 {
 	off_t size;
 
-	assert_int_equal(ptd_sink_finish(sunk->sink, stats), 0);
+	assert_int_equal(sink_finish(sunk->sink, stats), 0);
 	size = lseek(sunk->fd, 0, SEEK_END);
 	assert_true(size >= 0);
 	sunk->text = calloc((size_t)size + 1, 1);
@@ -43,7 +43,7 @@ const char *sunk_end(struct sunk *sunk, const struct ptd_stats *stats)
 
 void sunk_deinit(struct sunk *sunk)
 {
-	ptd_sink_free(sunk->sink);
+	sink_free(sunk->sink);
 	free(sunk->text);
 	(void)fd_close(sunk->fd);
 }

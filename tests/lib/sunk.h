@@ -7,10 +7,10 @@
  * What a sink writes, for tests: a sink of any kind whose output is memory.
  */
 
-#include "ptd/sink.h"
+#include "decoder/sink/sink.h"
 
 struct sunk {
-	struct ptd_sink *sink;
+	struct sink *sink;
 	struct ptd_info info;
 	int fd;     /* of what it writes */
 	char *text; /* all of it, after sunk_end() */

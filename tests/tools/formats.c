@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "decoder/sink/sink.h"
 #include <ptd/decode.h>
-#include <ptd/sink.h>
 #include <ptd/threads.h>
 
 #define FORMATS_MAX 32
@@ -27,24 +27,24 @@ static void check(const char *what, int r)
 }
 
 /* Let the sinks write what the decoder gives out. Return: what decoding came to. */
-static int decode(struct ptd_decoder *decoder, struct ptd_threads *threads, struct ptd_sink **sinks,
+static int decode(struct ptd_decoder *decoder, struct ptd_threads *threads, struct sink **sinks,
 		  size_t n)
 {
 	const struct ptd_batch *batch;
 	const struct ptd_sideband *record;
-	struct ptd_writer *writer;
+	struct writer *writer;
 	int r;
 
 	while (ptd_decoder_next_sideband(decoder, &record) == 0)
 		for (size_t i = 0; i < n; i++)
-			check("sideband", ptd_sink_sideband(sinks[i], record));
-	check("writer", ptd_writer_new(threads, sinks, n, &writer));
+			check("sideband", sink_take_sideband(sinks[i], record));
+	check("writer", writer_new(threads, sinks, n, &writer));
 	while ((r = ptd_decoder_next(decoder, &batch)) == 0)
-		check("batch", ptd_writer_batch(writer, batch));
-	check("flush", ptd_writer_flush(writer));
+		check("batch", writer_batch(writer, batch));
+	check("flush", writer_flush(writer));
 	for (size_t i = 0; i < n; i++)
-		check("finish", ptd_sink_finish(sinks[i], ptd_decoder_stats(decoder)));
-	ptd_writer_free(writer);
+		check("finish", sink_finish(sinks[i], ptd_decoder_stats(decoder)));
+	writer_free(writer);
 	return r;
 }
 
@@ -55,7 +55,7 @@ static int write_formats(const char *input, const char *dir, struct ptd_threads 
 		.size = sizeof(options), .force = true, .input = input, .threads = threads
 	};
 	static const char *const options_of[][2] = { { "function=main" }, { "binary=libc.so.6" } };
-	struct ptd_sink *sinks[FORMATS_MAX];
+	struct sink *sinks[FORMATS_MAX];
 	struct ptd_decoder *decoder;
 	char path[8192];
 	size_t n = 0;
@@ -64,19 +64,19 @@ static int write_formats(const char *input, const char *dir, struct ptd_threads 
 	r = ptd_decoder_new(&options, &decoder, NULL);
 	if (r < 0)
 		return r;
-	for (; n < FORMATS_MAX && ptd_sink_at(n); n++) {
-		const struct ptd_sink_ops *ops = ptd_sink_at(n);
+	for (; n < FORMATS_MAX && sink_at(n); n++) {
+		const struct sink_ops *ops = sink_at(n);
 		const char *const *given = NULL;
 
 		for (size_t i = 0; i < sizeof(options_of) / sizeof(options_of[0]) && !given; i++)
-			if (ptd_sink_takes_option(ops, options_of[i][0]))
+			if (sink_takes_option(ops, options_of[i][0]))
 				given = options_of[i];
 		snprintf(path, sizeof(path), "%s/%s", dir, ops->name);
-		check(path, ptd_sink_open(ops, path, ptd_decoder_info(decoder), given, &sinks[n]));
+		check(path, sink_open(ops, path, ptd_decoder_info(decoder), given, &sinks[n]));
 	}
 	r = decode(decoder, threads, sinks, n);
 	for (size_t i = 0; i < n; i++)
-		ptd_sink_free(sinks[i]);
+		sink_free(sinks[i]);
 	ptd_decoder_free(decoder);
 	return r;
 }

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "decoder/sink/sink.h"
 #include "ptd/decode.h"
-#include "ptd/sink.h"
 #include "tests/lib/decoding.h"
 #include "util/vec.h"
 
@@ -167,23 +167,23 @@ static void decode(const struct ptd_part *part, struct text *ret_text)
 	const struct ptd_options options = {
 		.size = sizeof(options), .input = input, .force = force, .part = *part
 	};
-	struct ptd_sink_config config = { .size = sizeof(config) };
+	struct sink_config config = {};
 	const int fd = memfd_create("text", MFD_CLOEXEC);
 	struct ptd_decoder *decoder = decoding_new_cut(&options, cut_size);
 	const struct ptd_batch *batch;
-	struct ptd_sink *sink;
+	struct sink *sink;
 	struct stat st;
 
 	config.info = ptd_decoder_info(decoder);
 	config.fd = dup(fd);
-	if (ptd_sink_new(ptd_sink_find("text"), &config, &sink, NULL) < 0)
+	if (sink_new(sink_find("text"), &config, &sink, NULL) < 0)
 		error(1, 0, "%s: cannot open a sink", input);
 	while ((batch = decoding_next(decoder, input)))
-		if (ptd_sink_batch(sink, batch) < 0)
+		if (sink_batch(sink, batch) < 0)
 			error(1, 0, "%s: cannot write", input);
-	if (ptd_sink_finish(sink, ptd_decoder_stats(decoder)) < 0 || fstat(fd, &st) < 0)
+	if (sink_finish(sink, ptd_decoder_stats(decoder)) < 0 || fstat(fd, &st) < 0)
 		error(1, errno, "%s: cannot write", input);
-	ptd_sink_free(sink);
+	sink_free(sink);
 
 	/* The text is large: it is not copied out of the file, and lines are ended in place. */
 	*ret_text = (struct text){ .size = (size_t)st.st_size };

@@ -77,7 +77,7 @@ static void assert_answer(const char *name, enum ptd_clock clock, const char *co
 	struct sunk sunk;
 
 	sunk_begin(&sunk, name, clock, options);
-	assert_int_equal(ptd_sink_batch(sunk.sink, &batch), 0);
+	assert_int_equal(sink_batch(sunk.sink, &batch), 0);
 	assert_string_equal(sunk_end(&sunk, &stats), expected);
 	sunk_deinit(&sunk);
 }
@@ -274,8 +274,8 @@ static void states_of_a_thread(void **state)
 		later.n_runs = rows[i].n_runs;
 		later.marks = rows[i].mark;
 		sunk_begin(&sunk, "stacks", PTD_CLOCK_NS, NULL);
-		assert_int_equal(ptd_sink_batch(sunk.sink, &batch), 0);
-		assert_int_equal(ptd_sink_batch(sunk.sink, &later), 0);
+		assert_int_equal(sink_batch(sunk.sink, &batch), 0);
+		assert_int_equal(sink_batch(sunk.sink, &later), 0);
 		text = strstr(sunk_end(&sunk, &stats), "demo: ");
 		assert_non_null(text);
 		text += strlen("demo: ");

@@ -14,7 +14,7 @@
 #include "decoder/sink/output.h"
 #include "tests/lib/callmade.h"
 
-static void assert_text(struct ptd_output *output, const char *expected)
+static void assert_text(struct output *output, const char *expected)
 {
 	_cleanup_(freep) char *text = strndup((const char *)output->buffer, output->n_used);
 
@@ -41,7 +41,7 @@ static struct backtrace of(const struct ptd_frame *frames, size_t n)
 	return (struct backtrace){ .frames = frames, .n = n };
 }
 
-static void put(struct ptd_output *output, const struct ptd_frame *frames, size_t n)
+static void put(struct output *output, const struct ptd_frame *frames, size_t n)
 {
 	const struct backtrace backtrace = of(frames, n);
 
@@ -50,7 +50,7 @@ static void put(struct ptd_output *output, const struct ptd_frame *frames, size_
 
 static void text(void **state)
 {
-	struct ptd_output output = output_memory();
+	struct output output = output_memory();
 
 	(void)state;
 	put(&output, some, ARRAY_LEN(some));
@@ -74,7 +74,7 @@ static void complete(void **state)
 		bool expected;
 	} rows[] = { { "_start", true },        { "clone3", true }, { "__clone", true },
 		     { "__GI___clone3", true }, { "main", false },  { "start", false } };
-	struct ptd_output output = output_memory();
+	struct output output = output_memory();
 	struct ptd_function function = callmade_functions[CALLMADE_MAIN];
 	const struct ptd_frame frame = { .function = &function, .ip = 0x10 };
 	const struct backtrace none = {}, one = of(&frame, 1);
@@ -93,7 +93,7 @@ static void complete(void **state)
 /* Of a recursion without end, both ends are shown. */
 static void deep(void **state)
 {
-	struct ptd_output output = output_memory();
+	struct output output = output_memory();
 	struct ptd_frame frames[150];
 	_cleanup_(freep) char *lines = NULL;
 	size_t n = 0;
@@ -114,7 +114,7 @@ static void deep(void **state)
 
 static void json(void **state)
 {
-	struct ptd_output output = output_memory();
+	struct output output = output_memory();
 	struct json document = json_begin(&output);
 	const struct backtrace two = of(some, 2);
 

@@ -90,7 +90,7 @@ static void mark(struct fixture *f, enum ptd_mark_kind kind)
 
 static void put(struct fixture *f)
 {
-	assert_int_equal(ptd_sink_batch(f->sunk.sink, &f->stream.batch), 0);
+	assert_int_equal(sink_batch(f->sunk.sink, &f->stream.batch), 0);
 	f->stream.batch.n_runs = f->stream.batch.n_marks = 0;
 }
 

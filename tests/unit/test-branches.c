@@ -98,7 +98,7 @@ static void mark(struct fixture *f, enum ptd_mark_kind kind, uint64_t ip)
 
 static void put(struct fixture *f)
 {
-	assert_int_equal(ptd_sink_batch(f->sunk.sink, &f->stream.batch), 0);
+	assert_int_equal(sink_batch(f->sunk.sink, &f->stream.batch), 0);
 	f->stream.batch.n_runs = f->stream.batch.n_marks = 0;
 }
 
@@ -219,6 +219,7 @@ static void overlapping(void **state)
 	    sunk_end(&f->sunk, &f->stream.stats),
 	    "{\n"
 	    " \"format\": \"branches\",\n"
+	    " \"clock\": \"ns\",\n"
 	    " \"branches\": [\n"
 	    "  {\"kind\": \"call\", \"object\": \"/bin/demo\", \"address\": \"0x20\", \"symbol\": "
 	    "\"g\", \"offset\": 0, \"executed\": 2, \"targets\": [{\"object\": \"/bin/demo\", "

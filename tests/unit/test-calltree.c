@@ -21,7 +21,7 @@
 
 struct fixture {
 	struct ptd_info info;
-	struct ptd_output output;
+	struct output output;
 	struct calltree tree;
 	struct callmade made[2];
 };

@@ -313,9 +313,9 @@ static void outputs(void **state)
 	command_deinit(&l.command);
 
 	c = parse_well(&l, "calls --inlines --lines --also text_--lines --also functions ./a");
-	assert_int_equal(c->outputs.items[0].config.positions, PTD_SHOW_INLINES);
-	assert_int_equal(c->outputs.items[1].config.positions, PTD_SHOW_LINES);
-	assert_int_equal(c->outputs.items[2].config.positions, PTD_SHOW_NO_POSITIONS);
+	assert_int_equal(c->outputs.items[0].config.positions, SINK_INLINES);
+	assert_int_equal(c->outputs.items[1].config.positions, SINK_LINES);
+	assert_int_equal(c->outputs.items[2].config.positions, SINK_NO_POSITIONS);
 	command_deinit(&l.command);
 
 	c = parse_well(&l, "latency --also latency_--function='operator_new' --function f ./a");
@@ -343,7 +343,7 @@ static void outputs(void **state)
 /* Each kind of sink has a verb; no two options of one name differ in whether they take a value. */
 static void table(void **state)
 {
-	const struct ptd_sink_option *o;
+	const struct sink_option *o;
 	const struct verb *verb;
 	size_t n_sinks = 0;
 
@@ -362,9 +362,8 @@ static void table(void **state)
 			assert_non_null(o->help);
 		}
 	}
-	for (; ptd_sink_at(n_sinks); n_sinks++)
-		assert_ptr_equal(verb_of_name(ptd_sink_at(n_sinks)->name)->ops,
-				 ptd_sink_at(n_sinks));
+	for (; sink_at(n_sinks); n_sinks++)
+		assert_ptr_equal(verb_of_name(sink_at(n_sinks)->name)->ops, sink_at(n_sinks));
 	assert_true(n_sinks > 15);
 }
 

@@ -91,22 +91,20 @@ static char *show(const struct stream *stream)
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	const char *const options[] = { stream->option, NULL };
 	const struct ptd_stats stats = {};
-	struct ptd_sink_config config = { .size = sizeof(config),
-					  .info = &info,
-					  .options = options };
-	struct ptd_sink *sink;
+	struct sink_config config = { .info = &info, .options = options };
+	struct sink *sink;
 	ssize_t size;
 	char *text;
 	int fd;
 
 	config.fd = memfd_create("crash", MFD_CLOEXEC);
 	fd = fcntl(config.fd, F_DUPFD_CLOEXEC, 0);
-	assert_int_equal(ptd_sink_new(&sink_crash, &config, &sink, NULL), 0);
+	assert_int_equal(sink_new(&sink_crash, &config, &sink, NULL), 0);
 	for (size_t i = 0; i < stream->n_records; i++)
-		assert_int_equal(ptd_sink_sideband(sink, &stream->records[i]), 0);
-	assert_int_equal(ptd_sink_batch(sink, &batch), 0);
-	assert_int_equal(ptd_sink_finish(sink, &stats), 0);
-	ptd_sink_free(sink);
+		assert_int_equal(sink_take_sideband(sink, &stream->records[i]), 0);
+	assert_int_equal(sink_batch(sink, &batch), 0);
+	assert_int_equal(sink_finish(sink, &stats), 0);
+	sink_free(sink);
 	text = calloc(1, 1 << 16);
 	assert_non_null(text);
 	size = pread(fd, text, (1 << 16) - 1, 0);

@@ -263,8 +263,8 @@ static char *compare_as(const struct diff_subject *subject, const struct thread 
 	const size_t n[] = { n_a, n_b };
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	const struct ptd_stats stats = {};
-	struct ptd_sink_config config = { .size = sizeof(config), .info = &info };
-	struct ptd_sink *sink;
+	struct sink_config config = { .info = &info };
+	struct sink *sink;
 	struct diff *diff;
 	ssize_t size;
 	char *text;
@@ -283,9 +283,9 @@ static char *compare_as(const struct diff_subject *subject, const struct thread 
 	config.fd = memfd_create("diff", MFD_CLOEXEC);
 	config.userdata = diff;
 	fd = fcntl(config.fd, F_DUPFD_CLOEXEC, 0);
-	assert_int_equal(ptd_sink_new(&diff_ops, &config, &sink, NULL), 0);
-	assert_int_equal(ptd_sink_finish(sink, &stats), 0);
-	ptd_sink_free(sink);
+	assert_int_equal(sink_new(&diff_ops, &config, &sink, NULL), 0);
+	assert_int_equal(sink_finish(sink, &stats), 0);
+	sink_free(sink);
 	assert_null(diff_free(diff));
 	text = calloc(1, 1 << 16);
 	assert_non_null(text);

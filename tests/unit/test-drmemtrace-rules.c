@@ -112,7 +112,7 @@ static struct ptd_run random_run(uint64_t ip, uint64_t t)
 
 /* Feed the sink a stream; @ret_executed has room for 3 instructions a step. Return: how many ran.
  */
-static size_t feed(struct ptd_sink *sink, struct executed *ret_executed)
+static size_t feed(struct sink *sink, struct executed *ret_executed)
 {
 	uint64_t ip = AREA, interrupted[8] = { AREA, AREA, AREA, AREA, AREA, AREA, AREA, AREA };
 	struct ptd_slice slice = { .cpu = 1, .pid = 5, .tid = 7, .comm = "r", .t0 = 1000 };
@@ -131,7 +131,7 @@ static size_t feed(struct ptd_sink *sink, struct executed *ret_executed)
 			slice.t0 += any(5000);
 			slice.space += !any(20);
 		}
-		assert_int_equal(ptd_sink_batch(sink, &batch), 0);
+		assert_int_equal(sink_batch(sink, &batch), 0);
 		for (size_t i = run.first; i < (size_t)run.first + run.n; i++)
 			ret_executed[n++] = (struct executed){
 				run.base + run.block->insns[i].offset,
@@ -156,7 +156,7 @@ static size_t feed(struct ptd_sink *sink, struct executed *ret_executed)
 			};
 
 			mark.kind = PTD_MARK_OFF;
-			assert_int_equal(ptd_sink_batch(sink, &batch), 0);
+			assert_int_equal(sink_batch(sink, &batch), 0);
 			interrupted[++n_interrupted % 8] = ip;
 			ip = came_from[any(ARRAY_LEN(came_from))];
 		}
@@ -164,7 +164,7 @@ static size_t feed(struct ptd_sink *sink, struct executed *ret_executed)
 			mark.kind = any(8) ? PTD_MARK_ASYNC : PTD_MARK_GAP;
 			mark.reason = any(2) ? PTD_GAP_NO_CODE : PTD_GAP_OVERFLOW;
 			mark.ip = any(10) ? ip : AREA + any(512);
-			assert_int_equal(ptd_sink_batch(sink, &batch), 0);
+			assert_int_equal(sink_batch(sink, &batch), 0);
 			interrupted[++n_interrupted % 8] = ip;
 			if (any(2))
 				ip = AREA + any(512);
@@ -380,16 +380,16 @@ static void random_streams(void **state)
 		const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 		char base[TEMPDIR_SIZE], path[128];
 		static struct checker checker;
-		struct ptd_sink *sink;
+		struct sink *sink;
 		FILE *file;
 		size_t n;
 
 		seed = i;
 		tempdir_make("drmemtrace-rules", base);
-		assert_int_equal(ptd_sink_open(&sink_drmemtrace, base, &info, options, &sink), 0);
+		assert_int_equal(sink_open(&sink_drmemtrace, base, &info, options, &sink), 0);
 		n = feed(sink, executed);
-		assert_int_equal(ptd_sink_finish(sink, NULL), 0);
-		ptd_sink_free(sink);
+		assert_int_equal(sink_finish(sink, NULL), 0);
+		sink_free(sink);
 
 		checker = (struct checker){ .last_xfer = -1 };
 		snprintf(path, sizeof(path), "%s/trace/drmemtrace.r.7.0000.trace", base);

@@ -173,7 +173,7 @@ struct step {
 static const struct ptd_symbol *const *batch_symbols;
 static size_t n_batch_symbols;
 
-static int feed(struct ptd_sink *sink, const struct step *steps, bool whole)
+static int feed(struct sink *sink, const struct step *steps, bool whole)
 {
 	struct ptd_run runs[STEPS_MAX];
 	struct ptd_mark marks[STEPS_MAX];
@@ -188,7 +188,7 @@ static int feed(struct ptd_sink *sink, const struct step *steps, bool whole)
 	for (;; steps++) {
 		if (batch.n_runs + batch.n_marks > 0 &&
 		    (!whole || steps->kind == SLICE || steps->kind == END)) {
-			r = ptd_sink_batch(sink, &batch);
+			r = sink_batch(sink, &batch);
 			batch.n_runs = batch.n_marks = 0;
 		}
 		if (r < 0 || steps->kind == END)
@@ -328,19 +328,19 @@ static const char *const no_functions[] = { "compress=none", "func-markers=none"
 static const char *const whole_system[] = { "compress=none", "func-markers=none", "whole-system",
 					    NULL };
 
-static struct ptd_sink *open_sink_with(const char *option, const char *path, enum ptd_clock clock,
-				       int64_t offset)
+static struct sink *open_sink_with(const char *option, const char *path, enum ptd_clock clock,
+				   int64_t offset)
 {
 	static struct ptd_info info; /* borrowed until the sink is freed */
 	const char *const options[] = { option, "func-markers=none", NULL };
-	struct ptd_sink *sink = NULL;
+	struct sink *sink = NULL;
 
 	info = (struct ptd_info){ .clock = clock, .realtime_offset_ns = offset };
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, options, &sink), 0);
+	assert_int_equal(sink_open(&sink_drmemtrace, path, &info, options, &sink), 0);
 	return sink;
 }
 
-static struct ptd_sink *open_sink(const char *path, enum ptd_clock clock, int64_t offset)
+static struct sink *open_sink(const char *path, enum ptd_clock clock, int64_t offset)
 {
 	return open_sink_with("compress=none", path, clock, offset);
 }
@@ -621,12 +621,11 @@ static void one_thread(void **state)
 		print_message("  %s\n", rows[i].name);
 		for (size_t k = 0; k < ARRAY_LEN(ways); k++) {
 			_cleanup_(freep) char *path = make_path(), *expected = NULL, *file = NULL;
-			struct ptd_sink *sink =
-			    open_sink_with(ways[k].option, path, PTD_CLOCK_NS, 0);
+			struct sink *sink = open_sink_with(ways[k].option, path, PTD_CLOCK_NS, 0);
 
 			assert_int_equal(feed(sink, rows[i].steps, ways[k].whole), 0);
-			assert_int_equal(ptd_sink_finish(sink, NULL), 0);
-			assert_null(ptd_sink_free(sink));
+			assert_int_equal(sink_finish(sink, NULL), 0);
+			assert_null(sink_free(sink));
 			assert_true(asprintf(&expected, "%s%s%s", HEADER, rows[i].expected, TAIL) >
 				    0);
 			assert_true(
@@ -659,7 +658,7 @@ static void signal_before_int3(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		_cleanup_(freep) char *path = make_path(), *expected = NULL;
-		struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+		struct sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
 		const struct ptd_sideband record = { .kind = PTD_SIDEBAND_SIGNAL,
 						     .t = 5000,
 						     .pid = 5,
@@ -667,10 +666,10 @@ static void signal_before_int3(void **state)
 						     .signal = cases[i].signal,
 						     .address = 0x2001 };
 
-		assert_int_equal(ptd_sink_sideband(sink, &record), 0);
+		assert_int_equal(sink_take_sideband(sink, &record), 0);
 		assert_int_equal(feed(sink, cases[i].steps, true), 0);
-		assert_int_equal(ptd_sink_finish(sink, NULL), 0);
-		assert_null(ptd_sink_free(sink));
+		assert_int_equal(sink_finish(sink, NULL), 0);
+		assert_null(sink_free(sink));
 		assert_true(asprintf(&expected, HEADER T0 "90 1000+1 %s" TAIL, cases[i].expected) >
 			    0);
 		check_file(path, "drmemtrace.a_out.7.0000.trace", expected);
@@ -748,15 +747,14 @@ static void with_kernel(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2 * ARRAY_LEN(kernel_rows); i++) {
 		_cleanup_(freep) char *path = make_path(), *expected = NULL;
-		struct ptd_sink *sink = NULL;
+		struct sink *sink = NULL;
 
 		print_message("  %s\n", kernel_rows[i / 2].name);
-		assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, whole_system, &sink),
-				 0);
+		assert_int_equal(sink_open(&sink_drmemtrace, path, &info, whole_system, &sink), 0);
 		assert_int_equal(feed(sink, kernel_rows[i / 2].steps, i % 2), 0);
-		assert_int_equal(ptd_sink_finish(sink, NULL), 0);
-		assert_null(ptd_sink_omission(sink));
-		ptd_sink_free(sink);
+		assert_int_equal(sink_finish(sink, NULL), 0);
+		assert_null(sink_omission(sink));
+		sink_free(sink);
 		assert_true(asprintf(&expected,
 				     "v7 version:7 filetype:40344 tid:7 pid:5 line:64 "
 				     "chunk:10000000 page:4096 %s" TAIL,
@@ -783,12 +781,12 @@ static void addresses(void **state)
 	(void)state;
 	for (int whole = 0; whole < 2; whole++) {
 		_cleanup_(freep) char *path = make_path();
-		struct ptd_sink *sink = NULL;
+		struct sink *sink = NULL;
 
-		assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, options, &sink), 0);
+		assert_int_equal(sink_open(&sink_drmemtrace, path, &info, options, &sink), 0);
 		assert_int_equal(feed(sink, steps, whole), 0);
-		assert_int_equal(ptd_sink_finish(sink, NULL), 0);
-		ptd_sink_free(sink);
+		assert_int_equal(sink_finish(sink, NULL), 0);
+		sink_free(sink);
 		check_file(
 		    path, "drmemtrace.a_out.7.0000.trace",
 		    "v7 version:7 filetype:340 tid:7 pid:5 line:64 chunk:10000000 page:4096 " T0
@@ -805,11 +803,11 @@ static void addresses(void **state)
 static void feed_all(const char *path, enum ptd_clock clock, int64_t offset,
 		     const struct step *steps)
 {
-	struct ptd_sink *sink = open_sink(path, clock, offset);
+	struct sink *sink = open_sink(path, clock, offset);
 
 	assert_int_equal(feed(sink, steps, true), 0);
-	assert_int_equal(ptd_sink_finish(sink, NULL), 0);
-	assert_null(ptd_sink_free(sink));
+	assert_int_equal(sink_finish(sink, NULL), 0);
+	assert_null(sink_free(sink));
 }
 
 /* Return: how many files of threads there are. */
@@ -835,16 +833,16 @@ static void omission(void **state)
 		ALL(NOP32, 0x2000, 1), { .kind = END },
 	};
 	_cleanup_(freep) char *path = make_path();
-	struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+	struct sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
 
 	(void)state;
-	assert_null(ptd_sink_omission(sink));
+	assert_null(sink_omission(sink));
 	assert_int_equal(feed(sink, steps, true), 0);
-	assert_int_equal(ptd_sink_finish(sink, NULL), 0);
-	assert_string_equal(ptd_sink_omission(sink),
+	assert_int_equal(sink_finish(sink, NULL), 0);
+	assert_string_equal(sink_omission(sink),
 			    "2 instructions of 32-bit or 16-bit code are not in it: the format is "
 			    "that of 64-bit programs");
-	assert_null(ptd_sink_free(sink));
+	assert_null(sink_free(sink));
 	assert_int_equal(count_files(path), 0);
 }
 
@@ -894,7 +892,7 @@ static void thread_names(void **state)
 		  "11" },
 	};
 	_cleanup_(freep) char *path = make_path();
-	struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+	struct sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
 	const struct ptd_run run = { .block = &blocks[NOP], .base = 0x1000, .n = 1 };
 
 	(void)state;
@@ -907,12 +905,12 @@ static void thread_names(void **state)
 						 .comm = threads[i].comm };
 
 		assert_int_equal(
-		    ptd_sink_batch(
-			sink, &(struct ptd_batch){ .slice = &slice, .runs = &run, .n_runs = 1 }),
+		    sink_batch(sink,
+			       &(struct ptd_batch){ .slice = &slice, .runs = &run, .n_runs = 1 }),
 		    0);
 	}
-	assert_int_equal(ptd_sink_finish(sink, NULL), 0);
-	ptd_sink_free(sink);
+	assert_int_equal(sink_finish(sink, NULL), 0);
+	sink_free(sink);
 	for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
 		_cleanup_(freep) char *expected = NULL;
 
@@ -963,7 +961,7 @@ static void many_threads(rlim_t limit_fds)
 {
 	enum { N = MEMTRACE_OUT_OPEN_MAX + 44 };
 	_cleanup_(freep) char *path = make_path();
-	struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+	struct sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
 	struct rlimit limit;
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -984,8 +982,8 @@ static void many_threads(rlim_t limit_fds)
 
 			assert_int_equal(feed(sink, pass ? leave : enter, true), 0);
 		}
-	assert_int_equal(ptd_sink_finish(sink, NULL), 0);
-	ptd_sink_free(sink);
+	assert_int_equal(sink_finish(sink, NULL), 0);
+	sink_free(sink);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(count_files(path), N);
 	for (uint32_t tid = 1; tid <= N; tid++) {
@@ -1067,15 +1065,15 @@ static void feed_named(const char *path, const struct step *steps, bool whole,
 		       const char *const *options)
 {
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
-	struct ptd_sink *sink = NULL;
+	struct sink *sink = NULL;
 
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, options, &sink), 0);
+	assert_int_equal(sink_open(&sink_drmemtrace, path, &info, options, &sink), 0);
 	batch_symbols = symbols_by_id;
 	n_batch_symbols = ARRAY_LEN(symbols_by_id);
 	assert_int_equal(feed(sink, steps, whole), 0);
 	n_batch_symbols = 0;
-	assert_int_equal(ptd_sink_finish(sink, NULL), 0);
-	ptd_sink_free(sink);
+	assert_int_equal(sink_finish(sink, NULL), 0);
+	sink_free(sink);
 }
 
 static void check_text(const char *path, const char *name, const char *expected)
@@ -1143,15 +1141,15 @@ static void ended(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(containers); i++) {
 		_cleanup_(freep) char *path = make_path(), *first = NULL, *second = NULL;
-		struct ptd_sink *sink = open_sink_with(containers[i], path, PTD_CLOCK_NS, 0);
+		struct sink *sink = open_sink_with(containers[i], path, PTD_CLOCK_NS, 0);
 
-		assert_int_equal(ptd_sink_sideband(sink, &exit), 0);
+		assert_int_equal(sink_take_sideband(sink, &exit), 0);
 		batch_symbols = symbols_by_id;
 		n_batch_symbols = ARRAY_LEN(symbols_by_id);
 		assert_int_equal(feed(sink, steps, false), 0);
 		n_batch_symbols = 0;
-		assert_int_equal(ptd_sink_finish(sink, NULL), 0);
-		assert_null(ptd_sink_free(sink));
+		assert_int_equal(sink_finish(sink, NULL), 0);
+		assert_null(sink_free(sink));
 		assert_true(asprintf(&first, "drmemtrace.a_out.7.0000.trace%s", suffixes[i]) > 0);
 		assert_true(asprintf(&second, "drmemtrace.a_out.7.0001.trace%s", suffixes[i]) > 0);
 		check_file(path, first, HEADER T5 "win:0 sym:1 90 1006+1 ebf7 jmp@1007+2 " TAIL);
@@ -1174,7 +1172,7 @@ static void core_sharded(void **state)
 	static const char *const both[] = { "core-sharded", "whole-system", NULL };
 	_cleanup_(freep) char *path = make_path(), *refused = make_path();
 	struct ptd_info info = { .clock = PTD_CLOCK_NS };
-	struct ptd_sink *sink = NULL;
+	struct sink *sink = NULL;
 
 	(void)state;
 	feed_named(path, steps, false, options);
@@ -1188,7 +1186,7 @@ static void core_sharded(void **state)
 	check_file(path, "drmemtrace.core.000004.0000.trace",
 		   "v7 version:7 filetype:10344 tid:7 pid:5 line:64 chunk:10000000 page:4096 "
 		   "t:8 cpu:4 win:0 sym:1 90 1006+1 ebf7 jmp@1007+2 exit:7 footer");
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, refused, &info, both, &sink), -EINVAL);
+	assert_int_equal(sink_open(&sink_drmemtrace, refused, &info, both, &sink), -EINVAL);
 }
 
 static void functions(void **state)
@@ -1472,7 +1470,7 @@ static void open_errors(void **state)
 {
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	_cleanup_(freep) char *path = make_path(), *file = NULL, *missing = NULL, *trace = NULL;
-	struct ptd_sink *sink = (void *)0x1;
+	struct sink *sink = (void *)0x1;
 	int fd;
 
 	(void)state;
@@ -1482,7 +1480,7 @@ static void open_errors(void **state)
 	/* An empty one will do, and one in which another sink has written nothing. */
 	for (size_t i = 0; i < 2; i++) {
 		sink = open_sink(path, PTD_CLOCK_NS, 0);
-		ptd_sink_free(sink);
+		sink_free(sink);
 	}
 
 	sink = (void *)0x1;
@@ -1490,15 +1488,15 @@ static void open_errors(void **state)
 	fd = open(trace, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, NULL, &sink), -ENOTEMPTY);
+	assert_int_equal(sink_open(&sink_drmemtrace, path, &info, NULL, &sink), -ENOTEMPTY);
 	assert_int_equal(unlink(trace), 0);
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, NULL, &info, NULL, &sink), -EISDIR);
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, missing, &info, NULL, &sink), -ENOENT);
+	assert_int_equal(sink_open(&sink_drmemtrace, NULL, &info, NULL, &sink), -EISDIR);
+	assert_int_equal(sink_open(&sink_drmemtrace, missing, &info, NULL, &sink), -ENOENT);
 	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, NULL, &sink), -ENOTEMPTY);
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, file, &info, NULL, &sink), -EEXIST);
+	assert_int_equal(sink_open(&sink_drmemtrace, path, &info, NULL, &sink), -ENOTEMPTY);
+	assert_int_equal(sink_open(&sink_drmemtrace, file, &info, NULL, &sink), -EEXIST);
 	assert_ptr_equal(sink, (void *)0x1);
 }
 
@@ -1509,7 +1507,7 @@ static void write_errors(void **state)
 	};
 	const struct rlimit small = { 4096, RLIM_INFINITY };
 	_cleanup_(freep) char *path = make_path();
-	struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+	struct sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
 	struct rlimit before;
 	int r = 0;
 
@@ -1522,8 +1520,8 @@ static void write_errors(void **state)
 	for (int i = 0; i < 10000 && r == 0; i++)
 		r = feed(sink, steps, true);
 	assert_int_equal(r, -EFBIG);
-	assert_int_equal(ptd_sink_finish(sink, NULL), -EFBIG);
-	assert_null(ptd_sink_free(sink));
+	assert_int_equal(sink_finish(sink, NULL), -EFBIG);
+	assert_null(sink_free(sink));
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
@@ -1536,22 +1534,20 @@ static void room(void **state)
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	_cleanup_(freep) char *path = make_path(), *file = NULL;
 	uint64_t left = MEMTRACE_OUT_BUFFER * 2;
-	struct ptd_sink_config config = {
-		.size = sizeof(config), .info = &info, .room = &left, .options = no_functions
-	};
-	struct ptd_sink *sink = NULL;
+	struct sink_config config = { .info = &info, .room = &left, .options = no_functions };
+	struct sink *sink = NULL;
 	struct stat st;
 	int r = 0;
 
 	(void)state;
-	config.fd = ptd_sink_target_open(&sink_drmemtrace, path);
+	config.fd = sink_target_open(&sink_drmemtrace, path);
 	assert_true(config.fd >= 0);
-	assert_int_equal(ptd_sink_new(&sink_drmemtrace, &config, &sink, NULL), 0);
+	assert_int_equal(sink_new(&sink_drmemtrace, &config, &sink, NULL), 0);
 	for (int i = 0; i < 100000 && r == 0; i++)
 		r = feed(sink, steps, true);
 	assert_int_equal(r, -EFBIG);
-	assert_int_equal(ptd_sink_finish(sink, NULL), -EFBIG);
-	assert_null(ptd_sink_free(sink));
+	assert_int_equal(sink_finish(sink, NULL), -EFBIG);
+	assert_null(sink_free(sink));
 	assert_true(asprintf(&file, "%s/trace/drmemtrace.a_out.7.0000.trace.part", path) > 0);
 	assert_int_equal(stat(file, &st), 0);
 	assert_int_equal(st.st_size, MEMTRACE_OUT_BUFFER * 2 - left);
@@ -1569,21 +1565,21 @@ static int write_trace(void *userdata)
 {
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	struct writing *w = userdata;
-	struct ptd_sink *sink = NULL;
+	struct sink *sink = NULL;
 	char command[TEMPDIR_SIZE + 32];
 	int r;
 
 	(void)snprintf(command, sizeof(command), "rm -rf %s", w->path);
 	assert_int_equal(system(command), 0);
-	r = ptd_sink_open(&sink_drmemtrace, w->path, &info, w->options, &sink);
+	r = sink_open(&sink_drmemtrace, w->path, &info, w->options, &sink);
 	if (r < 0) {
 		assert_null(sink);
 		return r;
 	}
 	r = feed(sink, w->steps, false);
 	if (r == 0)
-		r = ptd_sink_finish(sink, NULL);
-	ptd_sink_free(sink);
+		r = sink_finish(sink, NULL);
+	sink_free(sink);
 	return r;
 }
 

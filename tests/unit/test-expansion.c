@@ -256,16 +256,16 @@ static void write_files(struct fixture *f, size_t n_max, const char *dir)
 		.runs = runs, .marks = marks, .symbols = f->code.by_id, .n_symbols = SYMBOLS
 	};
 	struct ptd_slice slice = {};
-	struct ptd_sink *sink;
+	struct sink *sink;
 
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, dir, &info, NULL, &sink), 0);
+	assert_int_equal(sink_open(&sink_drmemtrace, dir, &info, NULL, &sink), 0);
 	batch.slice = &slice;
 	for (size_t i = 0, id = 0; i <= ARRAY_LEN(f->steps); i++) {
 		const struct step *step = i < ARRAY_LEN(f->steps) ? &f->steps[i] : NULL;
 
 		if (!step || step->opens_slice || batch.n_runs == n_max) {
 			if (batch.n_runs > 0)
-				assert_int_equal(ptd_sink_batch(sink, &batch), 0);
+				assert_int_equal(sink_batch(sink, &batch), 0);
 			batch.n_runs = batch.n_marks = 0;
 		}
 		if (!step)
@@ -278,8 +278,8 @@ static void write_files(struct fixture *f, size_t n_max, const char *dir)
 		}
 		runs[batch.n_runs++] = step->run;
 	}
-	assert_int_equal(ptd_sink_finish(sink, &(struct ptd_stats){}), 0);
-	assert_null(ptd_sink_free(sink));
+	assert_int_equal(sink_finish(sink, &(struct ptd_stats){}), 0);
+	assert_null(sink_free(sink));
 }
 
 /* Return: how many files both directories have, which must be the same. */

@@ -21,9 +21,9 @@
 #include <zlib.h>
 
 #include "base/base.h"
+#include "decoder/sink/sink.h"
 #include "ptd/calls.h"
 #include "ptd/decode.h"
-#include "ptd/sink.h"
 
 #define EXPORT_MAX ((size_t)1 << 16)
 
@@ -65,7 +65,7 @@ static const struct ptd_mark marks[] = {
 
 struct fixture {
 	struct ptd_info info;
-	struct ptd_sink *sink;
+	struct sink *sink;
 	int fd;
 	char *bytes; /* what the sink wrote */
 	size_t size;
@@ -75,7 +75,7 @@ struct fixture {
 static void begin(struct fixture *f, const char *form)
 {
 	const char *const options[] = { strchr(form, ':') ? strchr(form, ':') + 1 : NULL, NULL };
-	struct ptd_sink_config config = { .size = sizeof(config), .info = &f->info };
+	struct sink_config config = { .info = &f->info };
 	char kind[32];
 
 	*f = (struct fixture){
@@ -87,16 +87,16 @@ static void begin(struct fixture *f, const char *form)
 	if (options[0])
 		config.options = options;
 	(void)snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(form, ":"), form);
-	assert_int_equal(ptd_sink_new(ptd_sink_find(kind), &config, &f->sink, NULL), 0);
-	if (ptd_sink_wants_sideband(f->sink))
+	assert_int_equal(sink_new(sink_find(kind), &config, &f->sink, NULL), 0);
+	if (sink_wants_sideband(f->sink))
 		assert_int_equal(
-		    ptd_sink_sideband(f->sink, &(struct ptd_sideband){ .kind = PTD_SIDEBAND_SIGNAL,
-								       .t = 1050,
-								       .pid = 5,
-								       .tid = 7,
-								       .signal = 11,
-								       .code = -6,
-								       .address = 0x1234 }),
+		    sink_take_sideband(f->sink, &(struct ptd_sideband){ .kind = PTD_SIDEBAND_SIGNAL,
+									.t = 1050,
+									.pid = 5,
+									.tid = 7,
+									.signal = 11,
+									.code = -6,
+									.address = 0x1234 }),
 		    0);
 }
 
@@ -114,21 +114,21 @@ static void put_stream(struct fixture *f)
 	memcpy(of_object, calls, sizeof(calls));
 	for (size_t i = 0; i < ARRAY_LEN(of_object); i++)
 		of_object[i].object = &object;
-	assert_int_equal(ptd_sink_logged(f->sink, &logged), 0);
+	assert_int_equal(sink_logged(f->sink, &logged), 0);
 	logged.batch.slice = &slices[1];
 	logged.batch.marks = NULL;
 	logged.batch.n_marks = 0;
 	logged.calls = &of_object[3];
 	logged.n_calls = 1;
-	assert_int_equal(ptd_sink_logged(f->sink, &logged), 0);
+	assert_int_equal(sink_logged(f->sink, &logged), 0);
 }
 
 static void end(struct fixture *f)
 {
 	ssize_t n;
 
-	assert_int_equal(ptd_sink_finish(f->sink, &(struct ptd_stats){}), 0);
-	f->sink = ptd_sink_free(f->sink);
+	assert_int_equal(sink_finish(f->sink, &(struct ptd_stats){}), 0);
+	f->sink = sink_free(f->sink);
 	f->bytes = calloc(EXPORT_MAX, 1);
 	assert_non_null(f->bytes);
 	n = pread(f->fd, f->bytes, EXPORT_MAX - 1, 0);

@@ -15,7 +15,7 @@
 #include "decoder/sink/output.h"
 #include "tests/lib/failing.h"
 
-static void assert_text(struct ptd_output *output, const char *expected)
+static void assert_text(struct output *output, const char *expected)
 {
 	assert_int_equal(output->n_used, strlen(expected));
 	assert_memory_equal(output->buffer, expected, output->n_used);
@@ -41,7 +41,7 @@ static void numbers(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct ptd_output output = output_memory();
+		struct output output = output_memory();
 		struct packed packed = packed_begin(&output);
 
 		for (size_t k = 0; k < rows[i].n; k++)
@@ -72,7 +72,7 @@ static void make_tree(struct stacktree *tree, uint32_t n)
 static void small(void **state)
 {
 	const uint32_t numbers_of_functions[] = { 5, [9] = 6 };
-	struct ptd_output output = output_memory();
+	struct output output = output_memory();
 	struct packed packed = packed_begin(&output);
 	struct stacktree tree;
 	struct flametree flame;

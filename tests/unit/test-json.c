@@ -13,7 +13,7 @@
 #include "decoder/sink/json.h"
 #include "decoder/sink/output.h"
 
-static void assert_document(struct ptd_output *output, const char *expected)
+static void assert_document(struct output *output, const char *expected)
 {
 	_cleanup_(freep) char *text = strndup((const char *)output->buffer, output->n_used);
 
@@ -23,7 +23,7 @@ static void assert_document(struct ptd_output *output, const char *expected)
 
 static void document(void **state)
 {
-	struct ptd_output output = output_memory();
+	struct output output = output_memory();
 	struct json json = json_begin(&output);
 
 	(void)state;
@@ -89,7 +89,7 @@ static void texts(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct ptd_output output = output_memory();
+		struct output output = output_memory();
 		struct json json = json_begin(&output);
 
 		json_text(&json, NULL, rows[i].text);
@@ -100,7 +100,7 @@ static void texts(void **state)
 /* No text of a document in a page can end the script that it lies in. */
 static void in_html(void **state)
 {
-	struct ptd_output output = output_memory();
+	struct output output = output_memory();
 	struct json json = json_begin(&output);
 
 	(void)state;

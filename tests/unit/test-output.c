@@ -34,10 +34,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Write to the file at @path, which is emptied; @room as in struct ptd_sink_config. */
-static void begin(struct ptd_output *output, const char *path, uint64_t *room)
+/* Write to the file at @path, which is emptied; @room as in struct sink_config. */
+static void begin(struct output *output, const char *path, uint64_t *room)
 {
-	const struct ptd_sink_config config = {
+	const struct sink_config config = {
 		.fd = open(path, O_WRONLY | O_CLOEXEC),
 		.is_emptied = true,
 		.room = room,
@@ -50,19 +50,19 @@ static void begin(struct ptd_output *output, const char *path, uint64_t *room)
 static void arrives(void **state)
 {
 	static uint8_t big[OUTPUT_SIZE * 2 + 17];
-	_cleanup_(output_deinit) struct ptd_output output = output_none();
+	_cleanup_(output_deinit) struct output output = output_none();
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
 
 	for (size_t i = 0; i < sizeof(big); i++)
 		big[i] = (uint8_t)(i * 7 + (i >> 11));
 	begin(&output, *state, NULL);
-	assert_int_equal(ptd_output_write(&output, "abc", 3), 0);
-	assert_int_equal(ptd_output_write(&output, big, sizeof(big)), 0);
+	assert_int_equal(output_write(&output, "abc", 3), 0);
+	assert_int_equal(output_write(&output, big, sizeof(big)), 0);
 	assert_int_equal(output_reserve(&output, OUTPUT_SIZE), 0);
 	assert_int_equal(output.n_used, 0);
 	memcpy(output.buffer, "defg", 4);
 	output.n_used += 4;
-	ptd_output_printf(&output, "%d-%s", 12, "x");
+	output_printf(&output, "%d-%s", 12, "x");
 	assert_int_equal(output_finish(&output), 0);
 
 	assert_int_equal(mapfile_read(&file, AT_FDCWD, *state), 0);
@@ -74,12 +74,12 @@ static void arrives(void **state)
 
 static void empties_an_old_file(void **state)
 {
-	_cleanup_(output_deinit) struct ptd_output output = output_none();
+	_cleanup_(output_deinit) struct output output = output_none();
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
 
 	for (size_t i = 0; i < 2; i++) {
 		begin(&output, *state, NULL);
-		assert_int_equal(ptd_output_write(&output, "abcdef", i == 0 ? 6 : 1), 0);
+		assert_int_equal(output_write(&output, "abcdef", i == 0 ? 6 : 1), 0);
 		assert_int_equal(output_finish(&output), 0);
 		output_deinit(&output);
 	}
@@ -90,15 +90,15 @@ static void empties_an_old_file(void **state)
 /* What is there already stays, of an output that is not emptied. */
 static void adds_to_standard_output(void **state)
 {
-	_cleanup_(output_deinit) struct ptd_output output = output_none();
+	_cleanup_(output_deinit) struct output output = output_none();
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
-	const struct ptd_sink_config config = {
+	const struct sink_config config = {
 		.fd = open(*state, O_WRONLY | O_APPEND | O_CLOEXEC),
 	};
 
 	assert_int_equal(write(config.fd, "old ", 4), 4);
 	assert_int_equal(output_init(&output, &config), 0);
-	assert_int_equal(ptd_output_write(&output, "new", 3), 0);
+	assert_int_equal(output_write(&output, "new", 3), 0);
 	assert_int_equal(output_finish(&output), 0);
 	assert_int_equal(mapfile_read(&file, AT_FDCWD, *state), 0);
 	assert_int_equal(file.size, 7);
@@ -106,17 +106,17 @@ static void adds_to_standard_output(void **state)
 
 static void refuses(void **state)
 {
-	struct ptd_output output = { .fd = 99 };
+	struct output output = { .fd = 99 };
 
 	(void)state;
-	assert_int_equal(output_init(&output, &(struct ptd_sink_config){ .fd = -1 }), -EBADF);
+	assert_int_equal(output_init(&output, &(struct sink_config){ .fd = -1 }), -EBADF);
 	assert_int_equal(output.fd, 99);
 }
 
 /* Two outputs that may write ten bytes together: the first ten go out, and then nothing more. */
 static void room(void **state)
 {
-	_cleanup_(output_deinit) struct ptd_output first = output_none(), second = output_none();
+	_cleanup_(output_deinit) struct output first = output_none(), second = output_none();
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
 	char other[] = "/tmp/test-output-XXXXXX";
 	_cleanup_(fd_closep) int fd = mkstemp(other);
@@ -125,12 +125,12 @@ static void room(void **state)
 	assert_true(fd >= 0);
 	begin(&first, *state, &left);
 	begin(&second, other, &left);
-	assert_int_equal(ptd_output_write(&first, "abcdef", 6), 0);
+	assert_int_equal(output_write(&first, "abcdef", 6), 0);
 	assert_int_equal(output_flush(&first), 0);
 	assert_int_equal(left, 4);
-	assert_int_equal(ptd_output_write(&second, "ghij", 4), 0);
+	assert_int_equal(output_write(&second, "ghij", 4), 0);
 	assert_int_equal(output_flush(&second), 0);
-	assert_int_equal(ptd_output_write(&second, "k", 1), 0);
+	assert_int_equal(output_write(&second, "k", 1), 0);
 	assert_int_equal(output_finish(&second), -EFBIG);
 	assert_int_equal(lseek(fd, 0, SEEK_END), 4);
 	assert_int_equal(output_finish(&first), 0);
@@ -140,7 +140,7 @@ static void room(void **state)
 	left = 3;
 	output_deinit(&first);
 	begin(&first, *state, &left);
-	assert_int_equal(ptd_output_write(&first, "abcdef", 6), 0);
+	assert_int_equal(output_write(&first, "abcdef", 6), 0);
 	assert_int_equal(output_finish(&first), -EFBIG);
 	assert_int_equal(mapfile_read(&file, AT_FDCWD, *state), 0);
 	assert_int_equal(file.size, 3);
@@ -149,7 +149,7 @@ static void room(void **state)
 
 static void full_disk(void **state)
 {
-	_cleanup_(output_deinit) struct ptd_output output = output_none();
+	_cleanup_(output_deinit) struct output output = output_none();
 
 	(void)state;
 	if (access("/dev/full", W_OK) < 0) {
@@ -157,17 +157,17 @@ static void full_disk(void **state)
 		skip();
 	}
 	begin(&output, "/dev/full", NULL);
-	assert_int_equal(ptd_output_write(&output, "abc", 3), 0);
+	assert_int_equal(output_write(&output, "abc", 3), 0);
 	assert_int_equal(output_flush(&output), -ENOSPC);
-	assert_int_equal(ptd_output_write(&output, "abc", 3), -ENOSPC);
+	assert_int_equal(output_write(&output, "abc", 3), -ENOSPC);
 	assert_int_equal(output_reserve(&output, 1), -ENOSPC);
-	ptd_output_printf(&output, "x");
+	output_printf(&output, "x");
 	assert_int_equal(output_finish(&output), -ENOSPC);
 }
 
 static void reader_goes_away(void **state)
 {
-	_cleanup_(output_deinit) struct ptd_output output = output_none();
+	_cleanup_(output_deinit) struct output output = output_none();
 	char path[32];
 	int fds[2];
 
@@ -178,28 +178,27 @@ static void reader_goes_away(void **state)
 	begin(&output, path, NULL);
 	(void)close(fds[0]);
 	(void)close(fds[1]);
-	assert_int_equal(ptd_output_write(&output, "abc", 3), 0);
+	assert_int_equal(output_write(&output, "abc", 3), 0);
 	assert_int_equal(output_finish(&output), -EPIPE);
 }
 
 /* Write @text to a terminal of 10 columns, and check what arrives. */
 static void through_terminal(const char *text, size_t n_pieces, const char *expected)
 {
-	_cleanup_(output_deinit) struct ptd_output output = output_none();
+	_cleanup_(output_deinit) struct output output = output_none();
 	_cleanup_(freep) char *got = NULL;
 	struct terminal terminal;
 
 	terminal_open(&terminal, 10);
 	assert_int_equal(
-	    output_init(&output, &(struct ptd_sink_config){ .fd = fcntl(terminal.fd, F_DUPFD, 0) }),
-	    0);
+	    output_init(&output, &(struct sink_config){ .fd = fcntl(terminal.fd, F_DUPFD, 0) }), 0);
 	output_fit(&output);
 	for (size_t i = 0; i < n_pieces; i++) {
 		const size_t start = i * strlen(text) / n_pieces;
 
-		assert_int_equal(ptd_output_write(&output, text + start,
-						  (i + 1) * strlen(text) / n_pieces - start),
-				 0);
+		assert_int_equal(
+		    output_write(&output, text + start, (i + 1) * strlen(text) / n_pieces - start),
+		    0);
 		assert_int_equal(output_flush(&output), 0);
 	}
 	got = terminal_read(&terminal);
@@ -233,13 +232,13 @@ static void terminal(void **state)
 /* A file has no width. */
 static void no_terminal(void **state)
 {
-	_cleanup_(output_deinit) struct ptd_output output = output_none();
+	_cleanup_(output_deinit) struct output output = output_none();
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
 
 	begin(&output, *state, NULL);
 	output_fit(&output);
 	for (size_t i = 0; i < 1000; i++)
-		ptd_output_printf(&output, "0123456789");
+		output_printf(&output, "0123456789");
 	assert_int_equal(output_finish(&output), 0);
 	assert_int_equal(mapfile_read(&file, AT_FDCWD, *state), 0);
 	assert_int_equal(file.size, 10000);

@@ -131,7 +131,7 @@ static void check(struct fixture *f, const char *name, const char *expected)
 	const struct ptd_stats stats = {};
 
 	loggedmade_flush(&f->made);
-	assert_int_equal(ptd_sink_finish(f->made.sink, &stats), 0);
+	assert_int_equal(sink_finish(f->made.sink, &stats), 0);
 	say_file(f, name, strcmp(name, NEWEST) == 0);
 	assert_string_equal(f->text, expected);
 }
@@ -160,7 +160,7 @@ static void newest(void **state)
 	check(&f, NEWEST,
 	      "OHx@-7(0 -1 0 0) OM[@0(1 0) OM[@10(2 0) OM]@20(2 0) OM[@20(3 0) OM]@30(3 0) "
 	      "OM]@40(1 0) OHe@40 ");
-	assert_null(ptd_sink_omission(f.made.sink));
+	assert_null(sink_omission(f.made.sink));
 	read_file(&f, PROC "thread.70000/stream.json");
 	assert_non_null(strstr((const char *)f.bytes,
 			       "\"labels\": {\"1\": \"h(int)\", \"2\": \"f\", "
@@ -209,7 +209,7 @@ static void processes(void **state)
 		loggedmade_put(&f.made, PTD_LOGGED_ENTER, 1, T0 + i);
 		loggedmade_flush(&f.made);
 	}
-	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
+	assert_int_equal(sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, PROC "metadata.json");
 	assert_string_equal((const char *)f.bytes, "{\n \"version\": 1,\n \"app_id\": 1,\n"
 						   " \"cpus\": [\n  {\"index\": 0, \"phyid\": 2},\n"
@@ -302,7 +302,7 @@ static void outer(void **state)
 	      "VTc@50(5 3) VTx@50(5) VTe@60(5) VYc@60{7 say \"hi\\;\"?} VTc@60(7 7) VTx@60(7) "
 	      "VTc@60(6 1) VTx@60(6) VTe@70(6) VTe@80(7) VYc@90{6 out of scope} VTc@90(8 6) "
 	      "VTx@90(8) VTe@90(8) OHe@90 ");
-	assert_non_null(strstr(ptd_sink_omission(f.made.sink), "version 1 cannot have: 1"));
+	assert_non_null(strstr(sink_omission(f.made.sink), "version 1 cannot have: 1"));
 	deinit(&f);
 }
 
@@ -323,7 +323,7 @@ static void outer_much(void **state)
 	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 2, T0 + n);
 	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 3, T0 + n);
 	loggedmade_flush(&f.made);
-	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
+	assert_int_equal(sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, NEWEST);
 	assert_int_equal(f.size, 8 + 28 + (n + 4) * size + 12);
 	assert_int_equal(number(f.bytes + 8 + 28 + 12, 8), 3);
@@ -359,7 +359,7 @@ static void deep(void **state)
 			loggedmade_flush(&f.made);
 	}
 	loggedmade_flush(&f.made);
-	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
+	assert_int_equal(sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, NEWEST);
 	for (const uint8_t *p = f.bytes + 8 + 28; p + 24 < f.bytes + f.size; p += 24) {
 		depth += memcmp(p, "\x0bOM[", 4) == 0 ? 1 : (size_t)-1;
@@ -368,7 +368,7 @@ static void deep(void **state)
 	assert_int_equal(depth, 0);
 	assert_int_equal(deepest, 512);
 	assert_string_equal(
-	    ptd_sink_omission(f.made.sink),
+	    sink_omission(f.made.sink),
 	    "functions within 512 others: 89; values of ptwrite that are 0, or that "
 	    "version 1 cannot have: 0");
 	deinit(&f);
@@ -388,7 +388,7 @@ static void unknown(void **state)
 	f.made.slice = (struct ptd_slice){ .id = 1, .pid = PTD_ID_UNKNOWN, .tid = 7, .cpu = 1 };
 	loggedmade_put(&f.made, PTD_LOGGED_ENTER, 1, T0 + 1);
 	loggedmade_flush(&f.made);
-	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
+	assert_int_equal(sink_finish(f.made.sink, &stats), 0);
 	say_file(&f, "ovni/loom.ptd/proc.8388608/thread.8388608/stream.obs", true);
 	say_file(&f, "ovni/loom.ptd/proc.8388608/thread.7/stream.obs", true);
 	assert_string_equal(f.text, "OHx@-5000000000(0 -1 0 0) OM[@0(1 0) OM]@0(1 0) OHe@0 "
@@ -405,10 +405,10 @@ static void failures(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
 		const char *const options[] = { wrong[i], NULL };
-		struct ptd_sink *sink;
+		struct sink *sink;
 
 		tempdir_make("ovni", dir);
-		assert_int_equal(ptd_sink_open(&sink_ovni, dir, &info, options, &sink), -EINVAL);
+		assert_int_equal(sink_open(&sink_ovni, dir, &info, options, &sink), -EINVAL);
 		tempdir_remove(dir);
 	}
 }

@@ -115,15 +115,15 @@ static void every_kind(void **state)
 		uint8_t payload[128];
 		struct trace_record record;
 		struct ptd_sideband shown;
-		struct ptd_sink *sink;
+		struct sink *sink;
 		char line[256];
 
 		(void)make(i, payload, &record);
 		assert_true(sidebandrecord_read(&record, &shown));
-		assert_int_equal(ptd_sink_open(&sink_sideband, path, &info, NULL, &sink), 0);
-		assert_int_equal(ptd_sink_sideband(sink, &shown), 0);
-		assert_int_equal(ptd_sink_finish(sink, &stats), 0);
-		assert_null(ptd_sink_free(sink));
+		assert_int_equal(sink_open(&sink_sideband, path, &info, NULL, &sink), 0);
+		assert_int_equal(sink_take_sideband(sink, &shown), 0);
+		assert_int_equal(sink_finish(sink, &stats), 0);
+		assert_null(sink_free(sink));
 
 		n = pread(fd, line, sizeof(line) - 1, 0);
 		assert_true(n > 0);

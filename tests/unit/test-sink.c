@@ -28,7 +28,7 @@
 
 struct fixture {
 	struct stream stream;
-	struct ptd_sink *sink;
+	struct sink *sink;
 	struct mapfile file;
 	char path[32];
 	struct ptd_info info; /* borrowed by the sink */
@@ -53,7 +53,7 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	if (f->sink)
-		assert_null(ptd_sink_free(f->sink));
+		assert_null(sink_free(f->sink));
 	mapfile_deinit(&f->file);
 	assert_int_equal(unlink(f->path), 0);
 	free(f);
@@ -62,14 +62,14 @@ static int teardown(void **state)
 
 static void begin_info(struct fixture *f, const char *name, const struct ptd_info *info)
 {
-	const struct ptd_sink_ops *ops = ptd_sink_find(name);
+	const struct sink_ops *ops = sink_find(name);
 
 	assert_non_null(ops);
 	if (f->sink)
-		f->sink = ptd_sink_free(f->sink);
+		f->sink = sink_free(f->sink);
 	mapfile_deinit(&f->file);
 	f->info = *info;
-	assert_int_equal(ptd_sink_open(ops, f->path, &f->info, NULL, &f->sink), 0);
+	assert_int_equal(sink_open(ops, f->path, &f->info, NULL, &f->sink), 0);
 }
 
 static void begin(struct fixture *f, const char *name, enum ptd_clock clock, int64_t offset_ns)
@@ -79,12 +79,12 @@ static void begin(struct fixture *f, const char *name, enum ptd_clock clock, int
 
 static void put(struct fixture *f)
 {
-	assert_int_equal(ptd_sink_batch(f->sink, &f->stream.batch), 0);
+	assert_int_equal(sink_batch(f->sink, &f->stream.batch), 0);
 }
 
 static void end(struct fixture *f)
 {
-	assert_int_equal(ptd_sink_finish(f->sink, &f->stream.stats), 0);
+	assert_int_equal(sink_finish(f->sink, &f->stream.stats), 0);
 	assert_int_equal(mapfile_read(&f->file, AT_FDCWD, f->path), 0);
 }
 
@@ -99,12 +99,12 @@ static void assert_text(const struct fixture *f, const char *expected)
 static void registry(void **state)
 {
 	(void)state;
-	assert_null(ptd_sink_find("nothing"));
-	assert_null(ptd_sink_find(""));
-	for (size_t i = 0; ptd_sink_at(i); i++) {
-		const struct ptd_sink_ops *ops = ptd_sink_at(i);
+	assert_null(sink_find("nothing"));
+	assert_null(sink_find(""));
+	for (size_t i = 0; sink_at(i); i++) {
+		const struct sink_ops *ops = sink_at(i);
 
-		assert_ptr_equal(ptd_sink_find(ops->name), ops);
+		assert_ptr_equal(sink_find(ops->name), ops);
 		assert_non_null(ops->help);
 		assert_null(strchr(ops->help, '\n'));
 	}
@@ -128,11 +128,11 @@ static void open_errors(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		const struct ptd_sink_ops *ops = ptd_sink_find(names[i]);
-		struct ptd_sink *sink = (struct ptd_sink *)0x1;
+		const struct sink_ops *ops = sink_find(names[i]);
+		struct sink *sink = (struct sink *)0x1;
 
-		assert_int_equal(ptd_sink_open(ops, "/nonexistent/x", &info, NULL, &sink), -ENOENT);
-		assert_ptr_equal(sink, (struct ptd_sink *)0x1);
+		assert_int_equal(sink_open(ops, "/nonexistent/x", &info, NULL, &sink), -ENOENT);
+		assert_ptr_equal(sink, (struct sink *)0x1);
 	}
 }
 
@@ -438,10 +438,10 @@ static void sideband(void **state)
 		record.current_pid = 41;
 		record.current_tid = 42;
 		begin(f, "sideband", PTD_CLOCK_NS, 0);
-		assert_int_equal(ptd_sink_sideband(f->sink, &record), 0);
+		assert_int_equal(sink_take_sideband(f->sink, &record), 0);
 		record.t = 0;
 		record.cpu = record.current_tid = UINT32_MAX;
-		assert_int_equal(ptd_sink_sideband(f->sink, &record), 0);
+		assert_int_equal(sink_take_sideband(f->sink, &record), 0);
 		end(f);
 		(void)snprintf(expected, sizeof(expected),
 			       "       41/42 [003]     12.000000345: %s\n"
@@ -518,7 +518,7 @@ static void text_without_bytes(void **state)
 	f->stream.batch.n_marks = 0;
 	f->stream.batch.n_runs = 1;
 	sunk_begin(&sunk, "text", PTD_CLOCK_NS, options);
-	assert_int_equal(ptd_sink_batch(sunk.sink, &f->stream.batch), 0);
+	assert_int_equal(sink_batch(sunk.sink, &f->stream.batch), 0);
 	assert_string_equal(
 	    sunk_end(&sunk, &f->stream.stats),
 	    "# comm pid/tid [cpu] time: address instruction symbol+offset (object)\n"
@@ -567,17 +567,17 @@ static void text_on_terminals(void **state)
 	f->stream.batch.n_runs = 1;
 	f->stream.runs[0].n = 1;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct ptd_sink_config config = { .size = sizeof(config), .info = &info };
+		struct sink_config config = { .info = &info };
 		_cleanup_(freep) char *text = NULL;
 		struct terminal terminal;
 
 		terminal_open(&terminal, rows[i].columns);
 		config.fd = fcntl(terminal.fd, F_DUPFD_CLOEXEC, 0);
 		if (f->sink)
-			f->sink = ptd_sink_free(f->sink);
-		assert_int_equal(ptd_sink_new(ptd_sink_find("text"), &config, &f->sink, NULL), 0);
+			f->sink = sink_free(f->sink);
+		assert_int_equal(sink_new(sink_find("text"), &config, &f->sink, NULL), 0);
 		put(f);
-		assert_int_equal(ptd_sink_finish(f->sink, &f->stream.stats), 0);
+		assert_int_equal(sink_finish(f->sink, &f->stream.stats), 0);
 		text = terminal_read(&terminal);
 		assert_string_equal(strchr(strchr(text, '\n') + 1, '\n') + 1, rows[i].expected);
 		terminal_close(&terminal);
@@ -717,7 +717,7 @@ static void summary_as_json(void **state)
 
 	f->stream.slice.tid = PTD_ID_UNKNOWN;
 	sunk_begin(&sunk, "summary", PTD_CLOCK_NS, options);
-	assert_int_equal(ptd_sink_batch(sunk.sink, &f->stream.batch), 0);
+	assert_int_equal(sink_batch(sunk.sink, &f->stream.batch), 0);
 	assert_string_equal(
 	    sunk_end(&sunk, &f->stream.stats),
 	    "{\n"
@@ -890,19 +890,19 @@ static void options(void **state)
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-		const struct ptd_sink_config config = {
-			.size = sizeof(config), .info = &info, .fd = -1, .options = bad[i].options
-		};
-		struct ptd_sink *sink = (struct ptd_sink *)0x1;
+		const struct sink_config config = { .info = &info,
+						    .fd = -1,
+						    .options = bad[i].options };
+		struct sink *sink = (struct sink *)0x1;
 		_cleanup_(freep) char *message = NULL;
 
-		assert_int_equal(ptd_sink_new(ptd_sink_find(bad[i].name), &config, &sink, &message),
+		assert_int_equal(sink_new(sink_find(bad[i].name), &config, &sink, &message),
 				 -EINVAL);
 		assert_string_equal(message, bad[i].message);
-		assert_ptr_equal(sink, (struct ptd_sink *)0x1);
+		assert_ptr_equal(sink, (struct sink *)0x1);
 	}
 
-	assert_int_equal(ptd_sink_open(ptd_sink_find("summary"), f->path, &info, one, &f->sink), 0);
+	assert_int_equal(sink_open(sink_find("summary"), f->path, &info, one, &f->sink), 0);
 	put(f);
 	end(f);
 	assert_non_null(memmem(f->file.bytes, f->file.size,
@@ -917,134 +917,117 @@ static void options(void **state)
 }
 
 struct own {
+	struct output *output;
+	bool *is_closed;
 	uint64_t n_runs, n_records;
-	bool freed;
 };
 
-static int own_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		    void **ret_state)
+static int own_open(void *state, const struct sink_config *config, struct output *output)
 {
-	ptd_output_printf(output, "%s\n", ptd_sink_option(config, "title") ?: "?");
-	*ret_state = config->userdata;
+	*(struct own *)state = (struct own){ .output = output, .is_closed = config->userdata };
+	output_printf(output, "%s\n", sink_option(config, "title") ?: "?");
 	return 0;
 }
 
-static int own_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
+static int own_sideband(void *state, const struct ptd_sideband *record)
 {
 	struct own *own = state;
 
 	(void)record;
 	own->n_records++;
-	return ptd_output_write(output, "e", 1);
+	return output_write(own->output, "e", 1);
 }
 
 static int own_expand(const void *state, void *memory, const struct ptd_batch *batch,
-		      struct ptd_output *output)
+		      struct output *output)
 {
 	(void)state;
 	assert_null(memory);
 	for (size_t i = 0; i < batch->n_runs; i++)
-		ptd_output_printf(output, "%u,", batch->runs[i].n);
+		output_printf(output, "%u,", batch->runs[i].n);
 	return 0;
 }
 
-static int own_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
-		     struct ptd_output *output)
+static int own_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes)
 {
 	struct own *own = state;
 
 	own->n_runs += batch->n_runs;
-	ptd_output_printf(output, "[%.*s]", (int)n_bytes, (const char *)bytes);
+	output_printf(own->output, "[%.*s]", (int)n_bytes, (const char *)bytes);
 	return 0;
 }
 
-static int own_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int own_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
 	const struct own *own = state;
 
-	ptd_output_printf(output, "%" PRIu64 " runs of %" PRIu64 "\n", own->n_runs,
-			  stats->cpus[0].n_insns);
+	output_printf(output, "%" PRIu64 " runs of %" PRIu64 "\n", own->n_runs,
+		      stats->cpus[0].n_insns);
 	return 0;
 }
 
-static void own_free(void *state)
+static void own_close(void *state)
 {
-	((struct own *)state)->freed = true;
+	*((struct own *)state)->is_closed = true;
 }
 
-static const struct ptd_sink_option own_options[] = { { .name = "title", .value = "TEXT" }, {} };
+static const struct sink_option own_options[] = { { .name = "title", .value = "TEXT" }, {} };
 
 static void own_sink(void **state)
 {
 	static const char *const title[] = { "title=a=b", NULL };
 	struct fixture *f = *state;
-	struct own own = {};
-	const struct ptd_sink_ops ops = {
-		.size = sizeof(ops),
+	bool is_closed = false;
+	const struct sink_ops ops = {
 		.name = "own",
 		.options = own_options,
+		.state_size = sizeof(struct own),
 		.open = own_open,
 		.sideband = own_sideband,
 		.expand = own_expand,
 		.write = own_write,
 		.finish = own_finish,
-		.free = own_free,
+		.close = own_close,
 	};
-	struct ptd_sink_config config = {
-		.size = sizeof(config),
+	struct sink_config config = {
 		.is_emptied = true,
 		.options = title,
-		.userdata = &own,
+		.userdata = &is_closed,
 	};
 
-	config.fd = ptd_sink_target_open(&ops, f->path);
-	assert_int_equal(ptd_sink_new(&ops, &config, &f->sink, NULL), 0);
-	assert_true(ptd_sink_wants_sideband(f->sink) && ptd_sink_wants_batches(f->sink));
-	assert_int_equal(ptd_sink_sideband(f->sink, &(struct ptd_sideband){}), 0);
+	config.fd = sink_target_open(&ops, f->path);
+	assert_int_equal(sink_new(&ops, &config, &f->sink, NULL), 0);
+	assert_true(sink_wants_sideband(f->sink) && sink_wants_batches(f->sink));
+	assert_int_equal(sink_take_sideband(f->sink, &(struct ptd_sideband){}), 0);
 	put(f);
 	put(f);
-	assert_null(ptd_sink_omission(f->sink));
+	assert_null(sink_omission(f->sink));
 	end(f);
 	assert_text(f, "a=b\ne[3,3,1,1,][3,3,1,1,]8 runs of 8\n");
-	assert_false(own.freed);
-	f->sink = ptd_sink_free(f->sink);
-	assert_true(own.freed);
+	assert_false(is_closed);
+	f->sink = sink_free(f->sink);
+	assert_true(is_closed);
 }
 
-/* A table of a program that was compiled against an older header, and one of a newer one. */
-static void sizes(void **state)
+/* It writes, and has nothing to write to. */
+static void without_output(void **state)
 {
 	struct fixture *f = *state;
-	struct own own = {};
-	struct ptd_sink_ops ops = {
-		.size = offsetof(struct ptd_sink_ops, finish),
+	bool is_closed = false;
+	const struct sink_ops ops = {
+		.name = "own",
+		.state_size = sizeof(struct own),
 		.open = own_open,
 		.expand = own_expand,
 		.finish = own_finish,
-		.free = own_free,
+		.close = own_close,
 	};
-	struct ptd_sink_config config = { .size = sizeof(config), .fd = -1, .userdata = &own };
-	_cleanup_(freep) char *message = NULL;
+	const struct sink_config config = { .fd = -1, .userdata = &is_closed };
 
-	/* Without the operation that frees it there is no sink. */
-	assert_int_equal(ptd_sink_new(&ops, &config, &f->sink, &message), -EINVAL);
-	assert_string_equal(message, "a kind of sink needs open() and free()");
-	free(message);
-	ops.size = sizeof(ops) + 8;
-	assert_int_equal(ptd_sink_new(&ops, &config, &f->sink, &message), -EINVAL);
-	assert_string_equal(message, "the caller is newer than this library");
-	free(message);
-	ops.size = sizeof(ops);
-	config.size = sizeof(config) + 8;
-	assert_int_equal(ptd_sink_new(&ops, &config, &f->sink, &message), -EINVAL);
-	assert_string_equal(message, "the caller is newer than this library");
-	assert_null(f->sink);
-
-	/* It writes, and has nothing to write to. */
-	config.size = sizeof(config);
-	assert_int_equal(ptd_sink_new(&ops, &config, &f->sink, NULL), 0);
-	assert_int_equal(ptd_sink_batch(f->sink, &f->stream.batch), 0);
-	assert_int_equal(ptd_sink_finish(f->sink, &f->stream.stats), -EBADF);
+	assert_int_equal(sink_new(&ops, &config, &f->sink, NULL), 0);
+	assert_int_equal(sink_batch(f->sink, &f->stream.batch), 0);
+	assert_int_equal(sink_finish(f->sink, &f->stream.stats), -EBADF);
+	f->sink = sink_free(f->sink);
 }
 
 /* Whoever expands what first: the bytes are the same. */
@@ -1055,12 +1038,12 @@ static void expanded_by_workers(void **state)
 	struct ptd_batch second;
 	size_t n_kinds = 0;
 
-	for (size_t k = 0; ptd_sink_at(k); k++) {
+	for (size_t k = 0; sink_at(k); k++) {
 		struct sink_worker workers[2] = {};
 		struct sink_bytes bytes[2] = { sink_bytes_none(), sink_bytes_none() };
 		_cleanup_(mapfile_deinit) struct mapfile expected = {};
 
-		if (!ptd_sink_at(k)->expand || ptd_sink_at(k)->directories)
+		if (!sink_at(k)->expand || sink_at(k)->directories)
 			continue;
 		n_kinds++;
 		second = f->stream.batch;
@@ -1069,17 +1052,17 @@ static void expanded_by_workers(void **state)
 		second.marks = NULL;
 		second.n_marks = 0;
 
-		begin(f, ptd_sink_at(k)->name, PTD_CLOCK_NS, 0);
+		begin(f, sink_at(k)->name, PTD_CLOCK_NS, 0);
 		put(f);
-		assert_int_equal(ptd_sink_batch(f->sink, &second), 0);
-		assert_int_equal(ptd_sink_batch(f->sink, &second), 0);
+		assert_int_equal(sink_batch(f->sink, &second), 0);
+		assert_int_equal(sink_batch(f->sink, &second), 0);
 		end(f);
 		expected = f->file;
 		f->file = (struct mapfile){};
-		ptd_sink_free(f->sink);
+		sink_free(f->sink);
 		unlink(f->path);
 
-		assert_int_equal(ptd_sink_open(ptd_sink_at(k), f->path, &info, NULL, &f->sink), 0);
+		assert_int_equal(sink_open(sink_at(k), f->path, &info, NULL, &f->sink), 0);
 		assert_true(sink_expands(f->sink));
 		for (size_t i = 0; i < 2; i++)
 			assert_int_equal(sink_worker_init(&workers[i], f->sink), 0);
@@ -1110,20 +1093,20 @@ static int write_all(void *userdata)
 {
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	struct writing *w = userdata;
-	const struct ptd_sink_ops *ops = ptd_sink_find(w->name);
-	struct ptd_sink *sink = NULL;
+	const struct sink_ops *ops = sink_find(w->name);
+	struct sink *sink = NULL;
 	int r;
 
-	r = ptd_sink_open(ops, w->fixture->path, &info, NULL, &sink);
+	r = sink_open(ops, w->fixture->path, &info, NULL, &sink);
 	if (r < 0) {
 		assert_null(sink);
 		return r;
 	}
 	for (unsigned i = 0; i < 3 && r == 0; i++)
-		r = ptd_sink_batch(sink, &w->fixture->stream.batch);
+		r = sink_batch(sink, &w->fixture->stream.batch);
 	if (r == 0)
-		r = ptd_sink_finish(sink, &w->fixture->stream.stats);
-	ptd_sink_free(sink);
+		r = sink_finish(sink, &w->fixture->stream.stats);
+	sink_free(sink);
 	return r;
 }
 
@@ -1180,7 +1163,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(summary_adds_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(options, setup, teardown),
 		cmocka_unit_test_setup_teardown(own_sink, setup, teardown),
-		cmocka_unit_test_setup_teardown(sizes, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_output, setup, teardown),
 		cmocka_unit_test_setup_teardown(expanded_by_workers, setup, teardown),
 		cmocka_unit_test_setup_teardown(calls_that_fail, setup, teardown),
 	};

@@ -42,7 +42,7 @@ static const struct row rows[] = {
 	  "? at /src/?[2J?:1" },
 };
 
-static void expect(const struct row *row, enum ptd_show_positions shown, const char *text)
+static void expect(const struct row *row, enum sink_positions shown, const char *text)
 {
 	char got[SRCLINE_MAX + 1];
 	const size_t n = srcline_format(row->positions, row->n, shown, got);
@@ -56,9 +56,9 @@ static void texts(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		print_message("  %s\n", rows[i].title);
-		expect(&rows[i], PTD_SHOW_NO_POSITIONS, "");
-		expect(&rows[i], PTD_SHOW_LINES, rows[i].line);
-		expect(&rows[i], PTD_SHOW_INLINES, rows[i].inlines);
+		expect(&rows[i], SINK_NO_POSITIONS, "");
+		expect(&rows[i], SINK_LINES, rows[i].line);
+		expect(&rows[i], SINK_INLINES, rows[i].inlines);
 	}
 }
 
@@ -74,7 +74,7 @@ static void long_texts_are_cut(void **state)
 			AT("/src/a.c", 1, 0, name + i * SRCLINE_MAX), AT(name, 1, 0, name)
 		};
 
-		assert_int_equal(srcline_format(positions, 2, PTD_SHOW_INLINES, got), SRCLINE_MAX);
+		assert_int_equal(srcline_format(positions, 2, SINK_INLINES, got), SRCLINE_MAX);
 	}
 }
 

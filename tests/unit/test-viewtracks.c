@@ -17,7 +17,7 @@
 #include "tests/lib/failing.h"
 
 struct fixture {
-	struct ptd_output output; /* to which each operation writes a line */
+	struct output output; /* to which each operation writes a line */
 	struct viewtracks tracks;
 	struct callmade made[3];
 	struct ptd_slice slice;
@@ -27,9 +27,9 @@ static int log_name(void *state, const struct viewtrack *track)
 {
 	struct fixture *f = state;
 
-	ptd_output_printf(&f->output, "%" PRIu32 ": %" PRIu32 "/%" PRIu32 " %s%s\n", track->id,
-			  track->pid, track->tid, track->comm ?: "-",
-			  track->stack == VIEWTRACK_NONE ? "" : ", further");
+	output_printf(&f->output, "%" PRIu32 ": %" PRIu32 "/%" PRIu32 " %s%s\n", track->id,
+		      track->pid, track->tid, track->comm ?: "-",
+		      track->stack == VIEWTRACK_NONE ? "" : ", further");
 	return f->output.error;
 }
 
@@ -38,8 +38,8 @@ static int log_begin(void *state, const struct viewtrack *track, uint64_t t,
 {
 	struct fixture *f = state;
 
-	ptd_output_printf(&f->output, "%" PRIu32 " %" PRIu64 " %s {\n", track->id, t,
-			  frame->function->name);
+	output_printf(&f->output, "%" PRIu32 " %" PRIu64 " %s {\n", track->id, t,
+		      frame->function->name);
 	return f->output.error;
 }
 
@@ -48,8 +48,8 @@ static int log_begin_gap(void *state, const struct viewtrack *track, uint64_t t,
 {
 	struct fixture *f = state;
 
-	ptd_output_printf(&f->output, "%" PRIu32 " %" PRIu64 " %s {\n", track->id, t,
-			  ptd_mark_kind_name(mark->kind));
+	output_printf(&f->output, "%" PRIu32 " %" PRIu64 " %s {\n", track->id, t,
+		      ptd_mark_kind_name(mark->kind));
 	return f->output.error;
 }
 
@@ -58,8 +58,7 @@ static int log_end(void *state, const struct viewtrack *track, uint64_t t,
 {
 	struct fixture *f = state;
 
-	ptd_output_printf(&f->output, "%" PRIu32 " %" PRIu64 " }%s\n", track->id, t,
-			  leave ? "" : " -");
+	output_printf(&f->output, "%" PRIu32 " %" PRIu64 " }%s\n", track->id, t, leave ? "" : " -");
 	return f->output.error;
 }
 
@@ -68,8 +67,8 @@ static int log_mark(void *state, const struct viewtrack *track, uint64_t t,
 {
 	struct fixture *f = state;
 
-	ptd_output_printf(&f->output, "%" PRIu32 " %" PRIu64 " %s\n", track->id, t,
-			  ptd_mark_kind_name(mark->kind));
+	output_printf(&f->output, "%" PRIu32 " %" PRIu64 " %s\n", track->id, t,
+		      ptd_mark_kind_name(mark->kind));
 	return f->output.error;
 }
 
@@ -78,8 +77,8 @@ static int log_signal(void *state, const struct viewtrack *track,
 {
 	struct fixture *f = state;
 
-	ptd_output_printf(&f->output, "%" PRIu32 " %" PRIu64 " signal %" PRIu32 "%s\n", track->id,
-			  signal->t, signal->signal, signal->is_fatal ? "!" : "");
+	output_printf(&f->output, "%" PRIu32 " %" PRIu64 " signal %" PRIu32 "%s\n", track->id,
+		      signal->t, signal->signal, signal->is_fatal ? "!" : "");
 	return f->output.error;
 }
 
@@ -87,8 +86,8 @@ static int log_run(void *state, uint32_t cpu, uint64_t t, const struct viewtrack
 {
 	struct fixture *f = state;
 
-	ptd_output_printf(&f->output, "cpu %" PRIu32 " %" PRIu64 " %s %" PRIu32 "\n", cpu, t,
-			  is_in ? "in" : "out", track->id);
+	output_printf(&f->output, "cpu %" PRIu32 " %" PRIu64 " %s %" PRIu32 "\n", cpu, t,
+		      is_in ? "in" : "out", track->id);
 	return f->output.error;
 }
 
@@ -357,7 +356,7 @@ static void clocks(void **state)
 
 	(void)state;
 	init(&f, PTD_CLOCK_NONE);
-	assert_int_equal(viewtracks_batch(&f.tracks, &batch), 0);
+	assert_int_equal(viewtracks_batch(&f.tracks, &batch, 0), 0);
 	callmade_enter(&f.made[0], CALLMADE_MAIN, PTD_CALL_BY_START, 0, 0);
 	callmade_leave(&f.made[0], PTD_CALL_BY_RETURN, 0, 100);
 	assert_int_equal(put(&f, &f.made[0]), 0);
@@ -398,13 +397,13 @@ static void cpus(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(records); i++)
 		assert_int_equal(viewtracks_sideband(&f.tracks, &records[i]), 0);
 	f.slice.t0 = 1000;
-	assert_int_equal(viewtracks_batch(&f.tracks, &batch), 0);
+	assert_int_equal(viewtracks_batch(&f.tracks, &batch, 1050), 0);
 	batch.marks = &mark;
 	batch.n_marks = 1;
-	assert_int_equal(viewtracks_batch(&f.tracks, &batch), 0);
+	assert_int_equal(viewtracks_batch(&f.tracks, &batch, mark.t), 0);
 	f.slice = (struct ptd_slice){ .id = 1, .tid = 3, .cpu = 0, .t0 = 1055 };
 	batch.n_marks = 0;
-	assert_int_equal(viewtracks_batch(&f.tracks, &batch), 0);
+	assert_int_equal(viewtracks_batch(&f.tracks, &batch, 0), 0);
 	assert_end(&f, "0: 10/11 demo\n"
 		       "cpu 0 1000 in 0\n"
 		       "cpu 0 1060 out 0\n"
@@ -429,7 +428,7 @@ static int show_some(void *userdata)
 	    &f->tracks,
 	    &(struct ptd_sideband){ .kind = PTD_SIDEBAND_SIGNAL, .pid = 10, .tid = 11 });
 	if (r == 0)
-		r = viewtracks_batch(&f->tracks, &batch);
+		r = viewtracks_batch(&f->tracks, &batch, 0);
 	if (r == 0)
 		r = put(f, &f->made[0]);
 	if (r == 0)

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/sink/sink.h"
 #include "decoder/util/hold.h"
-#include "ptd/sink.h"
 #include "ptd/threads.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/stream.h"
@@ -20,7 +20,7 @@
 
 #define N_BATCHES 5000
 
-/* What a sink of the tests got; see ptd_sink_config.userdata. */
+/* What a sink of the tests got; see sink_config.userdata. */
 struct seen {
 	VEC(char) bytes;
 	size_t n_runs, n_marks;
@@ -30,17 +30,11 @@ struct seen {
 	bool is_lost;             /* batches came out of order */
 };
 
-static int seen_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		     void **ret_state)
+static int seen_open(void *state, const struct sink_config *config, struct output *output)
 {
 	(void)output;
-	*ret_state = config->userdata;
+	*(struct seen **)state = config->userdata;
 	return 0;
-}
-
-static void seen_free(void *state)
-{
-	(void)state;
 }
 
 static int seen_remember(const void *state, void **ret_memory)
@@ -52,30 +46,28 @@ static int seen_remember(const void *state, void **ret_memory)
 
 /* Each run and mark as text, with its slice; however the stream is cut into batches. */
 static int seen_expand(const void *state, void *memory, const struct ptd_batch *batch,
-		       struct ptd_output *output)
+		       struct output *output)
 {
-	const struct seen *seen = state;
+	const struct seen *seen = *(struct seen *const *)state;
 	const unsigned long long t0 = batch->slice->t0;
 	size_t m = 0;
 
 	assert_true(!!memory);
 	for (size_t i = 0; i <= batch->n_runs; i++) {
 		for (; m < batch->n_marks && batch->marks[m].run == i; m++)
-			ptd_output_printf(output, "%llu mark %llu\n", t0,
-					  (unsigned long long)batch->marks[m].ip);
+			output_printf(output, "%llu mark %llu\n", t0,
+				      (unsigned long long)batch->marks[m].ip);
 		if (i < batch->n_runs)
-			ptd_output_printf(output, "%llu run %u\n", t0, batch->runs[i].first);
+			output_printf(output, "%llu run %u\n", t0, batch->runs[i].first);
 	}
 	assert_int_equal(m, batch->n_marks);
 	return seen->expand_fails_at && t0 == seen->expand_fails_at ? -EBADMSG : 0;
 }
 
-static int seen_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
-		      struct ptd_output *output)
+static int seen_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes)
 {
-	struct seen *seen = state;
+	struct seen *seen = *(struct seen **)state;
 
-	(void)output;
 	if (batch->slice->t0 == seen->fails_at && seen->fails_at)
 		return -ENOSPC;
 	if (batch->slice->t0 < seen->t0)
@@ -91,25 +83,29 @@ static int seen_write(void *state, const struct ptd_batch *batch, const void *by
 	return 0;
 }
 
-static const struct ptd_sink_ops expanding = {
-	.size = sizeof(expanding),
+static const struct sink_ops expanding = {
 	.name = "expanding",
 	.help = "",
+	.state_size = sizeof(struct seen *),
 	.open = seen_open,
 	.remember = seen_remember,
 	.forget = free,
 	.expand = seen_expand,
 	.write = seen_write,
-	.free = seen_free,
 };
 
-static const struct ptd_sink_ops writing = {
-	.size = sizeof(writing),
+static int seen_batch(void *state, const struct ptd_batch *batch, uint64_t t_end)
+{
+	(void)t_end;
+	return seen_write(state, batch, NULL, 0);
+}
+
+static const struct sink_ops writing = {
 	.name = "writing",
 	.help = "",
+	.state_size = sizeof(struct seen *),
 	.open = seen_open,
-	.write = seen_write,
-	.free = seen_free,
+	.batch = seen_batch,
 };
 
 /* One stream through a writer: to an expanding sink, and to one that only writes. */
@@ -119,8 +115,8 @@ struct fixture {
 	size_t n_batches;
 	struct seen seen[2];
 	struct ptd_threads *threads;
-	struct ptd_sink *sinks[2];
-	struct ptd_writer *writer;
+	struct sink *sinks[2];
+	struct writer *writer;
 };
 
 /* Return: how many runs batch @i has. Each 700th is large. */
@@ -186,7 +182,7 @@ static int put_batch(struct fixture *f, const struct stream *stream, size_t i)
 		runs[k] =
 		    (struct ptd_run){ .block = &stream->hot, .first = (uint16_t)(i + k), .n = 1 };
 	slice.t0 = i;
-	r = ptd_writer_batch(f->writer, &batch);
+	r = writer_batch(f->writer, &batch);
 	memset(marks, 0xff, sizeof(marks));
 	slice.t0 = UINT64_MAX;
 	assert_true(batch.hold || held->hold.n_users == 1);
@@ -200,20 +196,20 @@ static int open_all(struct fixture *f)
 	int r = f->n_threads ? ptd_threads_new(f->n_threads, &f->threads) : 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(f->sinks) && r == 0; i++) {
-		const struct ptd_sink_config config = {
-			.size = sizeof(config), .info = &info, .fd = -1, .userdata = &f->seen[i]
-		};
+		const struct sink_config config = { .info = &info,
+						    .fd = -1,
+						    .userdata = &f->seen[i] };
 
-		r = ptd_sink_new(i ? &writing : &expanding, &config, &f->sinks[i], NULL);
+		r = sink_new(i ? &writing : &expanding, &config, &f->sinks[i], NULL);
 	}
-	return r < 0 ? r : ptd_writer_new(f->threads, f->sinks, ARRAY_LEN(f->sinks), &f->writer);
+	return r < 0 ? r : writer_new(f->threads, f->sinks, ARRAY_LEN(f->sinks), &f->writer);
 }
 
 static void close_all(struct fixture *f)
 {
-	f->writer = ptd_writer_free(f->writer);
+	f->writer = writer_free(f->writer);
 	for (size_t i = 0; i < 2; i++)
-		f->sinks[i] = ptd_sink_free(f->sinks[i]);
+		f->sinks[i] = sink_free(f->sinks[i]);
 	f->threads = ptd_threads_free(f->threads);
 }
 
@@ -232,7 +228,7 @@ static int put_all(struct fixture *f)
 	stream_init(&stream);
 	for (size_t i = 0; i < f->n_batches && r == 0; i++)
 		r = put_batch(f, &stream, i);
-	return r < 0 ? r : ptd_writer_flush(f->writer);
+	return r < 0 ? r : writer_flush(f->writer);
 }
 
 static void same_for_all(void **state)
@@ -256,7 +252,7 @@ static void same_for_all(void **state)
 
 		assert_int_equal(open_all(&f), 0);
 		assert_int_equal(put_all(&f), 0);
-		assert_null(ptd_writer_failed(f.writer));
+		assert_null(writer_failed(f.writer));
 		/* What was written is not held any more. */
 		assert_int_equal(n_held, 0);
 		close_all(&f);
@@ -295,8 +291,8 @@ static void errors(void **state)
 		f.seen[0].expand_fails_at = rows[i].expand_fails_at;
 		assert_int_equal(open_all(&f), 0);
 		assert_int_equal(put_all(&f), rows[i].r);
-		assert_ptr_equal(ptd_writer_failed(f.writer), f.sinks[rows[i].sink]);
-		assert_int_equal(ptd_writer_flush(f.writer), rows[i].r);
+		assert_ptr_equal(writer_failed(f.writer), f.sinks[rows[i].sink]);
+		assert_int_equal(writer_flush(f.writer), rows[i].r);
 		assert_true(f.seen[1].t0 <= rows[i].fails_at + rows[i].expand_fails_at);
 		assert_false(f.seen[0].is_lost);
 		close_all(&f);
@@ -355,7 +351,7 @@ static void not_flushed(void **state)
 	close_all(&f);
 	forget_all(&f);
 	assert_int_equal(n_held, 0);
-	assert_null(ptd_writer_free(NULL));
+	assert_null(writer_free(NULL));
 }
 
 int main(void)

@@ -192,7 +192,7 @@ static void check(struct fixture *f, const char *expected)
 	const struct ptd_stats stats = {};
 
 	loggedmade_flush(&f->made);
-	assert_int_equal(ptd_sink_finish(f->made.sink, &stats), 0);
+	assert_int_equal(sink_finish(f->made.sink, &stats), 0);
 	say_file(f, "xray-log.my_demo_x.70000.0");
 	assert_string_equal(f->text, expected);
 }
@@ -224,7 +224,7 @@ static void newest(void **state)
 	init(&f, NULL);
 	put_nested(&f);
 	check(&f, HEAD5 "1 +0; 2 +10; ~2 +10; 3 +0; ~3 +3; 2 +1; /2 +6; /1 +10; ");
-	assert_null(ptd_sink_omission(f.made.sink));
+	assert_null(sink_omission(f.made.sink));
 	deinit(&f);
 }
 
@@ -237,7 +237,7 @@ static void oldest(void **state)
 	init(&f, "format-version=1");
 	put_nested(&f);
 	check(&f, HEAD1 "1 +0; 2 +10; ~2 +10; 3 +0; ~2 +3; 2 +1; /2 +6; /1 +10; end; ");
-	assert_non_null(ptd_sink_omission(f.made.sink));
+	assert_non_null(sink_omission(f.made.sink));
 	deinit(&f);
 }
 
@@ -282,7 +282,7 @@ static void ticks(void **state)
 	init(&f, NULL);
 	loggedmade_deinit(&f.made);
 	f.made.info.clock = PTD_CLOCK_TSC;
-	assert_int_equal(ptd_sink_open(&sink_xray, dir, &f.made.info, options, &f.made.sink), 0);
+	assert_int_equal(sink_open(&sink_xray, dir, &f.made.info, options, &f.made.sink), 0);
 	f.made.slice.cpu = PTD_ID_UNKNOWN;
 	loggedmade_put(&f.made, PTD_LOGGED_ENTER, 1, T0);
 	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 1, T0 + 3);
@@ -348,7 +348,7 @@ static void below_much(void **state)
 	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 2, T0 + n);
 	loggedmade_put(&f.made, PTD_LOGGED_LEAVE, 3, T0 + n);
 	loggedmade_flush(&f.made);
-	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
+	assert_int_equal(sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, "xray-log.my_demo_x.70000.0");
 	assert_int_equal(f.size,
 			 FDR_HEADER_SIZE + 5 * FDR_METADATA_SIZE + (n + 4) * FDR_FUNCTION_SIZE);
@@ -377,7 +377,7 @@ static void map(void **state)
 	init(&f, NULL);
 	put_nested(&f);
 	loggedmade_flush(&f.made);
-	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), 0);
+	assert_int_equal(sink_finish(f.made.sink, &stats), 0);
 	read_file(&f, "map.elf");
 	header = (const void *)f.bytes;
 	assert_memory_equal(header->e_ident, ELFMAG, SELFMAG);
@@ -413,10 +413,10 @@ static void failures(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
 		const char *const options[] = { wrong[i], NULL };
-		struct ptd_sink *sink;
+		struct sink *sink;
 
 		tempdir_make("xray", dir);
-		assert_int_equal(ptd_sink_open(&sink_xray, dir, &info, options, &sink), -EINVAL);
+		assert_int_equal(sink_open(&sink_xray, dir, &info, options, &sink), -EINVAL);
 		tempdir_remove(dir);
 	}
 
@@ -425,7 +425,7 @@ static void failures(void **state)
 	put_nested(&f);
 	loggedmade_flush(&f.made);
 	tempdir_remove(dir);
-	assert_int_equal(ptd_sink_finish(f.made.sink, &stats), -ENOENT);
+	assert_int_equal(sink_finish(f.made.sink, &stats), -ENOENT);
 	deinit(&f);
 }
 
@@ -433,12 +433,12 @@ static void failures(void **state)
 static void others(void **state)
 {
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS, .logs_calls = true };
-	const struct ptd_sink_config config = { .size = sizeof(config), .info = &info, .fd = -1 };
-	struct ptd_sink *sink = NULL;
+	const struct sink_config config = { .info = &info, .fd = -1 };
+	struct sink *sink = NULL;
 	char *message;
 
 	(void)state;
-	assert_int_equal(ptd_sink_new(&sink_text, &config, &sink, &message), -EINVAL);
+	assert_int_equal(sink_new(&sink_text, &config, &sink, &message), -EINVAL);
 	assert_string_equal(message, "text shows instructions, and the input has none: it has "
 				     "calls, which calls and functions show");
 	free(message);

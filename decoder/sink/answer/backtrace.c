@@ -167,26 +167,26 @@ static const char *note_of(const struct ptd_frame *frame)
 	}
 }
 
-static void put_line(struct ptd_output *output, const struct ptd_position *position)
+static void put_line(struct output *output, const struct ptd_position *position)
 {
 	char text[SRCLINE_MAX];
 
-	ptd_output_printf(output, " at ");
-	(void)ptd_output_write(output, text, srcline_format(position, 1, PTD_SHOW_LINES, text));
+	output_printf(output, " at ");
+	(void)output_write(output, text, srcline_format(position, 1, SINK_LINES, text));
 }
 
 /* Write the functions that are inlined where the frame is. */
-static void put_inlined(struct ptd_output *output, const struct ptd_position *positions, int n)
+static void put_inlined(struct output *output, const struct ptd_position *positions, int n)
 {
 	for (int k = 0; k + 1 < n; k++) {
-		ptd_output_printf(output, "       %-18s  ", "inlined");
+		output_printf(output, "       %-18s  ", "inlined");
 		output_name(output, positions[k].function ?: "?");
 		put_line(output, &positions[k]);
-		ptd_output_printf(output, "\n");
+		output_printf(output, "\n");
 	}
 }
 
-static int put_frame(struct ptd_output *output, const struct backtrace *backtrace, size_t i)
+static int put_frame(struct output *output, const struct backtrace *backtrace, size_t i)
 {
 	const struct ptd_frame *frame = &backtrace->frames[i];
 	struct ptd_position positions[PTD_POSITIONS_MAX];
@@ -195,16 +195,16 @@ static int put_frame(struct ptd_output *output, const struct backtrace *backtrac
 
 	put_inlined(output, positions, n);
 	if (frame->ip)
-		ptd_output_printf(output, "  #%-3zu 0x%016" PRIx64 "  ", i, frame->ip);
+		output_printf(output, "  #%-3zu 0x%016" PRIx64 "  ", i, frame->ip);
 	else
-		ptd_output_printf(output, "  #%-3zu %-18s  ", i, "?");
+		output_printf(output, "  #%-3zu %-18s  ", i, "?");
 	output_name(output, frame->function->name);
-	ptd_output_printf(output, " (");
+	output_printf(output, " (");
 	output_name(output, frame->function->object->name);
-	ptd_output_printf(output, ")");
+	output_printf(output, ")");
 	if (n > 0)
 		put_line(output, &positions[n - 1]);
-	ptd_output_printf(output, "%s%s\n", note ? " // " : "", note ?: "");
+	output_printf(output, "%s%s\n", note ? " // " : "", note ?: "");
 	return n < 0 ? n : 0;
 }
 
@@ -222,7 +222,7 @@ static int find_older(const struct backtrace *backtrace, const struct ptd_core_f
 				     ret_positions);
 }
 
-static int put_older(struct ptd_output *output, const struct backtrace *backtrace, size_t i)
+static int put_older(struct output *output, const struct backtrace *backtrace, size_t i)
 {
 	const struct ptd_core_frame *frame = &backtrace->older[i - backtrace->n];
 	struct ptd_position positions[PTD_POSITIONS_MAX];
@@ -230,34 +230,34 @@ static int put_older(struct ptd_output *output, const struct backtrace *backtrac
 	const int n = find_older(backtrace, frame, &place, positions);
 
 	put_inlined(output, positions, n);
-	ptd_output_printf(output, "  #%-3zu 0x%016" PRIx64 "  ", i, frame->ip);
+	output_printf(output, "  #%-3zu 0x%016" PRIx64 "  ", i, frame->ip);
 	output_name(output, place.symbol ? place.symbol->name : "[unknown]");
 	if (place.object) {
-		ptd_output_printf(output, " (");
+		output_printf(output, " (");
 		output_name(output, place.object->name);
-		ptd_output_printf(output, ")");
+		output_printf(output, ")");
 	}
 	if (n > 0)
 		put_line(output, &positions[n - 1]);
-	ptd_output_printf(output, " // from the core file\n");
+	output_printf(output, " // from the core file\n");
 	return n < 0 ? n : 0;
 }
 
-int backtrace_put(struct ptd_output *output, const struct backtrace *backtrace)
+int backtrace_put(struct output *output, const struct backtrace *backtrace)
 {
 	const size_t n = backtrace->n + backtrace->n_older;
 	int r = 0;
 
 	for (size_t i = 0; i < n && r == 0; i++) {
 		if (n > SHOWN_MAX && i == SHOWN_MAX / 2) {
-			ptd_output_printf(output, "       %zu more\n", n - SHOWN_MAX);
+			output_printf(output, "       %zu more\n", n - SHOWN_MAX);
 			i = n - SHOWN_MAX / 2;
 		}
 		r = i < backtrace->n ? put_frame(output, backtrace, i)
 				     : put_older(output, backtrace, i);
 	}
 	if (!backtrace_is_complete(backtrace))
-		ptd_output_printf(output, "       unknown above\n");
+		output_printf(output, "       unknown above\n");
 	return r;
 }
 

@@ -21,9 +21,9 @@
 
 #include "base/base.h"
 #include "decoder/sink/json.h"
+#include "decoder/sink/sink.h"
 #include "ptd/calls.h"
 #include "ptd/decode.h"
-#include "ptd/sink.h"
 
 struct backtrace {
 	const struct ptd_frame *frames; /* the innermost first; borrowed */
@@ -65,7 +65,7 @@ bool backtrace_is_complete(const struct backtrace *backtrace);
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int backtrace_put(struct ptd_output *output, const struct backtrace *backtrace);
+_must_check_ int backtrace_put(struct output *output, const struct backtrace *backtrace);
 
 /*
  * Write them as the members "frames", an array, and "complete" of an object.

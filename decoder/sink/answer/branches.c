@@ -19,13 +19,11 @@
 
 #include "decoder/sink/column.h"
 #include "decoder/sink/json.h"
-#include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/x86/insn.h"
 #include "util/vec.h"
 
-#define ROWS_SHOWN    20 /* unless the user says how many */
 #define TARGETS_MAX   64 /* of one indirect branch of a block; further ones are counted as one */
 #define TARGETS_SHOWN 8  /* of one indirect branch, in the text */
 
@@ -56,7 +54,6 @@ struct branch {
 
 struct branches {
 	uint64_t n_rows;
-	bool is_json;
 	VEC(struct branch) by_block; /* by block id; n is 0 if there is none */
 	uint64_t slice;              /* of the last run */
 	struct ptd_run pending;      /* it ended with a branch whose way is not known yet */
@@ -208,16 +205,12 @@ static int take_run(struct branches *branches, const struct ptd_run *run)
 	return r;
 }
 
-static int branches_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			  size_t n_bytes, struct ptd_output *output)
+static int branches_batch(void *state, const struct ptd_batch *batch, uint64_t t_end)
 {
 	struct branches *branches = state;
 	size_t m = 0;
 	int r = 0;
 
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
 	branches->symbols = batch->symbols;
 	branches->n_symbols = batch->n_symbols;
 	if (branches->slice != batch->slice->id)
@@ -333,52 +326,52 @@ static const struct ptd_symbol *symbol_of(const struct branches *branches,
 }
 
 static void put_place(const struct branches *branches, const struct place *place,
-		      struct ptd_output *output)
+		      struct output *output)
 {
 	const struct ptd_symbol *symbol = symbol_of(branches, place);
 
 	if (symbol) {
 		output_name(output, symbol->name);
-		ptd_output_printf(output, "+0x%" PRIx64, place->address - symbol->address);
+		output_printf(output, "+0x%" PRIx64, place->address - symbol->address);
 	} else {
-		ptd_output_printf(output, "0x%" PRIx64, place->address);
+		output_printf(output, "0x%" PRIx64, place->address);
 	}
-	ptd_output_printf(output, " (");
+	output_printf(output, " (");
 	output_name(output, place->object->name);
-	ptd_output_printf(output, ")");
+	output_printf(output, ")");
 }
 
-static void put_count(uint64_t n, uint64_t whole, struct ptd_output *output)
+static void put_count(uint64_t n, uint64_t whole, struct output *output)
 {
 	char text[COLUMN_MAX];
 
 	*column_percent(text, n, whole) = '\0';
-	ptd_output_printf(output, "%20" PRIu64 " %s", n, text);
+	output_printf(output, "%20" PRIu64 " %s", n, text);
 }
 
 static void put_way(const struct branches *branches, const struct branch *branch, uint64_t n,
-		    const char *name, const struct place *place, struct ptd_output *output)
+		    const char *name, const struct place *place, struct output *output)
 {
 	if (n == 0)
 		return;
 	put_count(n, branch->n, output);
-	ptd_output_printf(output, "        %s", name);
+	output_printf(output, "        %s", name);
 	if (place && place->object) {
-		ptd_output_printf(output, " ");
+		output_printf(output, " ");
 		put_place(branches, place, output);
 	}
-	ptd_output_printf(output, "\n");
+	output_printf(output, "\n");
 }
 
 static void put_branch(const struct branches *branches, const struct branch *branch, uint64_t whole,
-		       struct ptd_output *output)
+		       struct output *output)
 {
 	uint64_t n_others = branch->n_others;
 
 	put_count(branch->n, whole, output);
-	ptd_output_printf(output, "  %s  ", kind_of(branch));
+	output_printf(output, "  %s  ", kind_of(branch));
 	put_place(branches, &branch->place, output);
-	ptd_output_printf(output, "\n");
+	output_printf(output, "\n");
 	put_way(branches, branch, branch->n_taken, "taken, to", &branch->taken, output);
 	put_way(branches, branch, branch->n_not_taken, "not taken", NULL, output);
 	for (size_t i = 0; i < branch->targets.n; i++) {
@@ -393,18 +386,18 @@ static void put_branch(const struct branches *branches, const struct branch *bra
 	put_way(branches, branch, branch->n_unknown, "not known", NULL, output);
 }
 
-static void put_text(const struct branches *branches, struct ptd_output *output)
+static int put_text(void *state, const struct ptd_stats *stats, struct output *output)
 {
+	const struct branches *branches = state;
 	const size_t n_rows = branches->by_block.n;
 	uint64_t n = 0, n_rest = 0;
 
 	for (size_t i = 0; i < n_rows; i++)
 		n += branches->by_block.items[i].n;
-	output_fit(output);
-	ptd_output_printf(output,
-			  "Branches: %zu, conditional or indirect\nExecuted: %" PRIu64
-			  "\n\n%20s %7s  kind  branch, and the ways it went, each with its part\n",
-			  n_rows, n, "executed", "%");
+	output_printf(output,
+		      "Branches: %zu, conditional or indirect\nExecuted: %" PRIu64
+		      "\n\n%20s %7s  kind  branch, and the ways it went, each with its part\n",
+		      n_rows, n, "executed", "%");
 	for (size_t i = 0; i < n_rows; i++) {
 		const struct branch *branch = &branches->by_block.items[i];
 
@@ -415,9 +408,10 @@ static void put_text(const struct branches *branches, struct ptd_output *output)
 	}
 	if (n_rows > branches->n_rows) {
 		put_count(n_rest, n, output);
-		ptd_output_printf(output, "  (%zu other%s)\n", n_rows - (size_t)branches->n_rows,
-				  plural(n_rows - branches->n_rows));
+		output_printf(output, "  (%zu other%s)\n", n_rows - (size_t)branches->n_rows,
+			      plural(n_rows - branches->n_rows));
 	}
+	return 0;
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -459,82 +453,57 @@ static void put_json_branch(const struct branches *branches, struct json *json,
 	json_close(json);
 }
 
-static void put_json(const struct branches *branches, struct ptd_output *output)
+static int put_json(void *state, const struct ptd_stats *stats, struct json *json)
 {
-	struct json json = json_begin(output);
+	const struct branches *branches = state;
 
-	json_object(&json, NULL);
-	json_text(&json, "format", "branches");
-	json_array(&json, "branches");
+	json_array(json, "branches");
 	for (size_t i = 0; i < branches->by_block.n; i++)
-		put_json_branch(branches, &json, &branches->by_block.items[i]);
-	json_close(&json);
-	json_close(&json);
+		put_json_branch(branches, json, &branches->by_block.items[i]);
+	json_close(json);
+	return 0;
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static void branches_free(void *state)
+static int branches_open(void *state, const struct sink_config *config, struct output *output)
+{
+	((struct branches *)state)->n_rows = config->n_rows;
+	return 0;
+}
+
+static int branches_finish(void *state, const struct ptd_stats *stats, struct output *output)
+{
+	const int r = count_unknown(state);
+
+	return r < 0 ? r : make_rows(state);
+}
+
+static void branches_close(void *state)
 {
 	struct branches *branches = state;
 
 	for (size_t i = 0; i < branches->by_block.n; i++)
 		vec_deinit(&branches->by_block.items[i].targets);
 	vec_deinit(&branches->by_block);
-	free(branches);
 }
 
-static int branches_open(const struct ptd_sink_config *config, struct ptd_output *output,
-			 void **ret_state)
-{
-	struct branches *branches;
-	uint64_t n_rows = ROWS_SHOWN;
-	int r;
-
-	(void)output;
-	r = option_number(config, "rows", &n_rows);
-	if (r < 0)
-		return r;
-	branches = calloc(1, sizeof(*branches));
-	if (!branches)
-		return -ENOMEM;
-	branches->n_rows = n_rows;
-	branches->is_json = ptd_sink_option(config, "json");
-	*ret_state = branches;
-	return 0;
-}
-
-static int branches_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
-{
-	struct branches *branches = state;
-	int r = count_unknown(branches);
-
-	(void)stats;
-	if (r == 0)
-		r = make_rows(branches);
-	if (r < 0)
-		return r;
-	if (branches->is_json)
-		put_json(branches, output);
-	else
-		put_text(branches, output);
-	return 0;
-}
-
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "rows", .value = "N", .help = "how many branches are shown (20)" },
 	{ .name = "json", .help = "as JSON, all branches" },
 	{},
 };
 
-const struct ptd_sink_ops sink_branches = {
-	.size = sizeof(sink_branches),
+const struct sink_ops sink_branches = {
 	.name = "branches",
 	.help = "which way each conditional or indirect branch went, and how often",
 	.options = options,
+	.state_size = sizeof(struct branches),
 	.open = branches_open,
-	.write = branches_write,
+	.batch = branches_batch,
 	.finish = branches_finish,
-	.free = branches_free,
+	.text = put_text,
+	.json = put_json,
+	.close = branches_close,
 	.writes_last = true,
 };

@@ -5,26 +5,11 @@
 #include <errno.h>
 
 #include "decoder/sink/answer/calltree.h"
-#include "decoder/sink/callfeed.h"
 #include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 
-struct calls {
-	struct callfeed feed;
-	struct calltree tree;
-};
-
-static void calls_free(void *state)
-{
-	struct calls *calls = state;
-
-	calltree_deinit(&calls->tree);
-	callfeed_deinit(&calls->feed);
-	free(calls);
-}
-
-static int read_options(const struct ptd_sink_config *config, struct calltree *tree)
+static int read_options(const struct sink_config *config, struct calltree *tree)
 {
 	uint64_t max_depth = INT64_MAX;
 	int r;
@@ -33,105 +18,72 @@ static int read_options(const struct ptd_sink_config *config, struct calltree *t
 	if (r == 0)
 		r = option_duration(config, "min-duration", &tree->min_duration);
 	tree->max_depth = max_depth < INT64_MAX ? (int64_t)max_depth : INT64_MAX;
-	tree->is_json = ptd_sink_option(config, "json");
+	tree->is_json = sink_option(config, "json");
 	return r;
 }
 
-static int calls_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		      void **ret_state)
+static int calls_open(void *state, const struct sink_config *config, struct output *output)
 {
-	struct calls *calls = calloc(1, sizeof(*calls));
-	int r;
+	struct calltree *tree = state;
+	const int r = read_options(config, tree);
 
-	if (!calls)
-		return -ENOMEM;
-	calls->tree.info = config->info;
-	calls->tree.output = output;
-	if (config->positions != PTD_SHOW_NO_POSITIONS)
-		calls->tree.decoder = config->decoder;
-	r = read_options(config, &calls->tree);
-	if (r == 0)
-		r = callfeed_init(&calls->feed, config->info);
-	if (r < 0) {
-		calls_free(calls);
+	if (r < 0)
 		return r;
-	}
-	if (!calls->tree.is_json)
+	tree->info = config->info;
+	tree->output = output;
+	if (config->positions != SINK_NO_POSITIONS)
+		tree->decoder = config->decoder;
+	if (!tree->is_json)
 		output_fit(output);
-	calltree_begin(&calls->tree);
-	*ret_state = calls;
+	calltree_begin(tree);
 	return 0;
 }
 
-/* Write the calls that there are for now, and the marks between them. */
-static int write_calls(struct calls *calls)
+static int calls_batch(void *state, const struct ptd_batch *batch, uint64_t t_end)
 {
-	struct callfeed_item item;
-	int r;
-
-	while ((r = callfeed_next(&calls->feed, &item)) == 0) {
-		if (item.mark) {
-			calltree_mark(&calls->tree, item.slice, item.mark);
-			continue;
-		}
-		r = calltree_calls(&calls->tree, item.thread, item.call,
-				   callfeed_take_on(&calls->feed));
-		if (r < 0)
-			return r;
-	}
-	return r == PTD_END ? 0 : r;
+	if (batch)
+		((struct calltree *)state)->symbols = batch->symbols;
+	return 0;
 }
 
-static int calls_write(void *state, const struct ptd_batch *batch, const void *bytes,
-		       size_t n_bytes, struct ptd_output *output)
+static int calls_calls(void *state, const struct ptd_call_batch *calls)
 {
-	struct calls *calls = state;
-	const int r = callfeed_batch(&calls->feed, batch);
-
-	calls->tree.symbols = batch->symbols;
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return r < 0 ? r : write_calls(calls);
+	return calltree_calls(state, calls->thread, calls->calls, calls->n_calls);
 }
 
-static int calls_logged(void *state, const struct ptd_logged *logged)
+static int calls_mark(void *state, const struct ptd_slice *slice, const struct ptd_mark *mark)
 {
-	struct calls *calls = state;
-	const int r = callfeed_logged(&calls->feed, logged);
-
-	calls->tree.symbols = logged->batch.symbols;
-	return r < 0 ? r : write_calls(calls);
+	calltree_mark(state, slice, mark);
+	return 0;
 }
 
-static int calls_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int calls_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
-	struct calls *calls = state;
-	int r = callfeed_finish(&calls->feed);
-
-	(void)stats;
-	(void)output;
-	if (r == 0)
-		r = write_calls(calls);
-	calltree_end(&calls->tree);
-	return r;
+	calltree_end(state);
+	return 0;
 }
 
-static const struct ptd_sink_option options[] = {
+static void calls_close(void *state)
+{
+	calltree_deinit(state);
+}
+
+static const struct sink_option options[] = {
 	{ .name = "min-duration", .value = "TIME", .help = "leave out what took less, as 10us" },
 	{ .name = "max-depth", .value = "N", .help = "leave out what is deeper" },
 	{ .name = "json", .help = "as JSON" },
 	{},
 };
 
-const struct ptd_sink_ops sink_calls = {
-	.size = sizeof(sink_calls),
+const struct sink_ops sink_calls = {
 	.name = "calls",
 	.help = "which function called which, and for how long, as a tree",
 	.options = options,
+	.state_size = sizeof(struct calltree),
 	.open = calls_open,
-	.write = calls_write,
-	.logged = calls_logged,
+	.batch = calls_batch,
+	.calls = calls_calls,
+	.mark = calls_mark,
 	.finish = calls_finish,
-	.free = calls_free,
+	.close = calls_close,
 };

@@ -67,7 +67,7 @@ static int find_place(struct calltree *tree, const struct ptd_function *function
 
 	if (r <= 0)
 		return r;
-	text[srcline_format(&position, 1, PTD_SHOW_LINES, text)] = '\0';
+	text[srcline_format(&position, 1, SINK_LINES, text)] = '\0';
 	label->place = arena_strdup(&tree->texts, text);
 	label->file = position.file;
 	label->line = position.line;
@@ -374,9 +374,9 @@ static void name_thread(struct calltree *tree, uint32_t pid, uint32_t tid, const
 	tree->is_named = true;
 	tree->pid = pid;
 	tree->tid = tid;
-	ptd_output_printf(tree->output, "# thread ");
+	output_printf(tree->output, "# thread ");
 	output_thread(tree->output, pid, tid, comm);
-	ptd_output_printf(tree->output, "\n");
+	output_printf(tree->output, "\n");
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -532,7 +532,7 @@ static int switch_stack(struct calltree *tree, const struct ptd_call *call)
 	if (call->kind != PTD_CALL_SWITCH)
 		return 0;
 	if (!tree->is_json)
-		ptd_output_printf(tree->output, "# stack %" PRIu32 "\n", call->stack);
+		output_printf(tree->output, "# stack %" PRIu32 "\n", call->stack);
 	return open_stacks_move(&tree->stacks, call);
 }
 
@@ -601,9 +601,9 @@ int calltree_calls(struct calltree *tree, const struct ptd_call_thread *thread,
 /* Write what the thread noted itself, on the line that begins with @line. */
 static void put_noted(struct calltree *tree, const char *line, const struct ptd_mark *mark)
 {
-	ptd_output_printf(tree->output, "%s// %s ", line, ptd_mark_kind_name(mark->kind));
+	output_printf(tree->output, "%s// %s ", line, ptd_mark_kind_name(mark->kind));
 	output_name(tree->output, tree->symbols[mark->value]->name);
-	ptd_output_printf(tree->output, "\n");
+	output_printf(tree->output, "\n");
 }
 
 static void put_json_noted(struct calltree *tree, const struct ptd_slice *slice,
@@ -654,19 +654,19 @@ void calltree_mark(struct calltree *tree, const struct ptd_slice *slice,
 	if (is_noted)
 		put_noted(tree, line, mark);
 	else if (mark->kind == PTD_MARK_GAP)
-		ptd_output_printf(tree->output, "%s// gap: %s, %" PRIu64 " byte%s lost\n", line,
-				  ptd_gap_reason_name(mark->reason), mark->n_bytes,
-				  plural(mark->n_bytes));
+		output_printf(tree->output, "%s// gap: %s, %" PRIu64 " byte%s lost\n", line,
+			      ptd_gap_reason_name(mark->reason), mark->n_bytes,
+			      plural(mark->n_bytes));
 	else
-		ptd_output_printf(tree->output, "%s// %s\n", line, ptd_mark_kind_name(mark->kind));
+		output_printf(tree->output, "%s// %s\n", line, ptd_mark_kind_name(mark->kind));
 }
 
 void calltree_begin(struct calltree *tree)
 {
 	tree->times.clock = tree->info->clock;
 	if (!tree->is_json) {
-		ptd_output_printf(tree->output,
-				  "# time, duration, instructions, depth, function [file]\n");
+		output_printf(tree->output,
+			      "# time, duration, instructions, depth, function [file]\n");
 		output_clock(tree->output, tree->info);
 		return;
 	}
@@ -685,7 +685,7 @@ void calltree_end(struct calltree *tree)
 		json_number(&tree->json, "left_out", tree->n_left_out);
 		json_close(&tree->json);
 	} else if (tree->n_left_out > 0) {
-		ptd_output_printf(tree->output, "# %" PRIu64 " call%s left out\n", tree->n_left_out,
-				  plural(tree->n_left_out));
+		output_printf(tree->output, "# %" PRIu64 " call%s left out\n", tree->n_left_out,
+			      plural(tree->n_left_out));
 	}
 }

@@ -34,8 +34,8 @@
 #include "decoder/sink/column.h"
 #include "decoder/sink/json.h"
 #include "decoder/sink/openstacks.h"
+#include "decoder/sink/sink.h"
 #include "ptd/calls.h"
-#include "ptd/sink.h"
 #include "util/arena.h"
 #include "util/vec.h"
 
@@ -53,7 +53,7 @@ struct calltree_label {
 
 struct calltree {
 	/* The caller sets these. */
-	struct ptd_output *output;   /* borrowed */
+	struct output *output;       /* borrowed */
 	const struct ptd_info *info; /* borrowed */
 	struct ptd_decoder *decoder; /* borrowed; NULL: no source lines are shown */
 	bool is_json;

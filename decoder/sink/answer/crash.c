@@ -88,10 +88,9 @@ struct crash {
 struct crashes {
 	const struct ptd_info *info; /* borrowed */
 	struct ptd_decoder *decoder; /* borrowed; NULL: source lines are not known */
-	bool is_json;
-	VEC(struct crash *) list; /* owned */
-	uint64_t n_unkept;        /* beyond CRASHES_MAX */
-	struct ptd_calls *calls;  /* NULL: there is no crash */
+	VEC(struct crash *) list;    /* owned */
+	uint64_t n_unkept;           /* beyond CRASHES_MAX */
+	struct ptd_calls *calls;     /* NULL: there is no crash */
 	struct map threads; /* pid and tid → index in @handled, of those that handled a signal */
 	VEC(struct handled) handled;
 	const struct ptd_symbol *const *symbols; /* by id; borrowed from the stream */
@@ -166,16 +165,12 @@ static int follow_calls(struct crashes *crashes, const struct ptd_batch *batch)
 	return r == PTD_END ? 0 : r;
 }
 
-static int crash_write(void *state, const struct ptd_batch *batch, const void *bytes,
-		       size_t n_bytes, struct ptd_output *output)
+static int crash_batch(void *state, const struct ptd_batch *batch, uint64_t t_end)
 {
 	const struct ptd_slice *slice = batch->slice;
 	struct crashes *crashes = state;
 	bool is_of_process = false;
 
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
 	crashes->symbols = batch->symbols;
 	crashes->n_symbols = batch->n_symbols;
 	for (size_t i = 0; i < crashes->list.n; i++) {
@@ -304,7 +299,7 @@ static int note_handled(struct crashes *crashes, const struct ptd_sideband *reco
 	return 0;
 }
 
-static int crash_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
+static int crash_sideband(void *state, const struct ptd_sideband *record)
 {
 	const bool is_exit = record->kind == PTD_SIDEBAND_EXIT;
 	const bool is_death = record->kind == PTD_SIDEBAND_SIGNAL && record->address == 0 &&
@@ -314,7 +309,6 @@ static int crash_sideband(void *state, const struct ptd_sideband *record, struct
 	struct crash *crash;
 	int r;
 
-	(void)output;
 	if (record->kind == PTD_SIDEBAND_SIGNAL && record->address > IGNORED)
 		return note_handled(crashes, record);
 	if (!is_exit && !is_death)
@@ -529,26 +523,25 @@ static bool has_fault(const struct crash *crash)
 
 /* --- as text ---------------------------------------------------------------------------------- */
 
-static void put_place(struct ptd_output *output, const struct crashes *crashes,
+static void put_place(struct output *output, const struct crashes *crashes,
 		      const struct place *place)
 {
 	const struct ptd_symbol *symbol = symbol_of(crashes, place);
 	const struct ptd_object *object = object_of(place);
 
-	ptd_output_printf(output, "%" PRIx64 " ", place->ip);
+	output_printf(output, "%" PRIx64 " ", place->ip);
 	output_name(output, symbol ? symbol->name : "[unknown]");
 	if (symbol)
-		ptd_output_printf(output, "+0x%" PRIx64, address_of(place) - symbol->address);
+		output_printf(output, "+0x%" PRIx64, address_of(place) - symbol->address);
 	if (!object)
 		return;
-	ptd_output_printf(output, " (");
+	output_printf(output, " (");
 	output_name(output, object->name);
-	ptd_output_printf(output, ")");
+	output_printf(output, ")");
 }
 
 /* Write the source line, if it is known, and the functions that are inlined there. */
-static int put_line(struct ptd_output *output, const struct crashes *crashes,
-		    const struct place *place)
+static int put_line(struct output *output, const struct crashes *crashes, const struct place *place)
 {
 	const struct ptd_object *object = object_of(place);
 	struct ptd_position positions[PTD_POSITIONS_MAX];
@@ -561,57 +554,57 @@ static int put_line(struct ptd_output *output, const struct crashes *crashes,
 	n = ptd_decoder_positions(crashes->decoder, object, address_of(place), positions);
 	if (n <= 0)
 		return n;
-	size = srcline_format(positions, (size_t)n, PTD_SHOW_INLINES, text);
-	ptd_output_printf(output, "Source: ");
-	(void)ptd_output_write(output, text, size);
-	ptd_output_printf(output, "\n");
+	size = srcline_format(positions, (size_t)n, SINK_INLINES, text);
+	output_printf(output, "Source: ");
+	(void)output_write(output, text, size);
+	output_printf(output, "\n");
 	return 0;
 }
 
-static void put_branches(struct ptd_output *output, const struct crashes *crashes,
+static void put_branches(struct output *output, const struct crashes *crashes,
 			 const struct crash *crash)
 {
 	const uint64_t n = crash->n_branches < BRANCHES_MAX ? crash->n_branches : BRANCHES_MAX;
 
-	ptd_output_printf(output, "Last branches taken: %" PRIu64 "\n", n);
+	output_printf(output, "Last branches taken: %" PRIu64 "\n", n);
 	for (uint64_t i = crash->n_branches - n; i < crash->n_branches; i++) {
 		const struct branch *b = &crash->branches[i % BRANCHES_MAX];
 		char text[TEXT_MAX] = "", time[COLUMN_MAX];
 
 		*column_time(time, crashes->info->clock, b->t) = '\0';
 		(void)disassemble(crashes, &b->from, text);
-		ptd_output_printf(output, "  %s  ", time);
+		output_printf(output, "  %s  ", time);
 		put_place(output, crashes, &b->from);
-		ptd_output_printf(output, "  %s  -> ", b->is_interruption ? "interrupted" : text);
+		output_printf(output, "  %s  -> ", b->is_interruption ? "interrupted" : text);
 		put_place(output, crashes, &b->to);
-		ptd_output_printf(output, "\n");
+		output_printf(output, "\n");
 	}
 }
 
 /* Say which thread it is, and which signal it took. */
-static void put_head(struct ptd_output *output, const struct crashes *crashes,
+static void put_head(struct output *output, const struct crashes *crashes,
 		     const struct crash *crash)
 {
 	char time[COLUMN_MAX];
 
-	ptd_output_printf(output, "\nThread %" PRId32 "/%" PRId32 " ", (int32_t)crash->pid,
-			  (int32_t)crash->tid);
+	output_printf(output, "\nThread %" PRId32 "/%" PRId32 " ", (int32_t)crash->pid,
+		      (int32_t)crash->tid);
 	output_name(output, crash->comm ?: "?");
-	ptd_output_printf(output, ": %skilled by signal %" PRIu32 " (SIG%s)",
-			  crash->is_other ? "its process was " : "", crash->signal,
-			  signal_name(crash->signal));
+	output_printf(output, ": %skilled by signal %" PRIu32 " (SIG%s)",
+		      crash->is_other ? "its process was " : "", crash->signal,
+		      signal_name(crash->signal));
 	if (crash->t != UINT64_MAX) {
 		*column_time(time, crashes->info->clock, crash->t) = '\0';
-		ptd_output_printf(output, " at %s", time + strspn(time, " "));
+		output_printf(output, " at %s", time + strspn(time, " "));
 	}
 	if (has_fault(crash))
-		ptd_output_printf(output, ", which could not access 0x%" PRIx64,
-				  crash->core->signal_address);
-	ptd_output_printf(output, "\n");
+		output_printf(output, ", which could not access 0x%" PRIx64,
+			      crash->core->signal_address);
+	output_printf(output, "\n");
 }
 
 /* Say which signal the thread handled before. Return: 0 or -ENOMEM. */
-static int put_handled(struct ptd_output *output, const struct crashes *crashes,
+static int put_handled(struct output *output, const struct crashes *crashes,
 		       const struct crash *crash)
 {
 	const struct handled *handled = &crash->handled;
@@ -625,15 +618,15 @@ static int put_handled(struct ptd_output *output, const struct crashes *crashes,
 		r = ptd_decoder_place(crashes->decoder, crash->space, handled->t, handled->handler,
 				      &handler.mapped);
 	*column_time(time, crashes->info->clock, handled->t) = '\0';
-	ptd_output_printf(output, "Signal handled last: %" PRIu32 " (SIG%s) at %s, by ",
-			  handled->signal, signal_name(handled->signal), time + strspn(time, " "));
+	output_printf(output, "Signal handled last: %" PRIu32 " (SIG%s) at %s, by ",
+		      handled->signal, signal_name(handled->signal), time + strspn(time, " "));
 	put_place(output, crashes, &handler);
-	ptd_output_printf(output, "\n");
+	output_printf(output, "\n");
 	return r;
 }
 
 /* Write the functions that were open, as the trace and then the core file know them. */
-static int put_backtraces(struct ptd_output *output, const struct crashes *crashes,
+static int put_backtraces(struct output *output, const struct crashes *crashes,
 			  const struct crash *crash, const struct ptd_frame *frames, size_t n)
 {
 	struct backtrace backtrace = backtrace_of(crashes, crash, frames, n), core;
@@ -641,7 +634,7 @@ static int put_backtraces(struct ptd_output *output, const struct crashes *crash
 	int r = added < 0 ? added : 0;
 
 	if (r == 0) {
-		ptd_output_printf(output, "Backtrace:\n");
+		output_printf(output, "Backtrace:\n");
 		r = backtrace_put(output, &backtrace);
 	}
 	if (added != BACKTRACE_DIFFERS || r < 0)
@@ -650,11 +643,11 @@ static int put_backtraces(struct ptd_output *output, const struct crashes *crash
 	r = backtrace_add_core(&core, crash->pid, crash->tid);
 	if (r < 0)
 		return r;
-	ptd_output_printf(output, "Backtrace of the core file, which is another one:\n");
+	output_printf(output, "Backtrace of the core file, which is another one:\n");
 	return backtrace_put(output, &core);
 }
 
-static int put_crash(struct ptd_output *output, const struct crashes *crashes, struct crash *crash)
+static int put_crash(struct output *output, const struct crashes *crashes, struct crash *crash)
 {
 	struct ptd_frame *frames = NULL;
 	char text[TEXT_MAX];
@@ -667,19 +660,18 @@ static int put_crash(struct ptd_output *output, const struct crashes *crashes, s
 	if (r < 0)
 		return r;
 	if (crash->last.n == 0) {
-		ptd_output_printf(output, "None of its instructions is in the trace.\n");
+		output_printf(output, "None of its instructions is in the trace.\n");
 		return crash->core ? put_backtraces(output, crashes, crash, NULL, 0) : 0;
 	}
 	r = look_at_end(crashes, crash, &end, &frames, &n);
 	if (r < 0)
 		return r;
-	ptd_output_printf(output, "%s: ",
-			  crash->mark == PTD_MARK_ASYNC && crash->mark_ip ? "Not executed any more"
-									  : "Executed last");
+	output_printf(output, "%s: ",
+		      crash->mark == PTD_MARK_ASYNC && crash->mark_ip ? "Not executed any more"
+								      : "Executed last");
 	put_place(output, crashes, &end);
-	ptd_output_printf(output, ": %s\n",
-			  disassemble(crashes, &end, text) ? text
-							   : "its bytes are not in the trace");
+	output_printf(output, ": %s\n",
+		      disassemble(crashes, &end, text) ? text : "its bytes are not in the trace");
 	r = put_line(output, crashes, &end);
 	if (r == 0)
 		r = put_backtraces(output, crashes, crash, frames, n);
@@ -688,26 +680,26 @@ static int put_crash(struct ptd_output *output, const struct crashes *crashes, s
 	return r;
 }
 
-static int put_text(struct crashes *crashes, struct ptd_output *output)
+static int put_text(void *state, const struct ptd_stats *stats, struct output *output)
 {
+	struct crashes *crashes = state;
 	size_t n_others = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < crashes->list.n; i++)
 		n_others += crashes->list.items[i]->is_other;
-	output_fit(output);
-	ptd_output_printf(output, "Threads killed by a signal: %" PRIu64 "\n",
-			  crashes->list.n - n_others + crashes->n_unkept);
+	output_printf(output, "Threads killed by a signal: %" PRIu64 "\n",
+		      crashes->list.n - n_others + crashes->n_unkept);
 	if (n_others > 0)
-		ptd_output_printf(output, "Other threads in the core file: %zu\n", n_others);
+		output_printf(output, "Other threads in the core file: %zu\n", n_others);
 	if (crashes->list.n == 0)
-		ptd_output_printf(output, "Signals are known of programs that the software source "
-					  "recorded, by samples of signal:signal_deliver, and of "
-					  "core files (--core).\n");
+		output_printf(output, "Signals are known of programs that the software source "
+				      "recorded, by samples of signal:signal_deliver, and of "
+				      "core files (--core).\n");
 	for (size_t i = 0; r == 0 && i < crashes->list.n; i++)
 		r = put_crash(output, crashes, crashes->list.items[i]);
 	if (crashes->n_unkept > 0)
-		ptd_output_printf(output, "\n%" PRIu64 " more\n", crashes->n_unkept);
+		output_printf(output, "\n%" PRIu64 " more\n", crashes->n_unkept);
 	return r;
 }
 
@@ -814,38 +806,29 @@ static int put_json_crash(struct json *json, const struct crashes *crashes, stru
 	return r;
 }
 
-static int put_json(struct crashes *crashes, struct ptd_output *output)
+static int put_json(void *state, const struct ptd_stats *stats, struct json *json)
 {
-	struct json json = json_begin(output);
+	struct crashes *crashes = state;
 	int r = 0;
 
-	json_object(&json, NULL);
-	json_text(&json, "format", "crash");
-	json_clock(&json, crashes->info->clock);
-	json_number(&json, "n_unkept", crashes->n_unkept);
-	json_array(&json, "threads");
+	json_number(json, "n_unkept", crashes->n_unkept);
+	json_array(json, "threads");
 	for (size_t i = 0; r == 0 && i < crashes->list.n; i++)
-		r = put_json_crash(&json, crashes, crashes->list.items[i]);
-	json_close(&json);
-	json_close(&json);
+		r = put_json_crash(json, crashes, crashes->list.items[i]);
+	json_close(json);
 	return r;
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static int crash_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int crash_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
 	struct crashes *crashes = state;
-	int r;
 
-	(void)stats;
-	r = crashes->calls ? ptd_calls_finish(crashes->calls) : 0;
-	if (r < 0)
-		return r;
-	return crashes->is_json ? put_json(crashes, output) : put_text(crashes, output);
+	return crashes->calls ? ptd_calls_finish(crashes->calls) : 0;
 }
 
-static void crash_free(void *state)
+static void crash_close(void *state)
 {
 	struct crashes *crashes = state;
 
@@ -855,43 +838,33 @@ static void crash_free(void *state)
 	vec_deinit(&crashes->handled);
 	map_deinit(&crashes->threads);
 	ptd_calls_free(crashes->calls);
-	free(crashes);
 }
 
-static int crash_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		      void **ret_state)
+static int crash_open(void *state, const struct sink_config *config, struct output *output)
 {
-	struct crashes *crashes = calloc(1, sizeof(*crashes));
-	int r;
+	struct crashes *crashes = state;
 
-	(void)output;
-	if (!crashes)
-		return -ENOMEM;
 	crashes->info = config->info;
 	crashes->decoder = config->decoder;
-	crashes->is_json = ptd_sink_option(config, "json");
-	r = add_core(crashes);
-	if (r < 0)
-		crash_free(crashes);
-	else
-		*ret_state = crashes;
-	return r;
+	return add_core(crashes);
 }
 
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "json", .help = "as JSON" },
 	{},
 };
 
-const struct ptd_sink_ops sink_crash = {
-	.size = sizeof(sink_crash),
+const struct sink_ops sink_crash = {
 	.name = "crash",
 	.help = "of each thread that a signal killed: where, its backtrace and last branches",
 	.options = options,
+	.state_size = sizeof(struct crashes),
 	.open = crash_open,
 	.sideband = crash_sideband,
-	.write = crash_write,
+	.batch = crash_batch,
 	.finish = crash_finish,
-	.free = crash_free,
+	.text = put_text,
+	.json = put_json,
+	.close = crash_close,
 	.writes_last = true,
 };

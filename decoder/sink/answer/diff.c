@@ -539,6 +539,11 @@ static int keep_counts(struct diff *diff)
 
 /* --- passes ----------------------------------------------------------------------------------- */
 
+enum ptd_clock diff_clock(const struct diff *diff)
+{
+	return diff->streams[DIFF_A].clock;
+}
+
 bool diff_needs(const struct diff *diff, unsigned int pass)
 {
 	return pass == 0 || diff->differences.n > 0;

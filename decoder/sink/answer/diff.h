@@ -29,8 +29,8 @@
 #include <stdbool.h>
 
 #include "base/base.h"
+#include "decoder/sink/sink.h"
 #include "ptd/record.h"
-#include "ptd/sink.h"
 
 #define DIFF_PASSES 3
 
@@ -59,6 +59,9 @@ struct diff_subject {
 _must_check_ int diff_new(const struct diff_subject *subject, struct diff **ret_diff);
 struct diff *diff_free(struct diff *diff);
 
+/* Return: the clock of the streams. */
+enum ptd_clock diff_clock(const struct diff *diff);
+
 /* Return: whether the pass is needed, as the passes before it say. */
 bool diff_needs(const struct diff *diff, unsigned int pass);
 
@@ -85,4 +88,4 @@ DEFINE_CLEANUP(struct diff *, diff_free);
  * The kind of sink that writes the comparison after the last pass: a struct diff is the userdata
  * of its config. The sink takes no batches.
  */
-extern const struct ptd_sink_ops diff_ops;
+extern const struct sink_ops diff_ops;

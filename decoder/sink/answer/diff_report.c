@@ -11,20 +11,11 @@
 #include "decoder/sink/answer/diff_state.h"
 #include "decoder/sink/column.h"
 #include "decoder/sink/json.h"
-#include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
-
-#define ROWS_SHOWN 20u /* of the functions, unless the user says how many */
 
 /* --- its text --------------------------------------------------------------------------------- */
 
-struct sink {
-	const struct diff *diff; /* borrowed */
-	uint64_t n_rows;
-	bool is_json;
-};
-
-#define put ptd_output_printf
+#define put output_printf
 
 static const char *const step_words[_PATH_STEP_KINDS] = {
 	[PATH_BRANCH] = "went to",
@@ -52,7 +43,7 @@ static bool lacks_execution(const struct diff *diff, enum diff_side side)
 	       diff->streams[side].n_executions < diff->subject.numbers[side];
 }
 
-static void put_streams(struct ptd_output *output, const struct diff *diff)
+static void put_streams(struct output *output, const struct diff *diff)
 {
 	const struct diff_subject *subject = &diff->subject;
 
@@ -75,14 +66,14 @@ static void put_streams(struct ptd_output *output, const struct diff *diff)
 	}
 }
 
-static void put_thread(struct ptd_output *output, const struct diff_track *track)
+static void put_thread(struct output *output, const struct diff_track *track)
 {
 	output_name(output, track->comm[0] ? track->comm : "?");
 	put(output, " %" PRId32 "/%" PRId32, (int32_t)track->pid, (int32_t)track->tid);
 }
 
 /* Say what one of the threads did. */
-static void put_sight(struct ptd_output *output, const struct diff *diff,
+static void put_sight(struct output *output, const struct diff *diff,
 		      const struct diff_difference *d, enum diff_side side)
 {
 	const enum ptd_clock clock = diff->streams[side].clock;
@@ -97,7 +88,7 @@ static void put_sight(struct ptd_output *output, const struct diff *diff,
 	put(output, sight->next[0] ? " %s\n" : "\n", sight->next);
 }
 
-static void put_frames(struct ptd_output *output, const struct diff_sight *sight)
+static void put_frames(struct output *output, const struct diff_sight *sight)
 {
 	for (size_t i = 0; i < sight->n_frames; i++) {
 		put(output, i == 0 ? "    Backtrace: " : " <- ");
@@ -110,7 +101,7 @@ static void put_frames(struct ptd_output *output, const struct diff_sight *sight
 }
 
 /* Say where the paths go on alike, and how much of them is different. */
-static void put_rejoin(struct ptd_output *output, const struct rejoin *rejoin)
+static void put_rejoin(struct output *output, const struct rejoin *rejoin)
 {
 	if (!rejoin->is_found) {
 		put(output,
@@ -132,7 +123,7 @@ static void put_rejoin(struct ptd_output *output, const struct rejoin *rejoin)
 	    rejoin->n_different[DIFF_B]);
 }
 
-static void put_difference(struct ptd_output *output, const struct diff *diff,
+static void put_difference(struct output *output, const struct diff *diff,
 			   const struct diff_difference *d)
 {
 	const struct diff_sight *a = &d->sights[DIFF_A];
@@ -156,7 +147,7 @@ static void put_difference(struct ptd_output *output, const struct diff *diff,
 }
 
 /* List the threads that have no partner. */
-static void put_lonely(struct ptd_output *output, const struct diff_stream *stream, char side)
+static void put_lonely(struct output *output, const struct diff_stream *stream, char side)
 {
 	for (size_t i = 0; i < stream->tracks.n; i++) {
 		if (stream->tracks.items[i]->other)
@@ -178,7 +169,7 @@ static size_t count_pairs(const struct diff *diff)
 	return n;
 }
 
-static void put_threads(struct ptd_output *output, const struct diff *diff)
+static void put_threads(struct output *output, const struct diff *diff)
 {
 	const size_t n_pairs = count_pairs(diff),
 		     n_different = diff->differences.n + diff->n_unshown;
@@ -218,7 +209,7 @@ static int by_distance(const void *pa, const void *pb)
 	return r ? r : strcmp((*a)->name ? (*a)->name : "", (*b)->name ? (*b)->name : "");
 }
 
-static void put_function(struct ptd_output *output, const struct diff_function *f)
+static void put_function(struct output *output, const struct diff_function *f)
 {
 	char difference[24];
 
@@ -256,7 +247,7 @@ static int list_functions(const struct diff *diff, struct rows *ret_rows)
 	return 0;
 }
 
-static void put_functions(struct ptd_output *output, const struct rows *rows, uint64_t n_rows)
+static void put_functions(struct output *output, const struct rows *rows, uint64_t n_rows)
 {
 	const size_t n = rows->list.n;
 
@@ -363,82 +354,71 @@ static void put_json_function(struct json *json, const struct diff_function *f)
 	json_close(json);
 }
 
-static void put_json(struct ptd_output *output, const struct diff *diff, const struct rows *rows,
+static void put_json(struct json *json, const struct diff *diff, const struct rows *rows,
 		     uint64_t n_rows)
 {
-	struct json json = json_begin(output);
-
-	json_object(&json, NULL);
-	json_text(&json, "format", "diff");
-	json_clock(&json, diff->streams[DIFF_A].clock);
 	for (size_t i = 0; i < _DIFF_SIDES; i++)
-		put_json_stream(&json, diff, (enum diff_side)i);
-	json_number(&json, "threads_same",
+		put_json_stream(json, diff, (enum diff_side)i);
+	json_number(json, "threads_same",
 		    count_pairs(diff) - diff->differences.n - diff->n_unshown);
-	json_number(&json, "threads_different", diff->differences.n + diff->n_unshown);
-	json_array(&json, "differences");
+	json_number(json, "threads_different", diff->differences.n + diff->n_unshown);
+	json_array(json, "differences");
 	for (size_t i = 0; i < diff->differences.n; i++)
-		put_json_difference(&json, diff->differences.items[i]);
-	json_close(&json);
-	json_number(&json, "functions_different", rows->list.n);
-	json_array(&json, "functions");
+		put_json_difference(json, diff->differences.items[i]);
+	json_close(json);
+	json_number(json, "functions_different", rows->list.n);
+	json_array(json, "functions");
 	for (size_t i = 0; i < rows->list.n && i < n_rows; i++)
-		put_json_function(&json, rows->list.items[i]);
-	json_close(&json);
-	json_close(&json);
+		put_json_function(json, rows->list.items[i]);
+	json_close(json);
 }
 
 /* --- the kind of sink ------------------------------------------------------------------------- */
 
-static int diff_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		     void **ret_state)
-{
-	struct sink *sink;
-	uint64_t n = ROWS_SHOWN;
-	int r;
+struct report {
+	const struct diff *diff; /* borrowed */
+	uint64_t n_rows;
+	struct rows rows;
+};
 
-	(void)output;
-	r = option_number(config, "rows", &n);
-	if (r < 0)
-		return r;
-	sink = calloc(1, sizeof(*sink));
-	if (!sink)
-		return -ENOMEM;
-	*sink = (struct sink){ .diff = config->userdata,
-			       .n_rows = n,
-			       .is_json = ptd_sink_option(config, "json") };
-	*ret_state = sink;
+static int diff_open(void *state, const struct sink_config *config, struct output *output)
+{
+	*(struct report *)state =
+	    (struct report){ .diff = config->userdata, .n_rows = config->n_rows };
 	return 0;
 }
 
-static int diff_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int diff_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
-	const struct sink *sink = state;
-	struct rows rows;
-	int r;
+	struct report *report = state;
 
-	(void)stats;
-	r = list_functions(sink->diff, &rows);
-	if (r < 0)
-		return r;
-	if (sink->is_json) {
-		put_json(output, sink->diff, &rows, sink->n_rows);
-	} else {
-		output_fit(output);
-		put_streams(output, sink->diff);
-		put_threads(output, sink->diff);
-		put_functions(output, &rows, sink->n_rows);
-	}
-	vec_deinit(&rows.list);
+	return list_functions(report->diff, &report->rows);
+}
+
+static int diff_text(void *state, const struct ptd_stats *stats, struct output *output)
+{
+	const struct report *report = state;
+
+	put_streams(output, report->diff);
+	put_threads(output, report->diff);
+	put_functions(output, &report->rows, report->n_rows);
+	return 0;
+}
+
+static int diff_json(void *state, const struct ptd_stats *stats, struct json *json)
+{
+	const struct report *report = state;
+
+	put_json(json, report->diff, &report->rows, report->n_rows);
 	return 0;
 }
 
 static void diff_close(void *state)
 {
-	free(state);
+	vec_deinit(&((struct report *)state)->rows.list);
 }
 
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "rows", .value = "N", .help = "how many functions are shown (20)" },
 	{ .name = "function",
 	  .value = "NAME",
@@ -449,13 +429,15 @@ static const struct ptd_sink_option options[] = {
 	{},
 };
 
-const struct ptd_sink_ops diff_ops = {
-	.size = sizeof(diff_ops),
+const struct sink_ops diff_ops = {
 	.name = "diff",
 	.help = "of two inputs: where their threads first differ, and functions",
 	.options = options,
+	.state_size = sizeof(struct report),
 	.open = diff_open,
 	.finish = diff_finish,
-	.free = diff_close,
+	.text = diff_text,
+	.json = diff_json,
+	.close = diff_close,
 	.writes_last = true,
 };

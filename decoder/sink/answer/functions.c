@@ -15,19 +15,14 @@
 #include "decoder/sink/answer/profile.h"
 #include "decoder/sink/column.h"
 #include "decoder/sink/json.h"
-#include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
-#include "ptd/decode.h"
 
-#define ROWS_SHOWN 20 /* of each table, unless the user says how many */
-#define CELL       12 /* columns of a cell of a table, with a blank before it */
+#define CELL 12 /* columns of a cell of a table, with a blank before it */
 
 struct functions {
 	enum ptd_clock clock;
 	uint64_t n_rows;
-	bool is_json;
-	struct ptd_calls *calls;
 	struct profile profile;
 
 	/* At the end: those that were called. Borrowed from the profile. */
@@ -65,8 +60,9 @@ static int by_insns(const void *pa, const void *pb)
 		       *(const struct profile_function *const *)pb, false);
 }
 
-static int collect_rows(struct functions *functions)
+static int collect_rows(void *state, const struct ptd_stats *stats, struct output *output)
 {
+	struct functions *functions = state;
 	const struct profile *profile = &functions->profile;
 
 	for (size_t i = 0; i < profile->functions.n; i++)
@@ -118,7 +114,7 @@ static char *put_distribution(const struct functions *functions, char *to,
 }
 
 static void put_row(const struct functions *functions, const struct profile_function *f,
-		    bool is_time, struct ptd_output *output)
+		    bool is_time, struct output *output)
 {
 	const struct profile *profile = &functions->profile;
 	const struct cost *cost = cost_of(f, is_time);
@@ -133,22 +129,22 @@ static void put_row(const struct functions *functions, const struct profile_func
 	p = put_distribution(functions, p, &cost->whole, is_time);
 	*p++ = ' ';
 	*p++ = ' ';
-	(void)ptd_output_write(output, line, (size_t)(p - line));
+	(void)output_write(output, line, (size_t)(p - line));
 	output_name(output, f->function->name);
-	ptd_output_printf(output, " (");
+	output_printf(output, " (");
 	output_name(output, f->function->object->name);
-	ptd_output_printf(output, ")\n");
+	output_printf(output, ")\n");
 }
 
-static void put_table(struct functions *functions, bool is_time, struct ptd_output *output)
+static void put_table(struct functions *functions, bool is_time, struct output *output)
 {
 	const size_t n_rows = functions->rows.n;
 	uint64_t n_others = 0;
 
 	sort_rows(functions, is_time);
-	ptd_output_printf(output, "\nBy %s:\n%12s %7s%12s%12s%12s%12s%12s%12s%12s  %s\n",
-			  is_time ? "time" : "instructions", "self", "%", "total", "calls",
-			  "partial", "min", "median", "p99", "max", "function (object)");
+	output_printf(output, "\nBy %s:\n%12s %7s%12s%12s%12s%12s%12s%12s%12s  %s\n",
+		      is_time ? "time" : "instructions", "self", "%", "total", "calls", "partial",
+		      "min", "median", "p99", "max", "function (object)");
 	for (size_t i = 0; i < n_rows; i++) {
 		if (i < functions->n_rows)
 			put_row(functions, functions->rows.items[i], is_time, output);
@@ -161,27 +157,28 @@ static void put_table(struct functions *functions, bool is_time, struct ptd_outp
 
 		*p++ = ' ';
 		p = column_percent(p, n_others, is_time ? profile->t_self : profile->n_insns);
-		(void)ptd_output_write(output, line, (size_t)(p - line));
-		ptd_output_printf(output, "  (%zu other%s)\n", n_rows - (size_t)functions->n_rows,
-				  plural(n_rows - functions->n_rows));
+		(void)output_write(output, line, (size_t)(p - line));
+		output_printf(output, "  (%zu other%s)\n", n_rows - (size_t)functions->n_rows,
+			      plural(n_rows - functions->n_rows));
 	}
 }
 
-static void put_text(struct functions *functions, struct ptd_output *output)
+static int put_text(void *state, const struct ptd_stats *stats, struct output *output)
 {
+	struct functions *functions = state;
 	const struct profile *profile = &functions->profile;
 
-	output_fit(output);
-	ptd_output_printf(output, "Functions: %zu\nCalls: %" PRIu64 "\n", functions->rows.n,
-			  profile->n_calls);
+	output_printf(output, "Functions: %zu\nCalls: %" PRIu64 "\n", functions->rows.n,
+		      profile->n_calls);
 	if (profile->n_partial > 0)
-		ptd_output_printf(output,
-				  "Partial: %" PRIu64 " call%s whose beginning or end is not in "
-				  "the trace, or is ambiguous\n",
-				  profile->n_partial, plural(profile->n_partial));
+		output_printf(output,
+			      "Partial: %" PRIu64 " call%s whose beginning or end is not in "
+			      "the trace, or is ambiguous\n",
+			      profile->n_partial, plural(profile->n_partial));
 	if (functions->clock != PTD_CLOCK_NONE)
 		put_table(functions, true, output);
 	put_table(functions, false, output);
+	return 0;
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -206,139 +203,70 @@ static void put_cost(struct json *json, const char *key, const struct cost *cost
 	json_close(json);
 }
 
-static void put_json(struct functions *functions, struct ptd_output *output)
+static int put_json(void *state, const struct ptd_stats *stats, struct json *json)
 {
-	struct json json = json_begin(output);
+	struct functions *functions = state;
 
 	sort_rows(functions, functions->clock != PTD_CLOCK_NONE);
-	json_object(&json, NULL);
-	json_text(&json, "format", "functions");
-	json_clock(&json, functions->clock);
-	json_number(&json, "calls", functions->profile.n_calls);
-	json_number(&json, "partial", functions->profile.n_partial);
-	json_array(&json, "functions");
+	json_number(json, "calls", functions->profile.n_calls);
+	json_number(json, "partial", functions->profile.n_partial);
+	json_array(json, "functions");
 	for (size_t i = 0; i < functions->rows.n; i++) {
 		const struct profile_function *f = functions->rows.items[i];
 
-		json_object(&json, NULL);
-		json_function(&json, f->function);
-		json_number(&json, "calls", f->n_calls);
-		json_number(&json, "partial", f->n_partial);
+		json_object(json, NULL);
+		json_function(json, f->function);
+		json_number(json, "calls", f->n_calls);
+		json_number(json, "partial", f->n_partial);
 		if (functions->clock != PTD_CLOCK_NONE)
-			put_cost(&json, "time", &f->t);
-		put_cost(&json, "instructions", &f->n_insns);
-		json_close(&json);
+			put_cost(json, "time", &f->t);
+		put_cost(json, "instructions", &f->n_insns);
+		json_close(json);
 	}
-	json_close(&json);
-	json_close(&json);
+	json_close(json);
+	return 0;
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static void functions_free(void *state)
+static int functions_open(void *state, const struct sink_config *config, struct output *output)
+{
+	struct functions *functions = state;
+
+	functions->clock = config->info->clock;
+	functions->n_rows = config->n_rows;
+	return 0;
+}
+
+static int functions_calls(void *state, const struct ptd_call_batch *calls)
+{
+	return profile_add(&((struct functions *)state)->profile, calls);
+}
+
+static void functions_close(void *state)
 {
 	struct functions *functions = state;
 
 	vec_deinit(&functions->rows);
 	profile_deinit(&functions->profile);
-	ptd_calls_free(functions->calls);
-	free(functions);
 }
 
-static int functions_open(const struct ptd_sink_config *config, struct ptd_output *output,
-			  void **ret_state)
-{
-	struct functions *functions;
-	uint64_t n_rows = ROWS_SHOWN;
-	int r;
-
-	(void)output;
-	r = option_number(config, "rows", &n_rows);
-	if (r < 0)
-		return r;
-	functions = calloc(1, sizeof(*functions));
-	if (!functions)
-		return -ENOMEM;
-	functions->clock = config->info->clock;
-	functions->n_rows = n_rows;
-	functions->is_json = ptd_sink_option(config, "json");
-	r = ptd_calls_new(config->info, &functions->calls);
-	if (r < 0) {
-		functions_free(functions);
-		return r;
-	}
-	*ret_state = functions;
-	return 0;
-}
-
-/* Count the calls that the layer has found. */
-static int take_calls(struct functions *functions)
-{
-	const struct ptd_call_batch *batch;
-	int r;
-
-	while ((r = ptd_calls_next(functions->calls, &batch)) == 0) {
-		r = profile_add(&functions->profile, batch);
-		if (r < 0)
-			return r;
-	}
-	return r == PTD_END ? 0 : r;
-}
-
-static int functions_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			   size_t n_bytes, struct ptd_output *output)
-{
-	struct functions *functions = state;
-	const int r = ptd_calls_batch(functions->calls, batch);
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return r < 0 ? r : take_calls(functions);
-}
-
-static int functions_logged(void *state, const struct ptd_logged *logged)
-{
-	struct functions *functions = state;
-	const int r = ptd_calls_logged(functions->calls, logged);
-
-	return r < 0 ? r : take_calls(functions);
-}
-
-static int functions_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
-{
-	struct functions *functions = state;
-	int r = ptd_calls_finish(functions->calls);
-
-	(void)stats;
-	if (r == 0)
-		r = take_calls(functions);
-	if (r == 0)
-		r = collect_rows(functions);
-	if (r < 0)
-		return r;
-	if (functions->is_json)
-		put_json(functions, output);
-	else
-		put_text(functions, output);
-	return 0;
-}
-
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "rows", .value = "N", .help = "how many rows of each table are shown (20)" },
 	{ .name = "json", .help = "as JSON, all rows" },
 	{},
 };
 
-const struct ptd_sink_ops sink_functions = {
-	.size = sizeof(sink_functions),
+const struct sink_ops sink_functions = {
 	.name = "functions",
 	.help = "what each function cost, in time and in instructions",
 	.options = options,
+	.state_size = sizeof(struct functions),
 	.open = functions_open,
-	.write = functions_write,
-	.logged = functions_logged,
-	.finish = functions_finish,
-	.free = functions_free,
+	.calls = functions_calls,
+	.finish = collect_rows,
+	.text = put_text,
+	.json = put_json,
+	.close = functions_close,
 	.writes_last = true,
 };

@@ -15,13 +15,10 @@
 #include "decoder/sink/answer/executions.h"
 #include "decoder/sink/column.h"
 #include "decoder/sink/json.h"
-#include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
-#include "ptd/decode.h"
 
-#define ROWS_SHOWN 20 /* functions, unless the user says how many */
-#define CELL       14 /* columns of a cell of a table, with a blank before it */
+#define CELL 14 /* columns of a cell of a table, with a blank before it */
 
 /* What the slowest execution has more of a function than the median one. */
 struct difference {
@@ -32,10 +29,9 @@ struct difference {
 struct latency {
 	enum ptd_clock clock;
 	uint64_t n_rows;
-	bool is_json;
-	struct ptd_calls *calls;
 	struct executions executions;
-	VEC(struct difference) differences; /* made at the end, the largest first */
+	const struct execution *median;     /* at the end; borrowed; NULL: there is none */
+	VEC(struct difference) differences; /* likewise; the largest first */
 };
 
 /* --- differences ------------------------------------------------------------------------------ */
@@ -80,9 +76,10 @@ static struct difference *find_difference(const struct latency *latency,
 }
 
 /* Both executions have a bounded number of parts. */
-static int make_differences(struct latency *latency, const struct execution *slowest,
-			    const struct execution *median)
+static int make_differences(struct latency *latency)
 {
+	const struct execution *slowest = &latency->executions.worst[0], *median = latency->median;
+
 	for (size_t i = 0; i < slowest->n_parts; i++)
 		if (vec_push(&latency->differences, { .function = slowest->parts[i].function,
 						      .slowest = slowest->parts[i] }) < 0)
@@ -129,23 +126,23 @@ static char *put_difference(const struct latency *latency, char *to, uint64_t a,
 	return put_value(latency, to, distance(a, b), is_time, a < b ? '-' : a > b ? '+' : ' ');
 }
 
-static void put_distribution(const struct latency *latency, struct ptd_output *output,
-			     const char *name, const struct histogram *h, bool is_time)
+static void put_distribution(const struct latency *latency, struct output *output, const char *name,
+			     const struct histogram *h, bool is_time)
 {
 	static const unsigned int per_mille[] = { 0, 500, 900, 990, 1000 };
 	char line[8 * COLUMN_MAX], *p = line;
 
 	for (size_t i = 0; i < ARRAY_LEN(per_mille); i++)
 		p = put_value(latency, p, histogram_quantile(h, per_mille[i]), is_time, ' ');
-	ptd_output_printf(output, "%-12s%.*s\n", name, (int)(p - line), line);
+	output_printf(output, "%-12s%.*s\n", name, (int)(p - line), line);
 }
 
-static void put_worst(const struct latency *latency, struct ptd_output *output)
+static void put_worst(const struct latency *latency, struct output *output)
 {
 	const struct executions *executions = &latency->executions;
 
-	ptd_output_printf(output, "\nSlowest:\n%10s %17s%14s%14s  thread\n", "number", "began",
-			  "time", "instructions");
+	output_printf(output, "\nSlowest:\n%10s %17s%14s%14s  thread\n", "number", "began", "time",
+		      "instructions");
 	for (size_t i = 0; i < executions->n_worst; i++) {
 		const struct execution *e = &executions->worst[i];
 		char line[5 * COLUMN_MAX], *p = column_number(line, e->number, 10, ' ');
@@ -154,13 +151,13 @@ static void put_worst(const struct latency *latency, struct ptd_output *output)
 		p = column_time(p, latency->clock, e->t);
 		p = put_value(latency, p, e->duration, true, ' ');
 		p = put_value(latency, p, e->n_insns, false, ' ');
-		ptd_output_printf(output, "%.*s  ", (int)(p - line), line);
+		output_printf(output, "%.*s  ", (int)(p - line), line);
 		output_thread(output, e->pid, e->tid, e->comm);
-		ptd_output_printf(output, "\n");
+		output_printf(output, "\n");
 	}
 }
 
-static void put_row(const struct latency *latency, struct ptd_output *output,
+static void put_row(const struct latency *latency, struct output *output,
 		    const struct difference *d)
 {
 	const struct execution_part *a = &d->slowest, *b = &d->median;
@@ -172,66 +169,66 @@ static void put_row(const struct latency *latency, struct ptd_output *output,
 	p = put_difference(latency, p, a->n_insns_total, b->n_insns_total, false);
 	p = column_number(p, a->n_calls, CELL - 4, ' ');
 	p = column_number(p, b->n_calls, CELL - 4, ' ');
-	ptd_output_printf(output, "%.*s  ", (int)(p - line), line);
+	output_printf(output, "%.*s  ", (int)(p - line), line);
 	if (!d->function) {
-		ptd_output_printf(output, "(others)\n");
+		output_printf(output, "(others)\n");
 		return;
 	}
 	output_name(output, d->function->name);
-	ptd_output_printf(output, " (");
+	output_printf(output, " (");
 	output_name(output, d->function->object->name);
-	ptd_output_printf(output, ")\n");
+	output_printf(output, ")\n");
 }
 
-static void put_rows(const struct latency *latency, struct ptd_output *output,
-		     const struct execution *slowest, const struct execution *median)
+static void put_rows(const struct latency *latency, struct output *output)
 {
+	const struct execution *slowest = &latency->executions.worst[0], *median = latency->median;
 	const size_t n = latency->differences.n;
 
-	ptd_output_printf(output,
-			  "\nThe slowest, number %" PRIu64 ", had more (+) or less (-) than number "
-			  "%" PRIu64 ", of the median:\n"
-			  "%14s%14s%14s%14s%10s%10s  function (object)\n"
-			  "%14s%14s%14s%14s%10s%10s\n",
-			  slowest->number, median->number, "time", "time", "instructions",
-			  "instructions", "calls", "calls", "self", "total", "self", "total",
-			  "slowest", "median");
+	output_printf(output,
+		      "\nThe slowest, number %" PRIu64 ", had more (+) or less (-) than number "
+		      "%" PRIu64 ", of the median:\n"
+		      "%14s%14s%14s%14s%10s%10s  function (object)\n"
+		      "%14s%14s%14s%14s%10s%10s\n",
+		      slowest->number, median->number, "time", "time", "instructions",
+		      "instructions", "calls", "calls", "self", "total", "self", "total", "slowest",
+		      "median");
 	for (size_t i = 0; i < n && i < latency->n_rows; i++)
 		put_row(latency, output, &latency->differences.items[i]);
 	if (n > latency->n_rows)
-		ptd_output_printf(output, "%14s(%zu other%s)\n", "", n - (size_t)latency->n_rows,
-				  plural(n - latency->n_rows));
+		output_printf(output, "%14s(%zu other%s)\n", "", n - (size_t)latency->n_rows,
+			      plural(n - latency->n_rows));
 }
 
-static void put_text(const struct latency *latency, struct ptd_output *output,
-		     const struct execution *median)
+static int put_text(void *state, const struct ptd_stats *stats, struct output *output)
 {
+	const struct latency *latency = state;
 	const struct executions *executions = &latency->executions;
 
-	output_fit(output);
-	ptd_output_printf(output, "Function: ");
+	output_printf(output, "Function: ");
 	output_name(output, executions->function ? executions->function->name : executions->name);
 	if (executions->function) {
-		ptd_output_printf(output, " (");
+		output_printf(output, " (");
 		output_name(output, executions->function->object->name);
-		ptd_output_printf(output, ")");
+		output_printf(output, ")");
 	}
-	ptd_output_printf(output, "\nExecutions: %" PRIu64 "\n", executions->n);
+	output_printf(output, "\nExecutions: %" PRIu64 "\n", executions->n);
 	if (executions->n_partial > 0)
-		ptd_output_printf(output,
-				  "Partial: %" PRIu64 " whose beginning or end is not in the "
-				  "trace, or is ambiguous; they are left out\n",
-				  executions->n_partial);
-	if (!median)
-		return;
-	ptd_output_printf(output, "\n%12s%14s%14s%14s%14s%14s\n", "", "min", "median", "p90", "p99",
-			  "max");
+		output_printf(output,
+			      "Partial: %" PRIu64 " whose beginning or end is not in the "
+			      "trace, or is ambiguous; they are left out\n",
+			      executions->n_partial);
+	if (!latency->median)
+		return 0;
+	output_printf(output, "\n%12s%14s%14s%14s%14s%14s\n", "", "min", "median", "p90", "p99",
+		      "max");
 	if (latency->clock != PTD_CLOCK_NONE)
 		put_distribution(latency, output, "time", &executions->t, true);
 	put_distribution(latency, output, "instructions", &executions->n_insns, false);
 	put_worst(latency, output);
-	if (executions->worst[0].number != median->number)
-		put_rows(latency, output, &executions->worst[0], median);
+	if (executions->worst[0].number != latency->median->number)
+		put_rows(latency, output);
+	return 0;
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -293,121 +290,59 @@ static void put_json_differences(const struct latency *latency, struct json *jso
 	json_close(json);
 }
 
-static void put_json(const struct latency *latency, struct ptd_output *output,
-		     const struct execution *median)
+static int put_json(void *state, const struct ptd_stats *stats, struct json *json)
 {
+	const struct latency *latency = state;
 	const struct executions *executions = &latency->executions;
-	struct json json = json_begin(output);
 
-	json_object(&json, NULL);
-	json_text(&json, "format", "latency");
-	json_clock(&json, latency->clock);
-	json_text(&json, "wanted", executions->name);
-	json_number(&json, "executions", executions->n);
-	json_number(&json, "partial", executions->n_partial);
-	if (median) {
-		put_json_distribution(&json, "time", &executions->t);
-		put_json_distribution(&json, "instructions", &executions->n_insns);
-		json_array(&json, "slowest");
+	json_text(json, "wanted", executions->name);
+	json_number(json, "executions", executions->n);
+	json_number(json, "partial", executions->n_partial);
+	if (latency->median) {
+		put_json_distribution(json, "time", &executions->t);
+		put_json_distribution(json, "instructions", &executions->n_insns);
+		json_array(json, "slowest");
 		for (size_t i = 0; i < executions->n_worst; i++)
-			put_json_execution(&json, NULL, &executions->worst[i]);
-		json_close(&json);
-		put_json_execution(&json, "median", median);
-		put_json_differences(latency, &json);
+			put_json_execution(json, NULL, &executions->worst[i]);
+		json_close(json);
+		put_json_execution(json, "median", latency->median);
+		put_json_differences(latency, json);
 	}
-	json_close(&json);
+	return 0;
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static void latency_free(void *state)
+static int latency_open(void *state, const struct sink_config *config, struct output *output)
+{
+	struct latency *latency = state;
+
+	latency->clock = config->info->clock;
+	latency->n_rows = config->n_rows;
+	latency->executions.name = sink_option(config, "function");
+	latency->executions.has_time = latency->clock != PTD_CLOCK_NONE;
+	return 0;
+}
+
+static int latency_calls(void *state, const struct ptd_call_batch *calls)
+{
+	return executions_add(&((struct latency *)state)->executions, calls);
+}
+
+static int latency_finish(void *state, const struct ptd_stats *stats, struct output *output)
+{
+	struct latency *latency = state;
+
+	latency->median = executions_median(&latency->executions);
+	return latency->median ? make_differences(latency) : 0;
+}
+
+static void latency_close(void *state)
 {
 	struct latency *latency = state;
 
 	vec_deinit(&latency->differences);
 	executions_deinit(&latency->executions);
-	ptd_calls_free(latency->calls);
-	free(latency);
-}
-
-static int latency_open(const struct ptd_sink_config *config, struct ptd_output *output,
-			void **ret_state)
-{
-	struct latency *latency = calloc(1, sizeof(*latency));
-	int r;
-
-	(void)output;
-	if (!latency)
-		return -ENOMEM;
-	latency->clock = config->info->clock;
-	latency->n_rows = ROWS_SHOWN;
-	latency->is_json = ptd_sink_option(config, "json");
-	latency->executions.name = ptd_sink_option(config, "function");
-	latency->executions.has_time = latency->clock != PTD_CLOCK_NONE;
-	r = option_number(config, "rows", &latency->n_rows);
-	if (r == 0)
-		r = ptd_calls_new(config->info, &latency->calls);
-	if (r < 0) {
-		latency_free(latency);
-		return r;
-	}
-	*ret_state = latency;
-	return 0;
-}
-
-/* Take the calls that the layer has found. */
-static int take_calls(struct latency *latency)
-{
-	const struct ptd_call_batch *batch;
-	int r;
-
-	while ((r = ptd_calls_next(latency->calls, &batch)) == 0) {
-		r = executions_add(&latency->executions, batch);
-		if (r < 0)
-			return r;
-	}
-	return r == PTD_END ? 0 : r;
-}
-
-static int latency_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			 size_t n_bytes, struct ptd_output *output)
-{
-	struct latency *latency = state;
-	const int r = ptd_calls_batch(latency->calls, batch);
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return r < 0 ? r : take_calls(latency);
-}
-
-static int latency_logged(void *state, const struct ptd_logged *logged)
-{
-	struct latency *latency = state;
-	const int r = ptd_calls_logged(latency->calls, logged);
-
-	return r < 0 ? r : take_calls(latency);
-}
-
-static int latency_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
-{
-	struct latency *latency = state;
-	const struct execution *median;
-	int r = ptd_calls_finish(latency->calls);
-
-	(void)stats;
-	if (r == 0)
-		r = take_calls(latency);
-	median = executions_median(&latency->executions);
-	if (r == 0 && median)
-		r = make_differences(latency, &latency->executions.worst[0], median);
-	if (r < 0)
-		return r;
-	if (latency->is_json)
-		put_json(latency, output, median);
-	else
-		put_text(latency, output, median);
-	return 0;
 }
 
 static const char *latency_omission(void *state)
@@ -420,23 +355,24 @@ static const char *latency_omission(void *state)
 		   : NULL;
 }
 
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "function", .value = "NAME", .help = "whose executions", .is_required = true },
 	{ .name = "rows", .value = "N", .help = "how many functions are shown (20)" },
 	{ .name = "json", .help = "as JSON, all functions" },
 	{},
 };
 
-const struct ptd_sink_ops sink_latency = {
-	.size = sizeof(sink_latency),
+const struct sink_ops sink_latency = {
 	.name = "latency",
 	.help = "how long one function took, when it took longest, and why",
 	.options = options,
+	.state_size = sizeof(struct latency),
 	.open = latency_open,
-	.write = latency_write,
-	.logged = latency_logged,
+	.calls = latency_calls,
 	.finish = latency_finish,
+	.text = put_text,
+	.json = put_json,
 	.omission = latency_omission,
-	.free = latency_free,
+	.close = latency_close,
 	.writes_last = true,
 };

@@ -23,7 +23,6 @@
 struct stacks {
 	enum ptd_clock clock;
 	struct ptd_decoder *decoder; /* borrowed; NULL: source lines are not known */
-	bool is_json;
 	struct ptd_calls *calls;
 	struct map marks; /* pid and tid → kind of the mark behind its last instruction, plus 1 */
 };
@@ -84,7 +83,7 @@ static uint64_t end_of(const struct ptd_stats *stats)
 
 /* Write a thread as text. The duration is that from its last instruction to the end. */
 static void put_thread(const struct stacks *stacks, const struct ptd_call_thread *thread,
-		       uint64_t end, struct ptd_output *output)
+		       uint64_t end, struct output *output)
 {
 	const char *state = state_of(stacks, thread);
 	char last[COLUMN_MAX], ago[COLUMN_MAX];
@@ -92,13 +91,13 @@ static void put_thread(const struct stacks *stacks, const struct ptd_call_thread
 	*column_time(last, stacks->clock, thread->t_last) = '\0';
 	*column_duration(ago, stacks->clock, end > thread->t_last ? end - thread->t_last : 0) =
 	    '\0';
-	ptd_output_printf(output, "\nThread ");
+	output_printf(output, "\nThread ");
 	output_thread(output, thread->pid, thread->tid, thread->comm);
-	ptd_output_printf(output, ": %s", state);
+	output_printf(output, ": %s", state);
 	if (stacks->clock != PTD_CLOCK_NONE)
-		ptd_output_printf(output, " at %s, %s before the end", last + strspn(last, " "),
-				  ago + strspn(ago, " "));
-	ptd_output_printf(output, "\n");
+		output_printf(output, " at %s, %s before the end", last + strspn(last, " "),
+			      ago + strspn(ago, " "));
+	output_printf(output, "\n");
 }
 
 static void put_json_thread(const struct stacks *stacks, struct json *json,
@@ -112,19 +111,16 @@ static void put_json_thread(const struct stacks *stacks, struct json *json,
 	json_number(json, "instructions", thread->n_insns);
 }
 
-static int put_json(struct stacks *stacks, uint64_t end, struct ptd_output *output)
+static int put_json(void *state, const struct ptd_stats *stats, struct json *json)
 {
+	const struct stacks *stacks = state;
 	const struct ptd_call_thread *const *threads;
-	struct json json = json_begin(output);
 	size_t n_threads;
 	int r = 0;
 
 	threads = ptd_calls_threads(stacks->calls, &n_threads);
-	json_object(&json, NULL);
-	json_text(&json, "format", "stacks");
-	json_clock(&json, stacks->clock);
-	json_number(&json, "t_end", end);
-	json_array(&json, "threads");
+	json_number(json, "t_end", end_of(stats));
+	json_array(json, "threads");
 	for (size_t i = 0; i < n_threads && r == 0; i++) {
 		struct backtrace backtrace;
 
@@ -133,18 +129,18 @@ static int put_json(struct stacks *stacks, uint64_t end, struct ptd_output *outp
 		r = get_backtrace(stacks, threads[i], &backtrace);
 		if (r < 0)
 			break;
-		json_object(&json, NULL);
-		put_json_thread(stacks, &json, threads[i]);
-		r = backtrace_json(&json, &backtrace);
-		json_close(&json);
+		json_object(json, NULL);
+		put_json_thread(stacks, json, threads[i]);
+		r = backtrace_json(json, &backtrace);
+		json_close(json);
 	}
-	json_close(&json);
-	json_close(&json);
+	json_close(json);
 	return r;
 }
 
-static int put_text(struct stacks *stacks, uint64_t end, struct ptd_output *output)
+static int put_text(void *state, const struct ptd_stats *stats, struct output *output)
 {
+	const struct stacks *stacks = state;
 	const struct ptd_call_thread *const *threads;
 	size_t n_threads, n_ended = 0;
 	int r;
@@ -152,11 +148,10 @@ static int put_text(struct stacks *stacks, uint64_t end, struct ptd_output *outp
 	threads = ptd_calls_threads(stacks->calls, &n_threads);
 	for (size_t i = 0; i < n_threads; i++)
 		n_ended += threads[i]->ended;
-	output_fit(output);
-	ptd_output_printf(output, "Threads: %zu", n_threads - n_ended);
+	output_printf(output, "Threads: %zu", n_threads - n_ended);
 	if (n_ended > 0)
-		ptd_output_printf(output, "; %zu had ended", n_ended);
-	ptd_output_printf(output, "\n");
+		output_printf(output, "; %zu had ended", n_ended);
+	output_printf(output, "\n");
 	for (size_t i = 0; i < n_threads; i++) {
 		struct backtrace backtrace;
 
@@ -165,7 +160,7 @@ static int put_text(struct stacks *stacks, uint64_t end, struct ptd_output *outp
 		r = get_backtrace(stacks, threads[i], &backtrace);
 		if (r < 0)
 			return r;
-		put_thread(stacks, threads[i], end, output);
+		put_thread(stacks, threads[i], end_of(stats), output);
 		r = backtrace_put(output, &backtrace);
 		if (r < 0)
 			return r;
@@ -175,34 +170,21 @@ static int put_text(struct stacks *stacks, uint64_t end, struct ptd_output *outp
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static void stacks_free(void *state)
+static int stacks_open(void *state, const struct sink_config *config, struct output *output)
+{
+	struct stacks *stacks = state;
+
+	stacks->clock = config->info->clock;
+	stacks->decoder = config->decoder;
+	return ptd_calls_new(config->info, &stacks->calls);
+}
+
+static void stacks_close(void *state)
 {
 	struct stacks *stacks = state;
 
 	map_deinit(&stacks->marks);
 	ptd_calls_free(stacks->calls);
-	free(stacks);
-}
-
-static int stacks_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		       void **ret_state)
-{
-	struct stacks *stacks = calloc(1, sizeof(*stacks));
-	int r;
-
-	(void)output;
-	if (!stacks)
-		return -ENOMEM;
-	stacks->clock = config->info->clock;
-	stacks->decoder = config->decoder;
-	stacks->is_json = ptd_sink_option(config, "json");
-	r = ptd_calls_new(config->info, &stacks->calls);
-	if (r < 0) {
-		stacks_free(stacks);
-		return r;
-	}
-	*ret_state = stacks;
-	return 0;
 }
 
 /* Of the calls, only those that are open at the end matter. */
@@ -230,16 +212,12 @@ static const struct ptd_mark *last_mark(const struct ptd_batch *batch)
 	return NULL;
 }
 
-static int stacks_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			size_t n_bytes, struct ptd_output *output)
+static int stacks_batch(void *state, const struct ptd_batch *batch, uint64_t t_end)
 {
 	struct stacks *stacks = state;
 	const struct ptd_mark *mark = last_mark(batch);
 	int r = 0;
 
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
 	/* Marks of the CPU's clock and power, without an instruction, do not say that it ran on. */
 	if (mark || batch->n_runs > 0)
 		r = map_put(&stacks->marks, key_of(batch->slice->pid, batch->slice->tid),
@@ -249,27 +227,20 @@ static int stacks_write(void *state, const struct ptd_batch *batch, const void *
 	return r < 0 ? r : drop_calls(stacks);
 }
 
-static int stacks_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
-{
-	struct stacks *stacks = state;
-
-	return stacks->is_json ? put_json(stacks, end_of(stats), output)
-			       : put_text(stacks, end_of(stats), output);
-}
-
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "json", .help = "as JSON" },
 	{},
 };
 
-const struct ptd_sink_ops sink_stacks = {
-	.size = sizeof(sink_stacks),
+const struct sink_ops sink_stacks = {
 	.name = "stacks",
 	.help = "where each thread was at the end, with its backtrace",
 	.options = options,
+	.state_size = sizeof(struct stacks),
 	.open = stacks_open,
-	.write = stacks_write,
-	.finish = stacks_finish,
-	.free = stacks_free,
+	.batch = stacks_batch,
+	.text = put_text,
+	.json = put_json,
+	.close = stacks_close,
 	.writes_last = true,
 };

@@ -352,35 +352,35 @@ static uint64_t sum_up(struct function *function)
 	return function->n_sum;
 }
 
-static void put_place(struct ptd_output *output, size_t depth, const struct place *place)
+static void put_place(struct output *output, size_t depth, const struct place *place)
 {
-	ptd_output_printf(output, "%*s%" PRIu32, (int)depth, "", place->line);
+	output_printf(output, "%*s%" PRIu32, (int)depth, "", place->line);
 	if (place->discriminator)
-		ptd_output_printf(output, ".%" PRIu32, place->discriminator);
-	ptd_output_printf(output, ": ");
+		output_printf(output, ".%" PRIu32, place->discriminator);
+	output_printf(output, ": ");
 }
 
-static void put_lines(struct ptd_output *output, const struct function *function, size_t depth)
+static void put_lines(struct output *output, const struct function *function, size_t depth)
 {
 	for (size_t i = 0; i < function->lines.n; i++) {
 		const struct line *line = &function->lines.items[i];
 
 		if (line->n > 0) {
 			put_place(output, depth, &line->place);
-			ptd_output_printf(output, "%" PRIu64, line->n);
+			output_printf(output, "%" PRIu64, line->n);
 			for (size_t k = 0; k < line->callees.n; k++) {
-				ptd_output_printf(output, " ");
+				output_printf(output, " ");
 				output_name(output, line->callees.items[k].name);
-				ptd_output_printf(output, ":%" PRIu64, line->callees.items[k].n);
+				output_printf(output, ":%" PRIu64, line->callees.items[k].n);
 			}
-			ptd_output_printf(output, "\n");
+			output_printf(output, "\n");
 		}
 		for (size_t k = 0; k < line->inlined.n; k++) {
 			const struct function *inlined = line->inlined.items[k];
 
 			put_place(output, depth, &line->place);
 			output_name(output, inlined->name);
-			ptd_output_printf(output, ":%" PRIu64 "\n", inlined->n_sum);
+			output_printf(output, ":%" PRIu64 "\n", inlined->n_sum);
 			put_lines(output, inlined, depth + 1);
 		}
 	}
@@ -396,7 +396,7 @@ static int by_sum(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-static void put_functions(struct autofdo *a, struct ptd_output *output)
+static void put_functions(struct autofdo *a, struct output *output)
 {
 	for (size_t i = 0; i < a->functions.n; i++)
 		(void)sum_up(a->functions.items[i]);
@@ -406,24 +406,20 @@ static void put_functions(struct autofdo *a, struct ptd_output *output)
 		const struct function *function = a->functions.items[i];
 
 		output_name(output, function->name);
-		ptd_output_printf(output, ":%" PRIu64 ":%" PRIu64 "\n", function->n_sum,
-				  function->n_entered);
+		output_printf(output, ":%" PRIu64 ":%" PRIu64 "\n", function->n_sum,
+			      function->n_entered);
 		put_lines(output, function, 1);
 	}
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static int autofdo_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			 size_t n_bytes, struct ptd_output *output)
+static int autofdo_batch(void *state, const struct ptd_batch *batch, uint64_t t_end)
 {
 	struct autofdo *a = state;
 	struct tally_sum sums[RUNS_MAX];
 	int r;
 
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
 	a->symbols = batch->symbols;
 	r = edges_add(&a->edges, batch);
 	for (size_t i = 0; i < batch->n_runs && r == 0; i += RUNS_MAX) {
@@ -435,12 +431,11 @@ static int autofdo_write(void *state, const struct ptd_batch *batch, const void 
 	return r;
 }
 
-static int autofdo_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int autofdo_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
 	struct autofdo *a = state;
 	int r = 0;
 
-	(void)stats;
 	if (a->decoder && a->edges.object)
 		r = make_profile(a);
 	if (r == 0)
@@ -471,7 +466,7 @@ static void free_lines(struct function *function)
 	vec_deinit(&function->lines);
 }
 
-static void autofdo_free(void *state)
+static void autofdo_close(void *state)
 {
 	struct autofdo *a = state;
 
@@ -482,37 +477,25 @@ static void autofdo_free(void *state)
 	arena_deinit(&a->arena);
 	edges_deinit(&a->edges);
 	tally_deinit(&a->tally);
-	free(a);
 }
 
-static int autofdo_open(const struct ptd_sink_config *config, struct ptd_output *output,
-			void **ret_state)
+static int autofdo_open(void *state, const struct sink_config *config, struct output *output)
 {
-	struct autofdo *a = calloc(1, sizeof(*a));
-	int r;
+	struct autofdo *a = state;
 
-	(void)output;
-	if (!a)
-		return -ENOMEM;
 	a->decoder = config->decoder;
-	r = edges_init(&a->edges, ptd_sink_option(config, "binary"));
-	if (r < 0) {
-		autofdo_free(a);
-		return r;
-	}
-	*ret_state = a;
-	return 0;
+	return edges_init(&a->edges, sink_option(config, "binary"));
 }
 
-const struct ptd_sink_ops sink_autofdo = {
-	.size = sizeof(sink_autofdo),
+const struct sink_ops sink_autofdo = {
 	.name = "autofdo",
 	.help = "how often each line of an object was executed, for clang -fprofile-sample-use",
 	.options = edges_options,
+	.state_size = sizeof(struct autofdo),
 	.open = autofdo_open,
-	.write = autofdo_write,
+	.batch = autofdo_batch,
 	.finish = autofdo_finish,
 	.omission = autofdo_omission,
-	.free = autofdo_free,
+	.close = autofdo_close,
 	.writes_last = true,
 };

@@ -20,20 +20,20 @@
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 
-static int bolt_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
-		      struct ptd_output *output)
+static int bolt_open(void *state, const struct sink_config *config, struct output *output)
 {
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
+	return edges_init(state, sink_option(config, "binary"));
+}
+
+static int bolt_batch(void *state, const struct ptd_batch *batch, uint64_t t_end)
+{
 	return edges_add(state, batch);
 }
 
-static int bolt_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int bolt_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
 	static const char letters[_EDGE_KINDS] = { 'B', 'F', 'f' };
 
-	(void)stats;
 	for (unsigned kind = 0; kind < _EDGE_KINDS; kind++) {
 		struct edge *list;
 		size_t n;
@@ -43,9 +43,9 @@ static int bolt_finish(void *state, const struct ptd_stats *stats, struct ptd_ou
 		if (r < 0)
 			return r;
 		for (size_t i = 0; i < n; i++)
-			ptd_output_printf(output, "%c %" PRIx64 " %" PRIx64 " %" PRIu64 "%s\n",
-					  letters[kind], list[i].from, list[i].to, list[i].n,
-					  kind == EDGE_BRANCH ? " 0" : "");
+			output_printf(output, "%c %" PRIx64 " %" PRIx64 " %" PRIu64 "%s\n",
+				      letters[kind], list[i].from, list[i].to, list[i].n,
+				      kind == EDGE_BRANCH ? " 0" : "");
 		free(list);
 	}
 	return 0;
@@ -56,40 +56,21 @@ static const char *bolt_omission(void *state)
 	return edges_complaint(state);
 }
 
-static void bolt_free(void *state)
+static void bolt_close(void *state)
 {
 	edges_deinit(state);
-	free(state);
 }
 
-static int bolt_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		     void **ret_state)
-{
-	struct edges *edges = malloc(sizeof(*edges));
-	int r;
-
-	(void)output;
-	if (!edges)
-		return -ENOMEM;
-	r = edges_init(edges, ptd_sink_option(config, "binary"));
-	if (r < 0) {
-		bolt_free(edges);
-		return r;
-	}
-	*ret_state = edges;
-	return 0;
-}
-
-const struct ptd_sink_ops sink_bolt = {
-	.size = sizeof(sink_bolt),
+const struct sink_ops sink_bolt = {
 	.name = "bolt",
 	.help = "how often branches of an object were taken, for perf2bolt -pa",
 	.options = edges_options,
+	.state_size = sizeof(struct edges),
 	.open = bolt_open,
-	.write = bolt_write,
+	.batch = bolt_batch,
 	.finish = bolt_finish,
 	.omission = bolt_omission,
-	.free = bolt_free,
+	.close = bolt_close,
 	.writes_last = true,
 	.no_symbols = true,
 };

@@ -46,6 +46,7 @@ struct function_place {
 struct callgrind {
 	struct stacktree tree; /* comes first */
 	const struct ptd_info *info;
+	struct ptd_calls *calls;     /* the sink's */
 	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
 
 	/* Made at the end. */
@@ -165,19 +166,18 @@ static int by_ends(const void *pa, const void *pb)
 /* --- lines ------------------------------------------------------------------------------------ */
 
 /* Write "KEY=(NUMBER)", and behind it the name when it comes first. */
-static void put_id(struct ptd_output *output, const char *key, uint64_t number, const char *name)
+static void put_id(struct output *output, const char *key, uint64_t number, const char *name)
 {
-	ptd_output_printf(output, "%s=(%" PRIu64 ")", key, number);
+	output_printf(output, "%s=(%" PRIu64 ")", key, number);
 	if (name) {
-		ptd_output_printf(output, " ");
+		output_printf(output, " ");
 		output_name(output, name[0] ? name : "?");
 	}
-	ptd_output_printf(output, "\n");
+	output_printf(output, "\n");
 }
 
 /* Write which file of the source code a function is in. Return: 0 or -ENOMEM. */
-static int put_file(struct callgrind *cg, struct ptd_output *output, const char *key,
-		    const char *file)
+static int put_file(struct callgrind *cg, struct output *output, const char *key, const char *file)
 {
 	const uint64_t *found = map_get(&cg->files, (uintptr_t)file);
 	const uint64_t number = found ? *found : cg->files.n_used + 1;
@@ -204,7 +204,7 @@ static int find_place(struct callgrind *cg, const struct ptd_function *function)
 }
 
 /* Write that what follows is of @function. Return: 0 or -ENOMEM. */
-static int put_function(struct callgrind *cg, struct ptd_output *output,
+static int put_function(struct callgrind *cg, struct output *output,
 			const struct ptd_function *function, const char *const keys[static 3])
 {
 	const struct ptd_object *object = function->object;
@@ -226,24 +226,23 @@ static int put_function(struct callgrind *cg, struct ptd_output *output,
 }
 
 /* Write the costs of what is counted, each behind a blank. */
-static void put_events(const struct callgrind *cg, struct ptd_output *output,
-		       const struct cost *cost)
+static void put_events(const struct callgrind *cg, struct output *output, const struct cost *cost)
 {
 	if (cg->info->clock != PTD_CLOCK_NONE)
-		ptd_output_printf(output, " %" PRIu64, cost->t);
+		output_printf(output, " %" PRIu64, cost->t);
 	if (!cg->info->logs_calls)
-		ptd_output_printf(output, " %" PRIu64, cost->n_insns);
-	ptd_output_printf(output, "\n");
+		output_printf(output, " %" PRIu64, cost->n_insns);
+	output_printf(output, "\n");
 }
 
-static void put_cost(const struct callgrind *cg, struct ptd_output *output, uint32_t line,
+static void put_cost(const struct callgrind *cg, struct output *output, uint32_t line,
 		     const struct cost *cost)
 {
-	ptd_output_printf(output, "%" PRIu32, line);
+	output_printf(output, "%" PRIu32, line);
 	put_events(cg, output, cost);
 }
 
-static void put_head(const struct callgrind *cg, struct ptd_output *output)
+static void put_head(const struct callgrind *cg, struct output *output)
 {
 	static const char *const times[] = { [PTD_CLOCK_NS] = " ns", [PTD_CLOCK_TSC] = " Ticks" };
 	struct cost sum = {};
@@ -251,12 +250,12 @@ static void put_head(const struct callgrind *cg, struct ptd_output *output)
 	for (size_t i = 0; i < cg->tree.nodes.n; i++)
 		if (node_of(cg, i)->parent == STACKTREE_NONE)
 			add_cost(&sum, &cg->totals[i]);
-	ptd_output_printf(output,
-			  "# callgrind format\nversion: 1\ncreator: ptdecode %s\n"
-			  "positions: line\nevents:%s%s\nsummary:",
-			  ptd_version(),
-			  cg->info->clock == PTD_CLOCK_NONE ? "" : times[cg->info->clock],
-			  cg->info->logs_calls ? "" : " Instructions");
+	output_printf(output,
+		      "# callgrind format\nversion: 1\ncreator: ptdecode %s\n"
+		      "positions: line\nevents:%s%s\nsummary:",
+		      ptd_version(),
+		      cg->info->clock == PTD_CLOCK_NONE ? "" : times[cg->info->clock],
+		      cg->info->logs_calls ? "" : " Instructions");
 	put_events(cg, output, &sum);
 }
 
@@ -264,7 +263,7 @@ static const char *const own_keys[] = { "ob", "fl", "fn" };
 static const char *const called_keys[] = { "cob", "cfi", "cfn" };
 
 /* Write the calls that @caller made at @line: @edges from @i on. Return: 0 or -ENOMEM. */
-static int put_calls(struct callgrind *cg, struct ptd_output *output,
+static int put_calls(struct callgrind *cg, struct output *output,
 		     const struct ptd_function *const *functions, uint32_t caller, uint32_t line,
 		     size_t *i)
 {
@@ -274,27 +273,27 @@ static int put_calls(struct callgrind *cg, struct ptd_output *output,
 		const struct edge *edge = &cg->edges.items[*i];
 
 		r = put_function(cg, output, functions[edge->callee], called_keys);
-		ptd_output_printf(output, "calls=%" PRIu64 " %" PRIu32 "\n", edge->n_calls,
-				  cg->places[edge->callee].line);
+		output_printf(output, "calls=%" PRIu64 " %" PRIu32 "\n", edge->n_calls,
+			      cg->places[edge->callee].line);
 		put_cost(cg, output, line, &edge->total);
 	}
 	return r;
 }
 
 /* Write a function, and the calls that it made: @edges from @i on. Return: 0 or -ENOMEM. */
-static int put_entry(struct callgrind *cg, struct ptd_output *output,
+static int put_entry(struct callgrind *cg, struct output *output,
 		     const struct ptd_function *const *functions, uint32_t id, size_t *i)
 {
 	int r;
 
-	ptd_output_printf(output, "\n");
+	output_printf(output, "\n");
 	r = put_function(cg, output, functions[id], own_keys);
 	put_cost(cg, output, cg->places[id].line, &cg->selfs[id]);
 	return r < 0 ? r : put_calls(cg, output, functions, id, cg->places[id].line, i);
 }
 
 /* The same of the threads of a name, whose root is the node @root. */
-static int put_thread(struct callgrind *cg, struct ptd_output *output,
+static int put_thread(struct callgrind *cg, struct output *output,
 		      const struct ptd_function *const *functions, uint32_t root, size_t *i)
 {
 	const struct stacktree_node *node = node_of(cg, root);
@@ -305,7 +304,7 @@ static int put_thread(struct callgrind *cg, struct ptd_output *output,
 
 	(void)snprintf(name, sizeof(name), "[thread %s]",
 		       cg->tree.names.items[node->function].text);
-	ptd_output_printf(output, "\n");
+	output_printf(output, "\n");
 	put_id(output, "ob", 0, node->function == 0 ? "???" : NULL);
 	r = put_file(cg, output, "fl", NULL);
 	put_id(output, "fn", id + UINT64_C(1), name);
@@ -313,13 +312,13 @@ static int put_thread(struct callgrind *cg, struct ptd_output *output,
 	return r < 0 ? r : put_calls(cg, output, functions, id, 0, i);
 }
 
-static int put_all(struct callgrind *cg, struct ptd_output *output)
+static int put_all(struct callgrind *cg, struct output *output)
 {
 	const struct ptd_function *const *functions;
 	size_t n_functions, edge = 0;
 	int r;
 
-	functions = ptd_calls_functions(cg->tree.feed.layer, &n_functions);
+	functions = ptd_calls_functions(cg->calls, &n_functions);
 	cg->n_functions = (uint32_t)n_functions;
 	r = sum_up(cg, n_functions);
 	for (uint32_t i = 0; r == 0 && i < cg->tree.nodes.n; i++)
@@ -346,7 +345,7 @@ static int put_all(struct callgrind *cg, struct ptd_output *output)
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static void callgrind_free(void *state)
+static void callgrind_close(void *state)
 {
 	struct callgrind *cg = state;
 
@@ -361,48 +360,35 @@ static void callgrind_free(void *state)
 	map_deinit(&cg->objects);
 	map_deinit(&cg->files);
 	stacktree_deinit(&cg->tree);
-	free(cg);
 }
 
-static int callgrind_open(const struct ptd_sink_config *config, struct ptd_output *output,
-			  void **ret_state)
+static int callgrind_open(void *state, const struct sink_config *config, struct output *output)
 {
-	struct callgrind *cg = calloc(1, sizeof(*cg));
-	int r;
+	struct callgrind *cg = state;
 
-	(void)output;
-	if (!cg)
-		return -ENOMEM;
 	cg->info = config->info;
-	if (config->positions != PTD_SHOW_NO_POSITIONS)
+	cg->calls = config->calls;
+	if (config->positions != SINK_NO_POSITIONS)
 		cg->decoder = config->decoder;
-	r = stacktree_open(&cg->tree, config->info);
-	if (r < 0) {
-		callgrind_free(cg);
-		return r;
-	}
-	*ret_state = cg;
 	return 0;
 }
 
-static int callgrind_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int callgrind_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
 	struct callgrind *cg = state;
-	const int r = stacktree_end(&cg->tree);
+	const int r = stacktree_finish(&cg->tree);
 
-	(void)stats;
 	return r < 0 ? r : put_all(cg, output);
 }
 
-const struct ptd_sink_ops sink_callgrind = {
-	.size = sizeof(sink_callgrind),
+const struct sink_ops sink_callgrind = {
 	.name = "callgrind",
 	.help = "what functions cost and called, for callgrind_annotate and KCachegrind",
+	.state_size = sizeof(struct callgrind),
 	.open = callgrind_open,
-	.write = stacktree_sink_write,
-	.logged = stacktree_sink_logged,
+	.calls = stacktree_calls,
 	.finish = callgrind_finish,
-	.omission = stacktree_sink_omission,
-	.free = callgrind_free,
+	.omission = stacktree_omission,
+	.close = callgrind_close,
 	.writes_last = true,
 };

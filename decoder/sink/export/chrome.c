@@ -46,7 +46,7 @@ struct open_spans {
 
 struct chrome {
 	struct viewtracks tracks; /* comes first */
-	struct ptd_output *output;
+	struct output *output;
 	struct ptd_decoder *decoder;   /* NULL: no source lines are shown */
 	bool has_insns;                /* the input has instructions */
 	VEC(struct members) functions; /* by their ids; the object "args" is still open */
@@ -55,10 +55,10 @@ struct chrome {
 	VEC(struct members) names;     /* of other spans than functions */
 	struct map by_text;            /* address of a text that stays → index of the name */
 	struct arena texts;
-	struct ptd_output scratch; /* in which members are made */
-	struct map processes;      /* those that have a name */
-	struct map cpus;           /* likewise, and the name of the thread that runs there */
-	struct json json;          /* the document; events are objects in an array of it */
+	struct output scratch; /* in which members are made */
+	struct map processes;  /* those that have a name */
+	struct map cpus;       /* likewise, and the name of the thread that runs there */
+	struct json json;      /* the document; events are objects in an array of it */
 };
 
 /* --- members ---------------------------------------------------------------------------------- */
@@ -489,7 +489,7 @@ static const struct viewtracks_ops ops = {
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static void chrome_free(void *state)
+static void chrome_close(void *state)
 {
 	struct chrome *chrome = state;
 
@@ -505,42 +505,30 @@ static void chrome_free(void *state)
 	output_deinit(&chrome->scratch);
 	arena_deinit(&chrome->texts);
 	viewtracks_deinit(&chrome->tracks);
-	free(chrome);
 }
 
-static int chrome_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		       void **ret_state)
+static int chrome_open(void *state, const struct sink_config *config, struct output *output)
 {
-	struct chrome *chrome = calloc(1, sizeof(*chrome));
-	int r;
+	struct chrome *chrome = state;
 
-	if (!chrome)
-		return -ENOMEM;
 	chrome->output = output;
 	chrome->scratch = output_memory();
-	if (config->positions != PTD_SHOW_NO_POSITIONS)
+	if (config->positions != SINK_NO_POSITIONS)
 		chrome->decoder = config->decoder;
 	chrome->has_insns = !config->info->logs_calls;
-	r = viewtracks_open(&chrome->tracks, &ops, config->info);
-	if (r < 0) {
-		chrome_free(chrome);
-		return r;
-	}
+	viewtracks_init(&chrome->tracks, &ops, config->info);
 	chrome->json = json_begin(output);
 	json_object(&chrome->json, NULL);
 	json_text(&chrome->json, "displayTimeUnit", "ns");
 	json_array(&chrome->json, "traceEvents");
-	*ret_state = chrome;
 	return 0;
 }
 
-static int chrome_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int chrome_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
 	struct chrome *chrome = state;
-	const int r = viewtracks_end(&chrome->tracks);
+	const int r = viewtracks_finish(&chrome->tracks);
 
-	(void)stats;
-	(void)output;
 	if (r < 0)
 		return r;
 	json_close(&chrome->json);
@@ -548,15 +536,16 @@ static int chrome_finish(void *state, const struct ptd_stats *stats, struct ptd_
 	return 0;
 }
 
-const struct ptd_sink_ops sink_chrome = {
-	.size = sizeof(sink_chrome),
+const struct sink_ops sink_chrome = {
 	.name = "chrome",
 	.help = "JSON of Chrome's tracing, for Perfetto and others",
+	.state_size = sizeof(struct chrome),
 	.open = chrome_open,
-	.sideband = viewtracks_sink_sideband,
-	.write = viewtracks_sink_write,
-	.logged = viewtracks_sink_logged,
+	.sideband = viewtracks_sideband,
+	.batch = viewtracks_batch,
+	.calls = viewtracks_calls,
+	.mark = viewtracks_mark,
 	.finish = chrome_finish,
-	.omission = viewtracks_sink_omission,
-	.free = chrome_free,
+	.omission = viewtracks_omission,
+	.close = chrome_close,
 };

@@ -30,7 +30,8 @@ struct shown_names {
 };
 
 struct collapsed {
-	struct stacktree tree; /* comes first */
+	struct stacktree tree;   /* comes first */
+	struct ptd_calls *calls; /* the sink's */
 	bool in_insns;
 	uint64_t unit;      /* of the costs that are written, in that of the stream's clock */
 	uint64_t rest;      /* of the lines so far, less than a unit */
@@ -39,7 +40,7 @@ struct collapsed {
 	struct arena texts;
 };
 
-static void collapsed_free(void *state)
+static void collapsed_close(void *state)
 {
 	struct collapsed *collapsed = state;
 
@@ -48,17 +49,16 @@ static void collapsed_free(void *state)
 	vec_deinit(&collapsed->threads.items);
 	arena_deinit(&collapsed->texts);
 	stacktree_deinit(&collapsed->tree);
-	free(collapsed);
 }
 
 /* Return: 0; or -EINVAL if the stream has no such unit. */
-static int set_unit(struct collapsed *collapsed, const struct ptd_sink_config *config)
+static int set_unit(struct collapsed *collapsed, const struct sink_config *config)
 {
 	static const struct {
 		const char *name;
 		uint64_t ns;
 	} units[] = { { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
-	const char *unit = ptd_sink_option(config, "unit");
+	const char *unit = sink_option(config, "unit");
 
 	collapsed->unit = 1;
 	collapsed->in_insns = config->info->clock == PTD_CLOCK_NONE;
@@ -75,24 +75,10 @@ static int set_unit(struct collapsed *collapsed, const struct ptd_sink_config *c
 	return -EINVAL;
 }
 
-static int collapsed_open(const struct ptd_sink_config *config, struct ptd_output *output,
-			  void **ret_state)
+static int collapsed_open(void *state, const struct sink_config *config, struct output *output)
 {
-	struct collapsed *collapsed = calloc(1, sizeof(*collapsed));
-	int r;
-
-	(void)output;
-	if (!collapsed)
-		return -ENOMEM;
-	r = set_unit(collapsed, config);
-	if (r == 0)
-		r = stacktree_open(&collapsed->tree, config->info);
-	if (r < 0) {
-		collapsed_free(collapsed);
-		return r;
-	}
-	*ret_state = collapsed;
-	return 0;
+	((struct collapsed *)state)->calls = config->calls;
+	return set_unit(state, config);
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */
@@ -114,7 +100,7 @@ static int make_name(struct collapsed *collapsed, const char *name, struct shown
 
 /* Write the name with that number: it stands in many lines, and is made once. */
 static int put_name(struct collapsed *collapsed, struct shown_names *names, uint32_t number,
-		    const char *name, struct ptd_output *output)
+		    const char *name, struct output *output)
 {
 	struct shown_name *shown;
 
@@ -131,17 +117,17 @@ static int put_name(struct collapsed *collapsed, struct shown_names *names, uint
 	return 0;
 }
 
-static void put_cost(struct ptd_output *output, uint64_t cost)
+static void put_cost(struct output *output, uint64_t cost)
 {
 	char text[COLUMN_MAX + 2], *p = text;
 
 	*p++ = ' ';
 	p = column_number(p, cost, 0, ' ');
 	*p++ = '\n';
-	(void)ptd_output_write(output, text, (size_t)(p - text));
+	(void)output_write(output, text, (size_t)(p - text));
 }
 
-static int put_line(struct collapsed *collapsed, uint32_t i, struct ptd_output *output)
+static int put_line(struct collapsed *collapsed, uint32_t i, struct output *output)
 {
 	const struct stacktree *tree = &collapsed->tree;
 	const struct stacktree_node *node = &tree->nodes.items[i];
@@ -156,7 +142,7 @@ static int put_line(struct collapsed *collapsed, uint32_t i, struct ptd_output *
 	collapsed->rest = (exact + collapsed->rest) % collapsed->unit;
 	if (cost == 0)
 		return 0;
-	functions = ptd_calls_functions(collapsed->tree.feed.layer, &n_functions);
+	functions = ptd_calls_functions(collapsed->calls, &n_functions);
 	collapsed->path.n = 0;
 	for (; node->parent != STACKTREE_NONE; node = &tree->nodes.items[node->parent])
 		if (vec_push(&collapsed->path, node->function) < 0)
@@ -166,7 +152,7 @@ static int put_line(struct collapsed *collapsed, uint32_t i, struct ptd_output *
 	while (r == 0 && collapsed->path.n > 0) {
 		const uint32_t id = collapsed->path.items[--collapsed->path.n];
 
-		r = ptd_output_write(output, ";", 1);
+		r = output_write(output, ";", 1);
 		if (r == 0)
 			r = put_name(collapsed, &collapsed->functions, id, functions[id]->name,
 				     output);
@@ -177,32 +163,30 @@ static int put_line(struct collapsed *collapsed, uint32_t i, struct ptd_output *
 
 /* --- the stream ------------------------------------------------------------------------------- */
 
-static int collapsed_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int collapsed_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
 	struct collapsed *collapsed = state;
-	int r = stacktree_end(&collapsed->tree);
+	int r = stacktree_finish(&collapsed->tree);
 
-	(void)stats;
 	for (uint32_t i = 0; r == 0 && i < collapsed->tree.nodes.n; i++)
 		r = put_line(collapsed, i, output);
 	return r;
 }
 
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "unit", .value = "ns|us|ms|s|instructions", .help = "what is counted (ns)" },
 	{},
 };
 
-const struct ptd_sink_ops sink_collapsed = {
-	.size = sizeof(sink_collapsed),
+const struct sink_ops sink_collapsed = {
 	.name = "collapsed",
 	.help = "collapsed stacks, for flame graphs",
 	.options = options,
+	.state_size = sizeof(struct collapsed),
 	.open = collapsed_open,
-	.write = stacktree_sink_write,
-	.logged = stacktree_sink_logged,
+	.calls = stacktree_calls,
 	.finish = collapsed_finish,
-	.omission = stacktree_sink_omission,
-	.free = collapsed_free,
+	.omission = stacktree_omission,
+	.close = collapsed_close,
 	.writes_last = true,
 };

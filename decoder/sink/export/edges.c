@@ -8,7 +8,7 @@
 
 #define OUTSIDE 0u /* number of all places in other objects */
 
-const struct ptd_sink_option edges_options[] = {
+const struct sink_option edges_options[] = {
 	{ .name = "binary",
 	  .value = "NAME",
 	  .help = "of this object, by its path or the last part of that",

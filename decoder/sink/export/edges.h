@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/sink/sink.h"
 #include "ptd/record.h"
-#include "ptd/sink.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -56,7 +56,7 @@ struct edges {
 };
 
 /* What the user of a sink of edges says: "object", which edges_init() is given. */
-extern const struct ptd_sink_option edges_options[];
+extern const struct sink_option edges_options[];
 
 /*
  * Begin to count for the object @name, which is borrowed: its path, or the last part of that.

@@ -132,11 +132,11 @@ static void fxt_record_arg(struct fxt_record *record, enum fxt_arg_type type, ui
  *
  * Return: 0 or negative errno, which the output keeps.
  */
-static int fxt_record_put(struct fxt_record *record, struct ptd_output *output,
+static int fxt_record_put(struct fxt_record *record, struct output *output,
 			  enum fxt_record_type type, uint64_t bits)
 {
 	record->words[0] = htole64(bits | record->n_words << 4 | (uint64_t)type);
-	return ptd_output_write(output, record->words, 8 * record->n_words);
+	return output_write(output, record->words, 8 * record->n_words);
 }
 
 /* --- fxt -------------------------------------------------------------------------------------- */
@@ -224,7 +224,7 @@ struct fxt_function {
 
 struct fxt {
 	struct viewtracks tracks; /* comes first */
-	struct ptd_output *output;
+	struct output *output;
 	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
 	bool has_insns;              /* the input has instructions */
 
@@ -642,7 +642,7 @@ static const struct viewtracks_ops ops = {
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static void fxt_free(void *state)
+static void fxt_close(void *state)
 {
 	struct fxt *fxt = state;
 
@@ -654,7 +654,6 @@ static void fxt_free(void *state)
 	map_deinit(&fxt->processes);
 	arena_deinit(&fxt->texts);
 	viewtracks_deinit(&fxt->tracks);
-	free(fxt);
 }
 
 static int put_name(struct fxt *fxt, uint16_t number, const char *before, const char *name)
@@ -693,7 +692,7 @@ static int put_head(struct fxt *fxt)
 
 	fxt_record_text(&info, provider, strlen(provider));
 	fxt_record_word(&start, TICKS_PER_SECOND);
-	r = ptd_output_write(fxt->output, &magic, sizeof(magic));
+	r = output_write(fxt->output, &magic, sizeof(magic));
 	if (r == 0)
 		r = fxt_record_put(&info, fxt->output, FXT_RECORD_METADATA,
 				   (uint64_t)strlen(provider) << 52 | PROVIDER << 20 | 1 << 16);
@@ -705,47 +704,33 @@ static int put_head(struct fxt *fxt)
 	return r < 0 ? r : put_names(fxt);
 }
 
-static int fxt_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		    void **ret_state)
-{
-	struct fxt *fxt = calloc(1, sizeof(*fxt));
-	int r;
-
-	if (!fxt)
-		return -ENOMEM;
-	fxt->output = output;
-	if (config->positions != PTD_SHOW_NO_POSITIONS)
-		fxt->decoder = config->decoder;
-	fxt->has_insns = !config->info->logs_calls;
-	r = viewtracks_open(&fxt->tracks, &ops, config->info);
-	if (r == 0)
-		r = put_head(fxt);
-	if (r < 0) {
-		fxt_free(fxt);
-		return r;
-	}
-	*ret_state = fxt;
-	return 0;
-}
-
-static int fxt_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int fxt_open(void *state, const struct sink_config *config, struct output *output)
 {
 	struct fxt *fxt = state;
 
-	(void)stats;
-	(void)output;
-	return viewtracks_end(&fxt->tracks);
+	fxt->output = output;
+	if (config->positions != SINK_NO_POSITIONS)
+		fxt->decoder = config->decoder;
+	fxt->has_insns = !config->info->logs_calls;
+	viewtracks_init(&fxt->tracks, &ops, config->info);
+	return put_head(fxt);
 }
 
-const struct ptd_sink_ops sink_fxt = {
-	.size = sizeof(sink_fxt),
+static int fxt_finish(void *state, const struct ptd_stats *stats, struct output *output)
+{
+	return viewtracks_finish(state);
+}
+
+const struct sink_ops sink_fxt = {
 	.name = "fxt",
 	.help = "Fuchsia trace format, for Perfetto and magic-trace's viewer",
+	.state_size = sizeof(struct fxt),
 	.open = fxt_open,
-	.sideband = viewtracks_sink_sideband,
-	.write = viewtracks_sink_write,
-	.logged = viewtracks_sink_logged,
+	.sideband = viewtracks_sideband,
+	.batch = viewtracks_batch,
+	.calls = viewtracks_calls,
+	.mark = viewtracks_mark,
 	.finish = fxt_finish,
-	.omission = viewtracks_sink_omission,
-	.free = fxt_free,
+	.omission = viewtracks_omission,
+	.close = fxt_close,
 };

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/sink/callfeed.h"
 #include "decoder/sink/export/ovni_stream.h"
 #include "decoder/sink/json.h"
 #include "decoder/sink/openstacks.h"
@@ -59,7 +58,7 @@ struct ovni_cpu {
 struct ovni {
 	struct ovni_streams streams;
 	enum ptd_clock clock;
-	struct callfeed feed;
+	struct ptd_calls *layer; /* the sink's */
 	struct open_stacks stacks;
 	VEC(struct ovni_thread *) threads; /* owned */
 	struct map by_slice;               /* what identifies the thread of a slice → index */
@@ -68,6 +67,10 @@ struct ovni {
 	struct map by_number;              /* number of a CPU → index */
 	struct map processes;              /* pid → number of the application, from 1 */
 	size_t n_in_memory;                /* bytes, or a few more */
+
+	bool has_coming; /* a batch has come, and nothing in it yet: */
+	struct ptd_slice coming;
+	uint64_t t_coming; /* its end */
 
 	struct ovni_thread *running; /* the thread of the slice; NULL: none yet */
 	uint64_t slice;              /* id of that */
@@ -222,24 +225,18 @@ static int begin_slice(struct ovni *ovni, const struct ptd_slice *slice)
 	return come_to_cpu(ovni, thread, slice->t0, cpu);
 }
 
-static void move_on(struct ovni *ovni, uint64_t t)
-{
-	if (t > ovni->t_last)
-		ovni->t_last = t;
-}
-
-/* Take what the batch says of its CPU, which its thread is on until @t or longer. */
-static int take_batch(struct ovni *ovni, const struct ptd_batch *batch, uint64_t t)
+/* Take what the batch says of its CPU, which its thread is on until t_coming or longer. */
+static int come(struct ovni *ovni)
 {
 	int r = 0;
 
-	if (!ovni->running || ovni->slice != batch->slice->id)
-		r = begin_slice(ovni, batch->slice);
-	if (batch->n_runs > 0)
-		move_on(ovni, batch->runs[batch->n_runs - 1].t);
-	if (batch->n_marks > 0)
-		move_on(ovni, batch->marks[batch->n_marks - 1].t);
-	move_on(ovni, t);
+	if (!ovni->has_coming)
+		return 0;
+	ovni->has_coming = false;
+	if (!ovni->running || ovni->slice != ovni->coming.id)
+		r = begin_slice(ovni, &ovni->coming);
+	if (ovni->t_coming > ovni->t_last)
+		ovni->t_last = ovni->t_coming;
 	return r;
 }
 
@@ -338,10 +335,9 @@ static int take_leave(struct step *s)
 }
 
 /* Get the stream of the thread of the call, on whose stack it is. */
-static int find_thread(struct ovni *ovni, const struct callfeed_item *item,
-		       struct ovni_thread **ret_thread)
+static int find_thread(struct ovni *ovni, const struct ptd_call_thread *shown,
+		       const struct ptd_call *call, struct ovni_thread **ret_thread)
 {
-	const struct ptd_call_thread *shown = item->thread;
 	struct ovni_thread *thread;
 
 	while (ovni->by_id.n <= shown->id)
@@ -352,7 +348,7 @@ static int find_thread(struct ovni *ovni, const struct callfeed_item *item,
 	thread = ovni->by_id.items[shown->id];
 	if (thread->shown != shown) {
 		thread->shown = shown;
-		thread->stack = item->call->stack;
+		thread->stack = call->stack;
 		thread->is_sectioned = false;
 	}
 	*ret_thread = thread;
@@ -368,16 +364,17 @@ static uint64_t time_of(const struct ovni *ovni, const struct ovni_thread *threa
 	return thread->is_out && t > thread->t_out ? thread->t_out : t;
 }
 
-static int take_call(struct ovni *ovni, const struct callfeed_item *item)
+static int take_call(struct ovni *ovni, const struct ptd_call_thread *shown,
+		     const struct ptd_call *call)
 {
-	struct step s = { .ovni = ovni, .call = item->call };
-	const int r = find_thread(ovni, item, &s.thread);
+	struct step s = { .ovni = ovni, .call = call };
+	const int r = find_thread(ovni, shown, call, &s.thread);
 
 	if (r < 0)
 		return r;
-	s.t = time_of(ovni, s.thread, item->call);
+	s.t = time_of(ovni, s.thread, call);
 	ovni->n_in_memory += EVENT_LEAST;
-	switch (item->call->kind) {
+	switch (call->kind) {
 	case PTD_CALL_ENTER:
 		return take_enter(&s);
 	case PTD_CALL_LEAVE:
@@ -388,11 +385,16 @@ static int take_call(struct ovni *ovni, const struct callfeed_item *item)
 }
 
 /* A mark of the slice of the thread that runs. */
-static int take_mark(struct ovni *ovni, const struct ptd_mark *mark)
+static int ovni_mark(void *state, const struct ptd_slice *slice, const struct ptd_mark *mark)
 {
+	struct ovni *ovni = state;
 	const bool is_old = ovni->streams.version == OVNI_VERSION_OLD;
-	struct ovni_thread *thread = ovni->running;
+	struct ovni_thread *thread;
+	const int r = come(ovni);
 
+	if (r < 0)
+		return r;
+	thread = ovni->running;
 	switch (mark->kind) {
 	case PTD_MARK_GAP:
 	case PTD_MARK_OUT_OF_SCOPE:
@@ -452,7 +454,7 @@ static void put_marks(const struct ovni *ovni, struct json *json)
 	char name[64];
 	size_t n;
 
-	functions = ptd_calls_functions(ovni->feed.layer, &n);
+	functions = ptd_calls_functions(ovni->layer, &n);
 	json_object(json, "mark");
 	begin_mark(json, OVNI_MARK_FUNCTION, "Function", "stack");
 	for (size_t i = 0; i < n; i++)
@@ -519,8 +521,7 @@ static void put_process(const struct ovni *ovni, struct json *json, uint64_t app
 static int write_metadata(struct ovni *ovni, const struct ovni_thread *thread)
 {
 	const bool is_old = ovni->streams.version == OVNI_VERSION_OLD;
-	struct ptd_output output = output_none();
-	struct ptd_sink_config config = { .room = ovni->streams.out.room };
+	struct output output = output_none();
 	struct json json = json_begin(&output);
 	char name[OUTDIR_NAME_MAX + 1];
 	int r;
@@ -534,14 +535,9 @@ static int write_metadata(struct ovni *ovni, const struct ovni_thread *thread)
 			       LOOM "/" OVNI_PROC_PREFIX "%" PRIu32 "/" OVNI_THREAD_PREFIX
 				    "%" PRIu32 "/" OVNI_METADATA,
 			       thread->pid, thread->tid);
-	config.fd = outdir_open(ovni->streams.out.dir_fd, name, true);
-	if (config.fd < 0)
-		return config.fd;
-	r = output_init(&output, &config);
-	if (r < 0) {
-		(void)fd_close(config.fd);
+	r = output_create(&output, ovni->streams.out.dir_fd, name, ovni->streams.out.room);
+	if (r < 0)
 		return r;
-	}
 	if (is_old)
 		put_process(ovni, &json, *map_get(&ovni->processes, thread->pid));
 	else
@@ -568,7 +564,64 @@ static int finish_thread(struct ovni *ovni, struct ovni_thread *thread, struct m
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static void ovni_free(void *state)
+static int ovni_open(void *state, const struct sink_config *config, struct output *output)
+{
+	uint64_t version = OVNI_VERSION;
+	struct ovni *ovni = state;
+	int r = option_number(config, "format-version", &version);
+
+	ovni->clock = config->info->clock;
+	ovni->layer = config->calls;
+	ovni->streams = (struct ovni_streams){
+		.out = { .dir_fd = config->fd, .room = config->room, .fd = -1 },
+		.version = (unsigned int)version,
+	};
+	return r < 0 || (version != OVNI_VERSION && version != OVNI_VERSION_OLD) ? -EINVAL : 0;
+}
+
+/*
+ * What a program leaves that the thread no longer executes comes before the first call of the
+ * batch, and before the thread comes to the CPU.
+ */
+static int ovni_batch(void *state, const struct ptd_batch *batch, uint64_t t_end)
+{
+	struct ovni *ovni = state;
+	int r = come(ovni);
+
+	if (r == 0)
+		r = bound_memory(ovni);
+	if (batch) {
+		ovni->has_coming = true;
+		ovni->coming = *batch->slice;
+		ovni->t_coming = t_end;
+	} else if (ovni->running) {
+		leave_cpu(ovni);
+	}
+	return r;
+}
+
+static int ovni_calls(void *state, const struct ptd_call_batch *calls)
+{
+	int r = calls->batch ? come(state) : 0;
+
+	for (size_t i = 0; r == 0 && i < calls->n_calls; i++)
+		r = take_call(state, calls->thread, &calls->calls[i]);
+	return r;
+}
+
+static int ovni_finish(void *state, const struct ptd_stats *stats, struct output *output)
+{
+	struct ovni *ovni = state;
+	struct map written = {};
+	int r = 0;
+
+	for (size_t i = 0; i < ovni->threads.n && r == 0; i++)
+		r = finish_thread(ovni, ovni->threads.items[i], &written);
+	map_deinit(&written);
+	return r;
+}
+
+static void ovni_close(void *state)
 {
 	struct ovni *ovni = state;
 
@@ -582,104 +635,6 @@ static void ovni_free(void *state)
 	map_deinit(&ovni->by_number);
 	map_deinit(&ovni->processes);
 	open_stacks_deinit(&ovni->stacks);
-	callfeed_deinit(&ovni->feed);
-	free(ovni);
-}
-
-static int ovni_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		     void **ret_state)
-{
-	uint64_t version = OVNI_VERSION;
-	struct ovni *ovni;
-	int r;
-
-	(void)output;
-	r = option_number(config, "format-version", &version);
-	if (r == 0 && version != OVNI_VERSION && version != OVNI_VERSION_OLD)
-		r = -EINVAL;
-	if (r < 0)
-		return r;
-	ovni = calloc(1, sizeof(*ovni));
-	if (!ovni)
-		return -ENOMEM;
-	ovni->clock = config->info->clock;
-	ovni->streams = (struct ovni_streams){
-		.out = { .dir_fd = config->fd, .room = config->room, .fd = -1 },
-		.version = (unsigned int)version,
-	};
-	r = callfeed_init(&ovni->feed, config->info);
-	if (r < 0) {
-		ovni_free(ovni);
-		return r;
-	}
-	*ret_state = ovni;
-	return 0;
-}
-
-/*
- * Take what there is of @batch, which is NULL at the end, and of calls of a log until @t. What a
- * program leaves that the thread no longer executes comes before the first call of the batch, and
- * before the thread comes to the CPU.
- */
-static int take_items(struct ovni *ovni, const struct ptd_batch *batch, uint64_t t)
-{
-	bool has_come = !batch;
-	struct callfeed_item item;
-	int r;
-
-	while ((r = callfeed_next(&ovni->feed, &item)) == 0) {
-		if (!has_come && item.slice) {
-			has_come = true;
-			r = take_batch(ovni, batch, t);
-		}
-		if (r == 0)
-			r = item.call ? take_call(ovni, &item) : take_mark(ovni, item.mark);
-		if (r < 0)
-			return r;
-	}
-	if (r == PTD_END && !has_come)
-		r = take_batch(ovni, batch, t);
-	return r < 0 ? r : bound_memory(ovni);
-}
-
-static int ovni_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
-		      struct ptd_output *output)
-{
-	struct ovni *ovni = state;
-	const int r = callfeed_batch(&ovni->feed, batch);
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return r < 0 ? r : take_items(ovni, batch, 0);
-}
-
-static int ovni_logged(void *state, const struct ptd_logged *logged)
-{
-	const size_t n = logged->n_calls;
-	struct ovni *ovni = state;
-	const int r = callfeed_logged(&ovni->feed, logged);
-
-	return r < 0 ? r : take_items(ovni, &logged->batch, n > 0 ? logged->calls[n - 1].t : 0);
-}
-
-static int ovni_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
-{
-	struct ovni *ovni = state;
-	struct map written = {};
-	int r;
-
-	(void)stats;
-	(void)output;
-	if (ovni->running)
-		leave_cpu(ovni);
-	r = callfeed_finish(&ovni->feed);
-	if (r == 0)
-		r = take_items(ovni, NULL, 0);
-	for (size_t i = 0; i < ovni->threads.n && r == 0; i++)
-		r = finish_thread(ovni, ovni->threads.items[i], &written);
-	map_deinit(&written);
-	return r;
 }
 
 static const char *ovni_omission(void *state)
@@ -697,21 +652,22 @@ static const char *ovni_omission(void *state)
 
 static const char *const directories[] = { OVNI_DIR, NULL };
 
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "format-version", .value = "N", .help = "version of the format: 1 or 3 (3)" },
 	{},
 };
 
-const struct ptd_sink_ops sink_ovni = {
-	.size = sizeof(sink_ovni),
+const struct sink_ops sink_ovni = {
 	.name = "ovni",
 	.help = "a directory of ovni's streams, for ovniemu and Paraver",
 	.directories = directories,
 	.options = options,
+	.state_size = sizeof(struct ovni),
 	.open = ovni_open,
-	.write = ovni_write,
-	.logged = ovni_logged,
+	.batch = ovni_batch,
+	.calls = ovni_calls,
+	.mark = ovni_mark,
 	.finish = ovni_finish,
 	.omission = ovni_omission,
-	.free = ovni_free,
+	.close = ovni_close,
 };

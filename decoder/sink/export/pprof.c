@@ -20,11 +20,11 @@
 #include "base/base.h"
 #include "decoder/sink/export/stacktree.h"
 #include "decoder/sink/output.h"
+#include "decoder/sink/sink.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/srcline.h"
 #include "decoder/util/varint.h"
 #include "ptd/decode.h"
-#include "ptd/sink.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -37,13 +37,13 @@
 #define PIECE_SIZE     ((size_t)1 << 16) /* bytes of room for what is compressed */
 
 struct gzip {
-	struct ptd_output *output;
+	struct output *output;
 	struct isal_zstream stream;
 	uint8_t level_buf[LEVEL_BUF_SIZE];
 };
 
 /* Begin a file. @output is borrowed. Return: 0 or -ENOMEM. */
-static int gzip_new(struct ptd_output *output, struct gzip **ret_gzip)
+static int gzip_new(struct output *output, struct gzip **ret_gzip)
 {
 	struct gzip *gzip = calloc(1, sizeof(*gzip));
 
@@ -63,7 +63,7 @@ static int gzip_new(struct ptd_output *output, struct gzip **ret_gzip)
 static int deflate_all(struct gzip *gzip)
 {
 	struct isal_zstream *stream = &gzip->stream;
-	struct ptd_output *output = gzip->output;
+	struct output *output = gzip->output;
 
 	do {
 		if (output_reserve(output, PIECE_SIZE) < 0)
@@ -177,22 +177,23 @@ enum {
 struct pprof {
 	struct stacktree tree; /* comes first */
 	const struct ptd_info *info;
+	struct ptd_calls *calls;     /* the sink's */
 	struct ptd_decoder *decoder; /* NULL: no source lines are shown */
 
 	/* Made at the end. */
 	struct gzip *gzip;
-	struct ptd_output fields;         /* of the profile, which are not compressed yet */
-	struct ptd_output message, inner; /* a field of the profile; and a message in that */
-	VEC(const char *) texts;          /* those with numbers from _TEXTS on; borrowed */
-	struct map files;                 /* numbers of texts by the decoder's string */
-	struct map objects;               /* ids of objects that were written */
+	struct output fields;         /* of the profile, which are not compressed yet */
+	struct output message, inner; /* a field of the profile; and a message in that */
+	VEC(const char *) texts;      /* those with numbers from _TEXTS on; borrowed */
+	struct map files;             /* numbers of texts by the decoder's string */
+	struct map objects;           /* ids of objects that were written */
 };
 
 /* --- messages --------------------------------------------------------------------------------- */
 
 /* Messages are made in memory. Errors are not checked: the output keeps the first one, which
  * put_profile_field() returns. */
-static void put_number(struct ptd_output *message, uint64_t number)
+static void put_number(struct output *message, uint64_t number)
 {
 	if (output_reserve(message, VARINT_MAX) == 0)
 		message->n_used = (size_t)(varint_put(message->buffer + message->n_used, number) -
@@ -200,7 +201,7 @@ static void put_number(struct ptd_output *message, uint64_t number)
 }
 
 /* Add a number as the field. One that is 0 is left out: that is what it is to a reader. */
-static void put_field(struct ptd_output *message, unsigned int field, uint64_t number)
+static void put_field(struct output *message, unsigned int field, uint64_t number)
 {
 	if (number == 0)
 		return;
@@ -209,11 +210,11 @@ static void put_field(struct ptd_output *message, unsigned int field, uint64_t n
 }
 
 /* Add what @inner has as the field, and empty @inner. */
-static void put_message(struct ptd_output *message, unsigned int field, struct ptd_output *inner)
+static void put_message(struct output *message, unsigned int field, struct output *inner)
 {
 	put_number(message, field << 3 | WIRE_BYTES);
 	put_number(message, inner->n_used);
-	(void)ptd_output_write(message, inner->buffer, inner->n_used);
+	(void)output_write(message, inner->buffer, inner->n_used);
 	if (inner->error < 0)
 		message->error = inner->error;
 	inner->n_used = 0;
@@ -266,7 +267,7 @@ static int put_text(struct pprof *pprof, const char *text)
 	char printable[OUTPUT_NAME_MAX];
 	const size_t size = output_printable(printable, text, sizeof(printable));
 
-	(void)ptd_output_write(&pprof->message, printable, size);
+	(void)output_write(&pprof->message, printable, size);
 	return put_profile_field(pprof, PROFILE_STRING);
 }
 
@@ -328,7 +329,7 @@ static int put_types(struct pprof *pprof)
 static int put_sample(struct pprof *pprof, const struct stacktree_node *node)
 {
 	const struct stacktree_node *nodes = pprof->tree.nodes.items, *above = node;
-	struct ptd_output *message = &pprof->message, *inner = &pprof->inner;
+	struct output *message = &pprof->message, *inner = &pprof->inner;
 
 	if (node->parent == STACKTREE_NONE ||
 	    (node->n_calls == 0 && node->t_self == 0 && node->n_insns_self == 0))
@@ -368,7 +369,7 @@ static int put_samples(struct pprof *pprof)
  * reader would look for them in the file. */
 static int put_object(struct pprof *pprof, const struct ptd_object *object)
 {
-	struct ptd_output *message = &pprof->message;
+	struct output *message = &pprof->message;
 	uint64_t file;
 
 	if (map_get(&pprof->objects, object->id))
@@ -386,7 +387,7 @@ static int put_object(struct pprof *pprof, const struct ptd_object *object)
 static int put_function(struct pprof *pprof, const struct ptd_function *function)
 {
 	const uint64_t id = function->id + UINT64_C(1);
-	struct ptd_output *message = &pprof->message, *inner = &pprof->inner;
+	struct output *message = &pprof->message, *inner = &pprof->inner;
 	struct ptd_position position = {};
 	uint64_t name, file;
 	int r;
@@ -508,7 +509,7 @@ static int put_functions(struct pprof *pprof)
 	size_t n;
 	int r;
 
-	functions = ptd_calls_functions(pprof->tree.feed.layer, &n);
+	functions = ptd_calls_functions(pprof->calls, &n);
 	r = find_program(pprof, functions, n, &program);
 	if (r == 0 && program)
 		r = put_object(pprof, program);
@@ -519,7 +520,7 @@ static int put_functions(struct pprof *pprof)
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static void pprof_free(void *state)
+static void pprof_close(void *state)
 {
 	struct pprof *pprof = state;
 
@@ -531,41 +532,27 @@ static void pprof_free(void *state)
 	map_deinit(&pprof->files);
 	map_deinit(&pprof->objects);
 	stacktree_deinit(&pprof->tree);
-	free(pprof);
 }
 
-static int pprof_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		      void **ret_state)
+static int pprof_open(void *state, const struct sink_config *config, struct output *output)
 {
-	struct pprof *pprof = calloc(1, sizeof(*pprof));
-	int r;
+	struct pprof *pprof = state;
 
-	if (!pprof)
-		return -ENOMEM;
 	pprof->info = config->info;
+	pprof->calls = config->calls;
 	pprof->fields = output_memory();
 	pprof->message = output_memory();
 	pprof->inner = output_memory();
-	if (config->positions != PTD_SHOW_NO_POSITIONS)
+	if (config->positions != SINK_NO_POSITIONS)
 		pprof->decoder = config->decoder;
-	r = stacktree_open(&pprof->tree, config->info);
-	if (r == 0)
-		r = gzip_new(output, &pprof->gzip);
-	if (r < 0) {
-		pprof_free(pprof);
-		return r;
-	}
-	*ret_state = pprof;
-	return 0;
+	return gzip_new(output, &pprof->gzip);
 }
 
-static int pprof_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int pprof_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
 	struct pprof *pprof = state;
-	int r = stacktree_end(&pprof->tree);
+	int r = stacktree_finish(&pprof->tree);
 
-	(void)stats;
-	(void)output;
 	if (r == 0)
 		r = put_types(pprof);
 	if (r == 0)
@@ -579,15 +566,14 @@ static int pprof_finish(void *state, const struct ptd_stats *stats, struct ptd_o
 	return r < 0 ? r : gzip_finish(pprof->gzip);
 }
 
-const struct ptd_sink_ops sink_pprof = {
-	.size = sizeof(sink_pprof),
+const struct sink_ops sink_pprof = {
 	.name = "pprof",
 	.help = "what was spent on which stack, for Go's pprof",
+	.state_size = sizeof(struct pprof),
 	.open = pprof_open,
-	.write = stacktree_sink_write,
-	.logged = stacktree_sink_logged,
+	.calls = stacktree_calls,
 	.finish = pprof_finish,
-	.omission = stacktree_sink_omission,
-	.free = pprof_free,
+	.omission = stacktree_omission,
+	.close = pprof_close,
 	.writes_last = true,
 };

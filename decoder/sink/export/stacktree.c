@@ -22,7 +22,6 @@ void stacktree_deinit(struct stacktree *tree)
 	vec_deinit(&tree->names);
 	map_deinit(&tree->names_by_hash);
 	map_deinit(&tree->children);
-	callfeed_deinit(&tree->feed);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------ */
@@ -383,54 +382,16 @@ int stacktree_finish(struct stacktree *tree)
 
 /* --- as a sink -------------------------------------------------------------------------------- */
 
-int stacktree_open(struct stacktree *tree, const struct ptd_info *info)
+int stacktree_calls(void *state, const struct ptd_call_batch *calls)
 {
-	return callfeed_init(&tree->feed, info);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < calls->n_calls; i++)
+		r = stacktree_call(state, calls->thread, &calls->calls[i]);
+	return r;
 }
 
-static int take_calls(struct stacktree *tree)
-{
-	struct callfeed_item item;
-	int r;
-
-	while ((r = callfeed_next(&tree->feed, &item)) == 0) {
-		r = item.call ? stacktree_call(tree, item.thread, item.call) : 0;
-		if (r < 0)
-			return r;
-	}
-	return r == PTD_END ? 0 : r;
-}
-
-int stacktree_end(struct stacktree *tree)
-{
-	int r = callfeed_finish(&tree->feed);
-
-	if (r == 0)
-		r = take_calls(tree);
-	return r < 0 ? r : stacktree_finish(tree);
-}
-
-int stacktree_sink_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			 size_t n_bytes, struct ptd_output *output)
-{
-	struct stacktree *tree = state;
-	const int r = callfeed_batch(&tree->feed, batch);
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return r < 0 ? r : take_calls(tree);
-}
-
-int stacktree_sink_logged(void *state, const struct ptd_logged *logged)
-{
-	struct stacktree *tree = state;
-	const int r = callfeed_logged(&tree->feed, logged);
-
-	return r < 0 ? r : take_calls(tree);
-}
-
-const char *stacktree_sink_omission(void *state)
+const char *stacktree_omission(void *state)
 {
 	struct stacktree *tree = state;
 	const uint64_t n = tree->n_left_out;

@@ -23,9 +23,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/sink/callfeed.h"
 #include "ptd/calls.h"
-#include "ptd/sink.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -76,8 +74,6 @@ struct stacktree {
 
 	uint64_t n_left_out; /* calls that have no node */
 
-	/* Of stacktree_open(). */
-	struct callfeed feed;
 	char omission[160];
 };
 
@@ -96,19 +92,6 @@ _must_check_ int stacktree_finish(struct stacktree *tree);
 
 /* --- as a sink -------------------------------------------------------------------------------- */
 
-/*
- * For sinks that write the tree at the end and nothing else: @tree, which is zero, is the first
- * member of their state. @info is borrowed until stacktree_deinit().
- *
- * Return: 0 or -ENOMEM.
- */
-_must_check_ int stacktree_open(struct stacktree *tree, const struct ptd_info *info);
-
-/* The stream is over: make one tree, as stacktree_finish() does. Return: 0 or -ENOMEM. */
-_must_check_ int stacktree_end(struct stacktree *tree);
-
-/* Members of these sinks' struct ptd_sink_ops. */
-int stacktree_sink_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			 size_t n_bytes, struct ptd_output *output);
-int stacktree_sink_logged(void *state, const struct ptd_logged *logged);
-const char *stacktree_sink_omission(void *state);
+/* Operations of sinks of which the tree is the state, or its first member. */
+int stacktree_calls(void *state, const struct ptd_call_batch *calls);
+const char *stacktree_omission(void *state);

@@ -36,7 +36,6 @@ void viewtracks_deinit(struct viewtracks *tracks)
 	vec_deinit(&tracks->is_seen);
 	vec_deinit(&tracks->signals);
 	map_deinit(&tracks->cpus);
-	callfeed_deinit(&tracks->feed);
 	for (size_t i = 0; i < tracks->noted.n; i++)
 		vec_deinit(&tracks->noted.items[i].open);
 	vec_deinit(&tracks->noted);
@@ -474,9 +473,9 @@ static int show_noted(struct viewtracks *ts, const struct ptd_slice *slice,
 	return leave_noted(ts, noted, symbol);
 }
 
-int viewtracks_mark(struct viewtracks *tracks, const struct ptd_slice *slice,
-		    const struct ptd_mark *mark)
+int viewtracks_mark(void *state, const struct ptd_slice *slice, const struct ptd_mark *mark)
 {
+	struct viewtracks *tracks = state;
 	struct viewtrack *track = NULL;
 	uint64_t t = mark->t;
 	int r;
@@ -505,8 +504,9 @@ int viewtracks_mark(struct viewtracks *tracks, const struct ptd_slice *slice,
 	return tracks->ops->begin_gap(tracks->state, track, track->last, mark);
 }
 
-int viewtracks_sideband(struct viewtracks *tracks, const struct ptd_sideband *record)
+int viewtracks_sideband(void *state, const struct ptd_sideband *record)
 {
+	struct viewtracks *tracks = state;
 	const bool is_fatal = record->kind == PTD_SIDEBAND_EXIT && record->signal != 0;
 
 	if ((record->kind != PTD_SIDEBAND_SIGNAL && !is_fatal) || !tracks->ops->signal)
@@ -544,10 +544,13 @@ static int show_run(struct viewtracks *ts, uint64_t t, bool is_in)
 	return r < 0 ? r : ts->ops->run(ts->state, slice->cpu, t, &ts->all.items[track], is_in);
 }
 
-int viewtracks_batch(struct viewtracks *tracks, const struct ptd_batch *batch)
+int viewtracks_batch(void *state, const struct ptd_batch *batch, uint64_t t_end)
 {
+	struct viewtracks *tracks = state;
 	int r = 0;
 
+	if (!batch)
+		return 0;
 	tracks->symbols = batch->symbols;
 	if (tracks->clock == PTD_CLOCK_NONE)
 		return 0;
@@ -560,19 +563,7 @@ int viewtracks_batch(struct viewtracks *tracks, const struct ptd_batch *batch)
 		if (r == 0)
 			r = show_run(tracks, batch->slice->t0, true);
 	}
-	if (batch->n_runs > 0)
-		tracks->t_end = not_before(batch->runs[batch->n_runs - 1].t, tracks->t_end);
-	if (batch->n_marks > 0)
-		tracks->t_end = not_before(batch->marks[batch->n_marks - 1].t, tracks->t_end);
-	return r;
-}
-
-int viewtracks_logged(struct viewtracks *tracks, const struct ptd_logged *logged)
-{
-	const int r = viewtracks_batch(tracks, &logged->batch);
-
-	if (tracks->clock != PTD_CLOCK_NONE && logged->n_calls > 0)
-		tracks->t_end = not_before(logged->calls[logged->n_calls - 1].t, tracks->t_end);
+	tracks->t_end = not_before(t_end, tracks->t_end);
 	return r;
 }
 
@@ -624,72 +615,25 @@ int viewtracks_finish(struct viewtracks *tracks)
 
 /* --- as a sink -------------------------------------------------------------------------------- */
 
-int viewtracks_open(struct viewtracks *tracks, const struct viewtracks_ops *ops,
-		    const struct ptd_info *info)
+void viewtracks_init(struct viewtracks *tracks, const struct viewtracks_ops *ops,
+		     const struct ptd_info *info)
 {
 	*tracks = (struct viewtracks){ .ops = ops,
 				       .state = tracks,
 				       .clock = info->clock,
 				       .snapshot_taken = info->snapshot_taken };
-	return callfeed_init(&tracks->feed, info);
 }
 
-/* Show the calls that there are for now, and the marks between them. */
-static int show_calls(struct viewtracks *ts)
+int viewtracks_calls(void *state, const struct ptd_call_batch *calls)
 {
-	struct callfeed_item item;
-	int r;
+	int r = 0;
 
-	while ((r = callfeed_next(&ts->feed, &item)) == 0) {
-		r = item.call ? viewtracks_call(ts, item.thread, item.call)
-			      : viewtracks_mark(ts, item.slice, item.mark);
-		if (r < 0)
-			return r;
-	}
-	return r == PTD_END ? 0 : r;
+	for (size_t i = 0; r == 0 && i < calls->n_calls; i++)
+		r = viewtracks_call(state, calls->thread, &calls->calls[i]);
+	return r;
 }
 
-int viewtracks_end(struct viewtracks *tracks)
-{
-	int r = callfeed_finish(&tracks->feed);
-
-	if (r == 0)
-		r = show_calls(tracks);
-	return r < 0 ? r : viewtracks_finish(tracks);
-}
-
-int viewtracks_sink_sideband(void *state, const struct ptd_sideband *record,
-			     struct ptd_output *output)
-{
-	(void)output;
-	return viewtracks_sideband(state, record);
-}
-
-int viewtracks_sink_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			  size_t n_bytes, struct ptd_output *output)
-{
-	struct viewtracks *tracks = state;
-	int r = viewtracks_batch(tracks, batch);
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	if (r == 0)
-		r = callfeed_batch(&tracks->feed, batch);
-	return r < 0 ? r : show_calls(tracks);
-}
-
-int viewtracks_sink_logged(void *state, const struct ptd_logged *logged)
-{
-	struct viewtracks *tracks = state;
-	int r = viewtracks_logged(tracks, logged);
-
-	if (r == 0)
-		r = callfeed_logged(&tracks->feed, logged);
-	return r < 0 ? r : show_calls(tracks);
-}
-
-const char *viewtracks_sink_omission(void *state)
+const char *viewtracks_omission(void *state)
 {
 	struct viewtracks *tracks = state;
 

@@ -26,12 +26,10 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/sink/callfeed.h"
 #include "decoder/sink/openstacks.h"
 #include "ptd/calls.h"
 #include "ptd/record.h"
 #include "ptd/sideband.h"
-#include "ptd/sink.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -169,8 +167,6 @@ struct viewtracks {
 	uint64_t n_outer_left_out;
 	uint64_t n_signals_left_out;
 
-	/* Of viewtracks_open(). */
-	struct callfeed feed;
 	char omission[160];
 };
 
@@ -186,45 +182,23 @@ struct viewtrack_noted {
 	VEC(const struct ptd_symbol *) open; /* regions, the innermost is the last */
 };
 
-/* Set the first four members of @tracks, and leave the others 0, or call viewtracks_open(). */
+/* @info is borrowed until viewtracks_deinit(); @ops get @tracks as their state. */
+void viewtracks_init(struct viewtracks *tracks, const struct viewtracks_ops *ops,
+		     const struct ptd_info *info);
 void viewtracks_deinit(struct viewtracks *tracks);
-
-/* Take a sideband record: all of them come first. Return: 0 or -ENOMEM. */
-_must_check_ int viewtracks_sideband(struct viewtracks *tracks, const struct ptd_sideband *record);
-
-/* A batch comes, whose calls and marks follow. Return: 0 or negative errno. */
-_must_check_ int viewtracks_batch(struct viewtracks *tracks, const struct ptd_batch *batch);
-
-/* Likewise, with the next calls of a log. */
-_must_check_ int viewtracks_logged(struct viewtracks *tracks, const struct ptd_logged *logged);
-
-/* Show the next call or mark. Return: 0 or negative errno. */
-_must_check_ int viewtracks_call(struct viewtracks *tracks, const struct ptd_call_thread *thread,
-				 const struct ptd_call *call);
-_must_check_ int viewtracks_mark(struct viewtracks *tracks, const struct ptd_slice *slice,
-				 const struct ptd_mark *mark);
 
 /* All functions are left: show what is left over. Return: 0 or negative errno. */
 _must_check_ int viewtracks_finish(struct viewtracks *tracks);
 
-/* --- as a sink -------------------------------------------------------------------------------- */
-
 /*
- * For sinks that show the tracks and nothing else: @tracks is the first member of their state,
- * which @ops get. @info is borrowed until viewtracks_deinit().
- *
- * Return: 0 or -ENOMEM.
+ * Operations of sinks of which the tracks are the state, or its first member; calls() shows several
+ * calls, viewtracks_call() one.
  */
-_must_check_ int viewtracks_open(struct viewtracks *tracks, const struct viewtracks_ops *ops,
-				 const struct ptd_info *info);
+int viewtracks_sideband(void *state, const struct ptd_sideband *record);
+int viewtracks_batch(void *state, const struct ptd_batch *batch, uint64_t t_end);
+int viewtracks_calls(void *state, const struct ptd_call_batch *calls);
+int viewtracks_mark(void *state, const struct ptd_slice *slice, const struct ptd_mark *mark);
+const char *viewtracks_omission(void *state);
 
-/* The stream is over: show what is left over. Return: 0 or negative errno. */
-_must_check_ int viewtracks_end(struct viewtracks *tracks);
-
-/* Members of these sinks' struct ptd_sink_ops. */
-int viewtracks_sink_sideband(void *state, const struct ptd_sideband *record,
-			     struct ptd_output *output);
-int viewtracks_sink_write(void *state, const struct ptd_batch *batch, const void *bytes,
-			  size_t n_bytes, struct ptd_output *output);
-int viewtracks_sink_logged(void *state, const struct ptd_logged *logged);
-const char *viewtracks_sink_omission(void *state);
+_must_check_ int viewtracks_call(struct viewtracks *tracks, const struct ptd_call_thread *thread,
+				 const struct ptd_call *call);

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "decoder/sink/callfeed.h"
 #include "decoder/sink/export/xray_file.h"
 #include "decoder/sink/openstacks.h"
 #include "decoder/sink/option.h"
@@ -102,7 +101,7 @@ static size_t name_size(const struct ptd_function *function)
 	return (n < OUTPUT_NAME_MAX ? n : OUTPUT_NAME_MAX) + 1;
 }
 
-static void put_name(struct ptd_output *output, const struct ptd_function *function)
+static void put_name(struct output *output, const struct ptd_function *function)
 {
 	const size_t size = name_size(function);
 	char name[OUTPUT_NAME_MAX + 1];
@@ -110,7 +109,7 @@ static void put_name(struct ptd_output *output, const struct ptd_function *funct
 	for (size_t i = 0; i + 1 < size; i++)
 		name[i] = clean(function->name[i]);
 	name[size - 1] = '\0';
-	(void)ptd_output_write(output, name, size);
+	(void)output_write(output, name, size);
 }
 
 /* --- xray map: the parts of the file ---------------------------------------------------------- */
@@ -159,7 +158,7 @@ static void fill_sections(Elf64_Shdr sections[static _SECTIONS],
 						.sh_addralign = 1 };
 }
 
-static void put_header(struct ptd_output *output, uint64_t sections_at)
+static void put_header(struct output *output, uint64_t sections_at)
 {
 	const Elf64_Ehdr header = {
 		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
@@ -174,40 +173,39 @@ static void put_header(struct ptd_output *output, uint64_t sections_at)
 		.e_shstrndx = SECTION_NAMES,
 	};
 
-	(void)ptd_output_write(output, &header, sizeof(header));
+	(void)output_write(output, &header, sizeof(header));
 }
 
 /* The entries are of version 0, whose addresses are absolute. */
-static void put_map(struct ptd_output *output, size_t n)
+static void put_map(struct output *output, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint64_t entry[FDR_MAP_ENTRY_SIZE / sizeof(uint64_t)] = { address_of(i),
 									  address_of(i) };
 
-		(void)ptd_output_write(output, entry, sizeof(entry));
+		(void)output_write(output, entry, sizeof(entry));
 	}
 }
 
-static void put_symbols(struct ptd_output *output, const struct ptd_function *const *functions,
+static void put_symbols(struct output *output, const struct ptd_function *const *functions,
 			size_t n)
 {
 	Elf64_Sym symbol = {};
 	uint32_t at = 1;
 
-	(void)ptd_output_write(output, &symbol, sizeof(symbol));
+	(void)output_write(output, &symbol, sizeof(symbol));
 	for (size_t i = 0; i < n; i++) {
 		symbol = (Elf64_Sym){ .st_name = at,
 				      .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
 				      .st_shndx = SECTION_CODE,
 				      .st_value = address_of(i),
 				      .st_size = CODE_SIZE };
-		(void)ptd_output_write(output, &symbol, sizeof(symbol));
+		(void)output_write(output, &symbol, sizeof(symbol));
 		at += (uint32_t)name_size(functions[i]);
 	}
 }
 
-static int put_file(struct ptd_output *output, const struct ptd_function *const *functions,
-		    size_t n)
+static int put_file(struct output *output, const struct ptd_function *const *functions, size_t n)
 {
 	Elf64_Shdr sections[_SECTIONS] = {};
 	uint64_t end, padding;
@@ -221,36 +219,29 @@ static int put_file(struct ptd_output *output, const struct ptd_function *const 
 	put_header(output, end + padding);
 	put_map(output, n);
 	put_symbols(output, functions, n);
-	(void)ptd_output_write(output, "", 1);
+	(void)output_write(output, "", 1);
 	for (size_t i = 0; i < n; i++)
 		put_name(output, functions[i]);
-	(void)ptd_output_write(output, names, sizeof(names));
-	(void)ptd_output_write(output, (const uint8_t[sizeof(uint64_t)]){}, padding);
-	return ptd_output_write(output, sections, sizeof(sections));
+	(void)output_write(output, names, sizeof(names));
+	(void)output_write(output, (const uint8_t[sizeof(uint64_t)]){}, padding);
+	return output_write(output, sections, sizeof(sections));
 }
 
 /*
  * Write the file into the directory @dir_fd (decoder/util/outdir.h). @functions are all, by their
  * ids; and
- * @room, which may be NULL, is as in struct ptd_sink_config.
+ * @room, which may be NULL, is as in struct sink_config.
  *
  * Return: 0, or negative errno.
  */
 static int xray_map_write(int dir_fd, uint64_t *room, const struct ptd_function *const *functions,
 			  size_t n)
 {
-	struct ptd_output output = output_none();
-	struct ptd_sink_config config = { .room = room };
-	int r;
+	struct output output;
+	int r = output_create(&output, dir_fd, XRAY_MAP_NAME, room);
 
-	config.fd = outdir_open(dir_fd, XRAY_MAP_NAME, true);
-	if (config.fd < 0)
-		return config.fd;
-	r = output_init(&output, &config);
-	if (r < 0) {
-		(void)fd_close(config.fd);
+	if (r < 0)
 		return r;
-	}
 	r = put_file(&output, functions, n);
 	if (r == 0)
 		r = output_finish(&output);
@@ -278,7 +269,7 @@ struct xray_thread {
 struct xray {
 	const struct ptd_info *info; /* borrowed */
 	struct xray_files files;
-	struct callfeed feed;
+	struct ptd_calls *layer; /* the sink's */
 	struct open_stacks stacks;
 	VEC(struct xray_thread *) threads; /* by id; NULL: it has no file */
 	struct map by_slice;               /* what identifies the thread of a slice → id */
@@ -492,23 +483,24 @@ static uint64_t key_of(const struct ptd_slice *slice)
 	return (uint64_t)(is_of_cpu ? slice->cpu : slice->pid) << 32 | slice->tid;
 }
 
-static int take_call(struct xray *xray, const struct callfeed_item *item)
+static int take_call(struct xray *xray, const struct ptd_call_batch *calls,
+		     const struct ptd_call *call)
 {
-	struct step s = { .xray = xray,
-			  .thread = thread_at(xray, item->thread->id),
-			  .shown = item->thread,
-			  .call = item->call };
+	const uint32_t id = calls->thread->id;
+	struct step s = {
+		.xray = xray, .thread = thread_at(xray, id), .shown = calls->thread, .call = call
+	};
 	int r = 0;
 
 	if (!s.thread)
-		r = add_thread(xray, item->thread, item->call, &s.thread);
-	if (r == 0 && item->slice && xray->last != item->thread->id + 1) {
-		xray->last = item->thread->id + 1;
-		r = map_put(&xray->by_slice, key_of(item->slice), item->thread->id);
+		r = add_thread(xray, calls->thread, call, &s.thread);
+	if (r == 0 && calls->batch && xray->last != id + 1) {
+		xray->last = id + 1;
+		r = map_put(&xray->by_slice, key_of(calls->batch->slice), id);
 	}
 	if (r < 0)
 		return r;
-	switch (item->call->kind) {
+	switch (call->kind) {
 	case PTD_CALL_ENTER:
 		return take_enter(&s);
 	case PTD_CALL_LEAVE:
@@ -542,22 +534,63 @@ static bool describe(const struct ptd_mark *mark, char text[static TEXT_MAX])
 }
 
 /* What comes behind it is a section of its own, as behind the functions that a gap ends. */
-static int take_mark(struct xray *xray, const struct callfeed_item *item)
+static int xray_mark(void *state, const struct ptd_slice *slice, const struct ptd_mark *mark)
 {
-	const uint64_t *id = map_get(&xray->by_slice, key_of(item->slice));
+	struct xray *xray = state;
+	const uint64_t *id = map_get(&xray->by_slice, key_of(slice));
 	struct xray_thread *thread = id ? thread_at(xray, (uint32_t)*id) : NULL;
 	char text[TEXT_MAX];
 
-	if (!thread || !describe(item->mark, text))
+	if (!thread || !describe(mark, text))
 		return 0;
-	if (item->mark->kind != PTD_MARK_PTWRITE)
+	if (mark->kind != PTD_MARK_PTWRITE)
 		thread->is_sectioned = false;
-	return xray_file_event(&thread->file, item->mark->t, item->slice->cpu, text);
+	return xray_file_event(&thread->file, mark->t, slice->cpu, text);
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static void xray_free(void *state)
+static int xray_open(void *state, const struct sink_config *config, struct output *output)
+{
+	uint64_t version = FDR_VERSION_MAX;
+	struct xray *xray = state;
+	int r = option_number(config, "format-version", &version);
+
+	xray->info = config->info;
+	xray->layer = config->calls;
+	xray->files = (struct xray_files){
+		.out = { .dir_fd = config->fd, .room = config->room, .fd = -1 },
+		.version = (uint16_t)version,
+		.frequency = config->info->clock == PTD_CLOCK_NS ? NS_PER_S : 0,
+	};
+	return r < 0 || (version != FDR_VERSION_MAX && version != VERSION_OLD) ? -EINVAL : 0;
+}
+
+static int xray_calls(void *state, const struct ptd_call_batch *calls)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < calls->n_calls; i++)
+		r = take_call(state, calls, &calls->calls[i]);
+	return r < 0 ? r : bound_memory(state);
+}
+
+static int xray_finish(void *state, const struct ptd_stats *stats, struct output *output)
+{
+	const struct ptd_function *const *functions;
+	struct xray *xray = state;
+	size_t n;
+	int r = 0;
+
+	for (size_t i = 0; i < xray->threads.n && r == 0; i++)
+		r = finish_thread(xray, (uint32_t)i);
+	if (r < 0)
+		return r;
+	functions = ptd_calls_functions(xray->layer, &n);
+	return xray_map_write(xray->files.out.dir_fd, xray->files.out.room, functions, n);
+}
+
+static void xray_close(void *state)
 {
 	struct xray *xray = state;
 
@@ -567,91 +600,6 @@ static void xray_free(void *state)
 	threadfiles_deinit(&xray->files.out);
 	map_deinit(&xray->by_slice);
 	open_stacks_deinit(&xray->stacks);
-	callfeed_deinit(&xray->feed);
-	free(xray);
-}
-
-static int xray_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		     void **ret_state)
-{
-	uint64_t version = FDR_VERSION_MAX;
-	struct xray *xray;
-	int r;
-
-	(void)output;
-	r = option_number(config, "format-version", &version);
-	if (r == 0 && version != FDR_VERSION_MAX && version != VERSION_OLD)
-		r = -EINVAL;
-	if (r < 0)
-		return r;
-	xray = calloc(1, sizeof(*xray));
-	if (!xray)
-		return -ENOMEM;
-	xray->info = config->info;
-	xray->files = (struct xray_files){
-		.out = { .dir_fd = config->fd, .room = config->room, .fd = -1 },
-		.version = (uint16_t)version,
-		.frequency = config->info->clock == PTD_CLOCK_NS ? NS_PER_S : 0,
-	};
-	r = callfeed_init(&xray->feed, config->info);
-	if (r < 0) {
-		xray_free(xray);
-		return r;
-	}
-	*ret_state = xray;
-	return 0;
-}
-
-static int take_items(struct xray *xray)
-{
-	struct callfeed_item item;
-	int r;
-
-	while ((r = callfeed_next(&xray->feed, &item)) == 0) {
-		r = item.call ? take_call(xray, &item) : take_mark(xray, &item);
-		if (r < 0)
-			return r;
-	}
-	return r == PTD_END ? bound_memory(xray) : r;
-}
-
-static int xray_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
-		      struct ptd_output *output)
-{
-	struct xray *xray = state;
-	const int r = callfeed_batch(&xray->feed, batch);
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	return r < 0 ? r : take_items(xray);
-}
-
-static int xray_logged(void *state, const struct ptd_logged *logged)
-{
-	struct xray *xray = state;
-	const int r = callfeed_logged(&xray->feed, logged);
-
-	return r < 0 ? r : take_items(xray);
-}
-
-static int xray_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
-{
-	const struct ptd_function *const *functions;
-	struct xray *xray = state;
-	size_t n;
-	int r = callfeed_finish(&xray->feed);
-
-	(void)stats;
-	(void)output;
-	if (r == 0)
-		r = take_items(xray);
-	for (size_t i = 0; i < xray->threads.n && r == 0; i++)
-		r = finish_thread(xray, (uint32_t)i);
-	if (r < 0)
-		return r;
-	functions = ptd_calls_functions(xray->feed.layer, &n);
-	return xray_map_write(xray->files.out.dir_fd, xray->files.out.room, functions, n);
 }
 
 static const char *xray_omission(void *state)
@@ -665,21 +613,21 @@ static const char *xray_omission(void *state)
 
 static const char *const directories[] = { NULL };
 
-static const struct ptd_sink_option options[] = {
+static const struct sink_option options[] = {
 	{ .name = "format-version", .value = "N", .help = "version of the format: 1 or 5 (5)" },
 	{},
 };
 
-const struct ptd_sink_ops sink_xray = {
-	.size = sizeof(sink_xray),
+const struct sink_ops sink_xray = {
 	.name = "xray",
 	.help = "a directory of flight data recorder files for llvm-xray",
 	.directories = directories,
 	.options = options,
+	.state_size = sizeof(struct xray),
 	.open = xray_open,
-	.write = xray_write,
-	.logged = xray_logged,
+	.calls = xray_calls,
+	.mark = xray_mark,
 	.finish = xray_finish,
 	.omission = xray_omission,
-	.free = xray_free,
+	.close = xray_close,
 };

@@ -16,14 +16,13 @@
 
 #include "base/base.h"
 #include "decoder/sink/answer/profile.h"
-#include "decoder/sink/callfeed.h"
 #include "decoder/sink/export/stacktree.h"
 #include "decoder/sink/html/packed.h"
 #include "decoder/sink/html/report.h"
 #include "decoder/sink/html/trackspans.h"
 #include "decoder/sink/output.h"
+#include "decoder/sink/sink.h"
 #include "decoder/sink/sinks.h"
-#include "ptd/sink.h"
 #include "util/sha256.h"
 
 /* --- page ------------------------------------------------------------------------------------- */
@@ -72,15 +71,15 @@ static const struct piece scripts[] = {
 };
 static const struct piece styles[] = { { page_style, page_style_end } };
 
-static void put_pieces(struct ptd_output *output, const struct piece *pieces, size_t n)
+static void put_pieces(struct output *output, const struct piece *pieces, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		(void)ptd_output_write(output, pieces[i].start,
-				       (size_t)(pieces[i].end - pieces[i].start));
+		(void)output_write(output, pieces[i].start,
+				   (size_t)(pieces[i].end - pieces[i].start));
 }
 
 /* Write the source 'sha256-…' by which a policy allows the pieces. Return: 0 or negative errno. */
-static int put_source(struct ptd_output *output, const struct piece *pieces, size_t n)
+static int put_source(struct output *output, const struct piece *pieces, size_t n)
 {
 	_cleanup_(sha256_freep) struct sha256 *sha256 = NULL;
 	struct packed packed = packed_begin(output);
@@ -94,45 +93,45 @@ static int put_source(struct ptd_output *output, const struct piece *pieces, siz
 		r = sha256_finish(sha256, hex);
 	if (r < 0)
 		return r;
-	ptd_output_printf(output, "'sha256-");
+	output_printf(output, "'sha256-");
 	for (size_t i = 0; i + 1 < SHA256_HEX_SIZE; i += 2) {
 		const char digits[] = { hex[i], hex[i + 1], '\0' };
 
 		packed_byte(&packed, (uint8_t)strtoul(digits, NULL, 16));
 	}
 	packed_end(&packed);
-	ptd_output_printf(output, "'");
+	output_printf(output, "'");
 	return 0;
 }
 
-static int put_policy(struct ptd_output *output)
+static int put_policy(struct output *output)
 {
 	int r;
 
-	ptd_output_printf(output, "default-src 'none'; base-uri 'none'; form-action 'none'; "
-				  "script-src ");
+	output_printf(output, "default-src 'none'; base-uri 'none'; form-action 'none'; "
+			      "script-src ");
 	r = put_source(output, scripts, ARRAY_LEN(scripts));
 	if (r < 0)
 		return r;
-	ptd_output_printf(output, "; style-src ");
+	output_printf(output, "; style-src ");
 	return put_source(output, styles, ARRAY_LEN(styles));
 }
 
 /*
  * Write page.html from @start up to @mark, which stands in it. Return: what follows the mark.
  */
-static const char *put_until(struct ptd_output *output, const char *start, const char *mark)
+static const char *put_until(struct output *output, const char *start, const char *mark)
 {
 	const size_t size = strlen(mark);
 	const char *found = memmem(start, (size_t)(page_html_end - start), mark, size);
 
 	assert(found);
-	(void)ptd_output_write(output, start, (size_t)(found - start));
+	(void)output_write(output, start, (size_t)(found - start));
 	return found + size;
 }
 
 /* Write the page up to the data, or what follows them. Return: 0 or negative errno. */
-static int page_put_head(struct ptd_output *output)
+static int page_put_head(struct output *output)
 {
 	const char *rest = put_until(output, page_html, "@POLICY@");
 	const int r = put_policy(output);
@@ -145,7 +144,7 @@ static int page_put_head(struct ptd_output *output)
 	return output->error;
 }
 
-static int page_put_tail(struct ptd_output *output)
+static int page_put_tail(struct output *output)
 {
 	const char *rest =
 	    memmem(page_html, (size_t)(page_html_end - page_html), data_mark, strlen(data_mark));
@@ -153,7 +152,7 @@ static int page_put_tail(struct ptd_output *output)
 	assert(rest);
 	rest = put_until(output, rest + strlen(data_mark), "@SCRIPT@");
 	put_pieces(output, scripts, ARRAY_LEN(scripts));
-	(void)ptd_output_write(output, rest, (size_t)(page_html_end - rest));
+	(void)output_write(output, rest, (size_t)(page_html_end - rest));
 	return output->error;
 }
 
@@ -161,112 +160,56 @@ static int page_put_tail(struct ptd_output *output)
 
 struct html {
 	const struct ptd_info *info; /* borrowed */
-	struct callfeed feed;
 	struct profile profile;
 	struct stacktree tree;
 	struct trackspans trackspans;
 };
 
-static void html_free(void *state)
+static int html_open(void *state, const struct sink_config *config, struct output *output)
+{
+	struct html *html = state;
+
+	html->info = config->info;
+	html->tree.by_thread = true;
+	trackspans_init(&html->trackspans, config->info->clock);
+	return 0;
+}
+
+static int html_sideband(void *state, const struct ptd_sideband *record)
+{
+	return viewtracks_sideband(&((struct html *)state)->trackspans.tracks, record);
+}
+
+static int html_batch(void *state, const struct ptd_batch *batch, uint64_t t_end)
+{
+	return viewtracks_batch(&((struct html *)state)->trackspans.tracks, batch, t_end);
+}
+
+static int html_calls(void *state, const struct ptd_call_batch *calls)
+{
+	struct html *html = state;
+	int r = profile_add(&html->profile, calls);
+
+	if (r == 0)
+		r = stacktree_calls(&html->tree, calls);
+	return r == 0 ? viewtracks_calls(&html->trackspans.tracks, calls) : r;
+}
+
+static int html_mark(void *state, const struct ptd_slice *slice, const struct ptd_mark *mark)
+{
+	return viewtracks_mark(&((struct html *)state)->trackspans.tracks, slice, mark);
+}
+
+static void html_close(void *state)
 {
 	struct html *html = state;
 
 	trackspans_deinit(&html->trackspans);
 	stacktree_deinit(&html->tree);
 	profile_deinit(&html->profile);
-	callfeed_deinit(&html->feed);
-	free(html);
 }
 
-static int html_open(const struct ptd_sink_config *config, struct ptd_output *output,
-		     void **ret_state)
-{
-	struct html *html = calloc(1, sizeof(*html));
-	int r;
-
-	(void)output;
-	if (!html)
-		return -ENOMEM;
-	html->info = config->info;
-	html->tree.by_thread = true;
-	trackspans_init(&html->trackspans, config->info->clock);
-	r = callfeed_init(&html->feed, config->info);
-	if (r < 0) {
-		html_free(html);
-		return r;
-	}
-	*ret_state = html;
-	return 0;
-}
-
-static int html_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
-{
-	struct html *html = state;
-
-	(void)output;
-	return viewtracks_sideband(&html->trackspans.tracks, record);
-}
-
-/* Take calls of one thread. */
-static int take_calls(struct html *html, const struct ptd_call_batch *batch)
-{
-	int r = profile_add(&html->profile, batch);
-
-	for (size_t i = 0; r == 0 && i < batch->n_calls; i++) {
-		r = stacktree_call(&html->tree, batch->thread, &batch->calls[i]);
-		if (r == 0)
-			r = viewtracks_call(&html->trackspans.tracks, batch->thread,
-					    &batch->calls[i]);
-	}
-	return r;
-}
-
-/* Take the calls that there are for now, and the marks between them. */
-static int take_items(struct html *html)
-{
-	struct callfeed_item item;
-	int r;
-
-	while ((r = callfeed_next(&html->feed, &item)) == 0) {
-		if (item.mark)
-			r = viewtracks_mark(&html->trackspans.tracks, item.slice, item.mark);
-		else
-			r = take_calls(html, &(struct ptd_call_batch){
-						 .thread = item.thread,
-						 .calls = item.call,
-						 .n_calls = callfeed_take_on(&html->feed),
-					     });
-		if (r < 0)
-			return r;
-	}
-	return r == PTD_END ? 0 : r;
-}
-
-static int html_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
-		      struct ptd_output *output)
-{
-	struct html *html = state;
-	int r = viewtracks_batch(&html->trackspans.tracks, batch);
-
-	(void)bytes;
-	(void)n_bytes;
-	(void)output;
-	if (r == 0)
-		r = callfeed_batch(&html->feed, batch);
-	return r < 0 ? r : take_items(html);
-}
-
-static int html_logged(void *state, const struct ptd_logged *logged)
-{
-	struct html *html = state;
-	int r = viewtracks_logged(&html->trackspans.tracks, logged);
-
-	if (r == 0)
-		r = callfeed_logged(&html->feed, logged);
-	return r < 0 ? r : take_items(html);
-}
-
-static int html_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int html_finish(void *state, const struct ptd_stats *stats, struct output *output)
 {
 	struct html *html = state;
 	struct report report = {
@@ -276,12 +219,8 @@ static int html_finish(void *state, const struct ptd_stats *stats, struct ptd_ou
 		.tree = &html->tree,
 		.trackspans = &html->trackspans,
 	};
-	int r = callfeed_finish(&html->feed);
+	int r = stacktree_finish(&html->tree);
 
-	if (r == 0)
-		r = take_items(html);
-	if (r == 0)
-		r = stacktree_finish(&html->tree);
 	if (r == 0)
 		r = viewtracks_finish(&html->trackspans.tracks);
 	if (r == 0)
@@ -296,15 +235,16 @@ static int html_finish(void *state, const struct ptd_stats *stats, struct ptd_ou
 	return r;
 }
 
-const struct ptd_sink_ops sink_html = {
-	.size = sizeof(sink_html),
+const struct sink_ops sink_html = {
 	.name = "html",
 	.help = "a report for a browser: timeline, flame graph, functions, latencies",
+	.state_size = sizeof(struct html),
 	.open = html_open,
 	.sideband = html_sideband,
-	.write = html_write,
-	.logged = html_logged,
+	.batch = html_batch,
+	.calls = html_calls,
+	.mark = html_mark,
 	.finish = html_finish,
-	.free = html_free,
+	.close = html_close,
 	.writes_last = true,
 };

@@ -12,7 +12,7 @@ static void put_group(struct packed *packed)
 
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = i <= packed->n ? digits[group >> (18 - 6 * i) & 63] : '=';
-	(void)ptd_output_write(packed->output, text, sizeof(text));
+	(void)output_write(packed->output, text, sizeof(text));
 	packed->n = 0;
 }
 

@@ -12,16 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ptd/sink.h"
+#include "decoder/sink/sink.h"
 
 struct packed {
-	struct ptd_output *output; /* borrowed; it keeps the first error */
-	uint8_t bytes[3];          /* that are not written yet */
+	struct output *output; /* borrowed; it keeps the first error */
+	uint8_t bytes[3];      /* that are not written yet */
 	size_t n;
 };
 
 /* Return: a text to @output in which nothing stands yet. */
-static inline struct packed packed_begin(struct ptd_output *output)
+static inline struct packed packed_begin(struct output *output)
 {
 	return (struct packed){ .output = output };
 }

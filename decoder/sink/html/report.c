@@ -280,7 +280,7 @@ static void put_left_out(const struct report *report, struct json *json)
 	json_close(json);
 }
 
-static int put_document(struct report *report, struct ptd_output *output)
+static int put_document(struct report *report, struct output *output)
 {
 	const struct profile *profile = report->profile;
 	struct json json = json_begin(output);
@@ -370,7 +370,7 @@ static uint64_t find_base(const struct report *report)
 	return spans->items.n > 0 ? base : 0;
 }
 
-int report_put(struct report *report, struct ptd_output *output)
+int report_put(struct report *report, struct output *output)
 {
 	struct packed spans = packed_begin(output), nodes = packed_begin(output);
 	int r;
@@ -381,14 +381,14 @@ int report_put(struct report *report, struct ptd_output *output)
 		r = flametree_init(&report->flame, report->tree);
 	if (r < 0)
 		return r;
-	ptd_output_printf(output, "<script type=\"application/json\" id=\"report\">\n");
+	output_printf(output, "<script type=\"application/json\" id=\"report\">\n");
 	r = put_document(report, output);
-	ptd_output_printf(output, "</script>\n<script type=\"text/plain\" id=\"spans\">");
+	output_printf(output, "</script>\n<script type=\"text/plain\" id=\"spans\">");
 	put_spans(report, &spans);
-	ptd_output_printf(output, "</script>\n<script type=\"text/plain\" id=\"nodes\">");
+	output_printf(output, "</script>\n<script type=\"text/plain\" id=\"nodes\">");
 	flametree_put(&report->flame, report->numbers, &nodes);
 	packed_end(&nodes);
-	ptd_output_printf(output, "</script>\n");
+	output_printf(output, "</script>\n");
 	return r < 0 ? r : output->error;
 }
 

@@ -19,9 +19,9 @@
 #include "decoder/sink/export/stacktree.h"
 #include "decoder/sink/html/packed.h"
 #include "decoder/sink/html/trackspans.h"
+#include "decoder/sink/sink.h"
 #include "ptd/calls.h"
 #include "ptd/record.h"
-#include "ptd/sink.h"
 
 /*
  * A stack tree (export/stacktree.h) as a page has it: the nodes that cost most, in time or in
@@ -74,5 +74,5 @@ struct report {
 };
 
 /* Write the elements. Return: 0 or negative errno. */
-_must_check_ int report_put(struct report *report, struct ptd_output *output);
+_must_check_ int report_put(struct report *report, struct output *output);
 void report_deinit(struct report *report);

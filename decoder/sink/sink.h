@@ -5,16 +5,19 @@
  * Sinks
  *
  * A sink turns the decoded stream into something that a person or another tool reads. A kind of
- * sink is one const table of operations, which belongs to the library or to a program. A sink sees
- * only batches and sideband records, and nothing of PT, perf or ELF.
+ * sink is one const table of operations. A sink sees only batches, calls and sideband records, and
+ * nothing of PT, perf or ELF.
  *
- * A sink treats a batch in two steps. A kind has one of these operations, or both:
+ * A kind takes the stream in one or two of these ways:
  *
- *	expand	makes bytes of the batch. It depends only on the batch and on what was fixed when
+ *	expand	makes bytes of a batch. It depends only on the batch and on what was fixed when
  *		the sink was opened. Several threads may therefore expand batches of one sink at
  *		the same time.
  *	write	takes the batches, and their bytes, one after the other in the order of the stream.
  *		Without this operation the bytes are written to the sink's output as they are.
+ *	batch	takes the batches in the order of the stream, for a kind that does not expand.
+ *	calls	takes the calls that the call layer (ptd/calls.h) finds in each batch, and mark the
+ *		marks between them. The sink has the layer.
  *
  * What expand() reads does not change while it works, although other threads expand and write
  * other batches: neither the batch and what it points to (blocks, objects and symbols, with their
@@ -22,38 +25,34 @@
  * Counts and memories of a traced thread, of an output file or of the whole stream belong to
  * write(). Batches are written one at a time, so write() should leave to expand() what work it can.
  *
- * A program opens a sink of its own kind as any other: by ptd_sink_new() with its own table.
+ * To add a kind: define its table in a file of its own, declare it in sinks.h, name it in sink.c,
+ * and give it a verb in decoder/cmd/verb.c.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ptd/calls.h"
 #include "ptd/record.h"
 #include "ptd/sideband.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
+struct json;
 struct ptd_decoder;
-struct ptd_logged;
-struct ptd_output;
-struct ptd_sink;
+struct output;
+struct sink;
 struct ptd_threads;
 
 /* --- opening a sink --------------------------------------------------------------------------- */
 
 /* Which source positions (see ptd_decoder_positions()) a sink shows, if it lists instructions. */
-enum ptd_show_positions {
-	PTD_SHOW_NO_POSITIONS,
-	PTD_SHOW_LINES,   /* file and line of each instruction */
-	PTD_SHOW_INLINES, /* also the functions, and where those that were inlined were called */
+enum sink_positions {
+	SINK_NO_POSITIONS,
+	SINK_LINES,   /* file and line of each instruction */
+	SINK_INLINES, /* also the functions, and where those that were inlined were called */
 };
 
-struct ptd_sink_config {
-	size_t size; /* sizeof(struct ptd_sink_config): fields that a newer library adds are zero */
-
+struct sink_config {
 	/* The result of ptd_decoder_info(), borrowed until the sink is freed. */
 	const struct ptd_info *info;
 
@@ -81,31 +80,35 @@ struct ptd_sink_config {
 	/* Options that the kind takes, "NAME=VALUE" or of a flag "NAME", ended by NULL; or NULL. */
 	const char *const *options;
 
-	void *userdata; /* for the open() of a program's own kind */
+	void *userdata; /* for the kind's open() */
 
 	/*
 	 * The decoder, borrowed, which is asked for source positions; NULL: no positions are known.
 	 */
 	struct ptd_decoder *decoder;
-	enum ptd_show_positions positions;
+	enum sink_positions positions;
 
 	/*
 	 * Threads that the sink may give work to, such as compressing; NULL: there are none.
 	 * Borrowed. The thread that made them is the one that calls the sink.
 	 */
 	struct ptd_threads *threads;
+
+	/* For open(): the layer of a kind that takes calls, borrowed until the sink is freed. */
+	struct ptd_calls *calls;
+	uint64_t n_rows; /* of a table of text that are shown */
 };
 
 /*
  * Return: the value of the option @name, borrowed from @config, which is empty for a flag; NULL if
  *         @config lacks it.
  */
-const char *ptd_sink_option(const struct ptd_sink_config *config, const char *name);
+const char *sink_option(const struct sink_config *config, const char *name);
 
 /* --- a kind of sink --------------------------------------------------------------------------- */
 
 /* An option that a kind of sink takes. */
-struct ptd_sink_option {
+struct sink_option {
 	const char *name;
 	const char *value; /* the form of its value; NULL: it has none */
 	const char *help;  /* its effect, in one line: "rows of each table" */
@@ -113,13 +116,10 @@ struct ptd_sink_option {
 };
 
 /*
- * All operations except open and free may be NULL. They return 0 or negative errno. @output belongs
- * to the sink. An operation need not check writes to @output: ptd_sink_finish() returns their
- * error.
+ * All operations may be NULL. They return 0 or negative errno. @output belongs to the sink. An
+ * operation need not check writes to @output: sink_finish() returns their error.
  */
-struct ptd_sink_ops {
-	size_t size; /* sizeof(struct ptd_sink_ops): what a newer library adds is NULL */
-
+struct sink_ops {
 	const char *name;
 	const char *help; /* what the kind writes, in one line */
 
@@ -129,18 +129,22 @@ struct ptd_sink_ops {
 	 */
 	const char *const *directories;
 
-	const struct ptd_sink_option *options; /* ended by an option whose name is NULL; or NULL */
+	/*
+	 * Ended by an option whose name is NULL; or NULL. The frame reads "rows", and "json" of a
+	 * kind that has the operation of this name.
+	 */
+	const struct sink_option *options;
+
+	size_t state_size; /* the sink has so many bytes, 0 at first, as the kind's state */
 
 	/*
-	 * Make the state of one sink. @config belongs to the caller; if its fd is a directory, that
-	 * is borrowed until the sink is freed. The error of an option with a wrong value is
-	 * -EINVAL.
+	 * Begin. @config belongs to the caller; if its fd is a directory, that is borrowed until
+	 * the sink is freed. The error of an option with a wrong value is -EINVAL.
 	 */
-	int (*open)(const struct ptd_sink_config *config, struct ptd_output *output,
-		    void **ret_state);
+	int (*open)(void *state, const struct sink_config *config, struct output *output);
 
 	/* Take one sideband record. All of them come before the first batch. */
-	int (*sideband)(void *state, const struct ptd_sideband *record, struct ptd_output *output);
+	int (*sideband)(void *state, const struct ptd_sideband *record);
 
 	/*
 	 * Make what one thread remembers between two expansions, so that they are quicker. Each
@@ -155,23 +159,39 @@ struct ptd_sink_ops {
 	 * batches' bytes already; or it is the sink's, if there is no write().
 	 */
 	int (*expand)(const void *state, void *memory, const struct ptd_batch *batch,
-		      struct ptd_output *output);
+		      struct output *output);
 
 	/*
-	 * Take the next batch of the stream, and the bytes that expand() made of it, if any. They
-	 * need not be aligned.
+	 * Take the next batch of the stream, and the bytes that expand() made of it. They need not
+	 * be aligned.
 	 */
-	int (*write)(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
-		     struct ptd_output *output);
+	int (*write)(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes);
 
 	/*
-	 * Take the next calls of an input that is a log of calls (ptd_info.logs_calls), as write()
-	 * takes batches. A kind without this is not opened for such an input.
+	 * Take the next batch, before its calls. @t_end is the time of the last run, mark or call
+	 * of a log in it. Of a kind that takes calls, @batch is NULL when the stream is over,
+	 * before what is open is left.
 	 */
-	int (*logged)(void *state, const struct ptd_logged *logged);
+	int (*batch)(void *state, const struct ptd_batch *batch, uint64_t t_end);
+
+	/*
+	 * Take calls of one thread, in their order; and a mark, which stands where it happened
+	 * among the calls of its thread. The functions that a gap ends are left before the gap. A
+	 * kind without calls() is not opened for an input that is a log of calls.
+	 */
+	int (*calls)(void *state, const struct ptd_call_batch *calls);
+	int (*mark)(void *state, const struct ptd_slice *slice, const struct ptd_mark *mark);
 
 	/* The stream is over, or a call failed: write what was not written yet. */
-	int (*finish)(void *state, const struct ptd_stats *stats, struct ptd_output *output);
+	int (*finish)(void *state, const struct ptd_stats *stats, struct output *output);
+
+	/*
+	 * Of a kind that answers in the end, after finish(): write its text, which is cut at the
+	 * width of the terminal; or members of its JSON document, which the frame opens with
+	 * "format" and "clock", and closes.
+	 */
+	int (*text)(void *state, const struct ptd_stats *stats, struct output *output);
+	int (*json)(void *state, const struct ptd_stats *stats, struct json *json);
 
 	/*
 	 * Return: what was left out because the format cannot hold it, a text for the user that
@@ -179,8 +199,8 @@ struct ptd_sink_ops {
 	 */
 	const char *(*omission)(void *state);
 
-	/* Free the state of the sink. */
-	void (*free)(void *state);
+	/* Free what the state has, also of a sink whose open() failed. */
+	void (*close)(void *state);
 
 	/* All is written by finish(): until then a terminal is free for something else. */
 	bool writes_last;
@@ -188,20 +208,20 @@ struct ptd_sink_ops {
 	bool no_symbols; /* the kind shows no symbols: see ptd_options.no_symbols */
 };
 
-/* Return: the library's kind of sink with the number @i, from 0; NULL behind the last. */
-const struct ptd_sink_ops *ptd_sink_at(size_t i);
+/* Return: the kind of sink with the number @i, from 0; NULL behind the last. */
+const struct sink_ops *sink_at(size_t i);
 
-/* Return: the library's kind of sink with the name @name, or NULL. */
-const struct ptd_sink_ops *ptd_sink_find(const char *name);
+/* Return: the kind of sink with the name @name, or NULL. */
+const struct sink_ops *sink_find(const char *name);
 
 /* Return: whether the kind takes the option, "NAME=VALUE" or of a flag "NAME". */
-bool ptd_sink_takes_option(const struct ptd_sink_ops *ops, const char *option);
+bool sink_takes_option(const struct sink_ops *ops, const char *option);
 
 /* Add @size bytes to the output. Return: 0; or negative errno, which is that of the first error. */
-int ptd_output_write(struct ptd_output *output, const void *bytes, size_t size);
+int output_write(struct output *output, const void *bytes, size_t size);
 
 /* Add formatted text of less than 4096 bytes. Longer text is cut. */
-void ptd_output_printf(struct ptd_output *output, const char *format, ...)
+void output_printf(struct output *output, const char *format, ...)
     __attribute__((__format__(__printf__, 2, 3)));
 
 /* --- one sink --------------------------------------------------------------------------------- */
@@ -216,7 +236,7 @@ void ptd_output_printf(struct ptd_output *output, const char *format, ...)
  * Return: a descriptor, which the caller closes; -EISDIR (@path is a directory, or is NULL and must
  *         be one); -ENOTEMPTY; -EEXIST (@path is not a directory); or another negative errno.
  */
-int ptd_sink_target_open(const struct ptd_sink_ops *ops, const char *path);
+int sink_target_open(const struct sink_ops *ops, const char *path);
 
 /*
  * Open a sink. On success @config->fd belongs to the sink.
@@ -224,42 +244,42 @@ int ptd_sink_target_open(const struct ptd_sink_ops *ops, const char *path);
  * Return: 0; or negative errno. On an error @reterr_message (if not NULL) is a text for the user,
  *         which the caller frees; or NULL if errno says all.
  */
-int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *config,
-		 struct ptd_sink **ret_sink, char **reterr_message);
+int sink_new(const struct sink_ops *ops, const struct sink_config *config, struct sink **ret_sink,
+	     char **reterr_message);
 
 /* Open and empty what is at @path, and open a sink that writes to it. Return: 0, or -errno. */
-int ptd_sink_open(const struct ptd_sink_ops *ops, const char *path, const struct ptd_info *info,
-		  const char *const *options, struct ptd_sink **ret_sink);
+int sink_open(const struct sink_ops *ops, const char *path, const struct ptd_info *info,
+	      const char *const *options, struct sink **ret_sink);
 
 /* Return: whether the sink takes sideband records, or batches. */
-bool ptd_sink_wants_sideband(const struct ptd_sink *sink);
-bool ptd_sink_wants_batches(const struct ptd_sink *sink);
+bool sink_wants_sideband(const struct sink *sink);
+bool sink_wants_batches(const struct sink *sink);
 
 /*
  * Take one sideband record. All of them come before the first batch.
  *
  * Return: 0, or negative errno.
  */
-int ptd_sink_sideband(struct ptd_sink *sink, const struct ptd_sideband *record);
+int sink_take_sideband(struct sink *sink, const struct ptd_sideband *record);
 
 /* Take the next batch of the stream: expand and write it. Return: 0, or negative errno. */
-int ptd_sink_batch(struct ptd_sink *sink, const struct ptd_batch *batch);
+int sink_batch(struct sink *sink, const struct ptd_batch *batch);
 
 /* Take the next calls of a log. Return: likewise. */
-int ptd_sink_logged(struct ptd_sink *sink, const struct ptd_logged *logged);
+int sink_logged(struct sink *sink, const struct ptd_logged *logged);
 
 /*
  * The stream is over, or a call failed: write what was not written yet, and close the output.
  *
  * Return: 0; or negative errno, which may be that of an earlier write.
  */
-int ptd_sink_finish(struct ptd_sink *sink, const struct ptd_stats *stats);
+int sink_finish(struct sink *sink, const struct ptd_stats *stats);
 
 /* Return: what was left out, a text for the user that belongs to the sink; NULL: nothing. */
-const char *ptd_sink_omission(struct ptd_sink *sink);
+const char *sink_omission(struct sink *sink);
 
-/* Free the sink. Without ptd_sink_finish() its last bytes are lost. Return: NULL. */
-struct ptd_sink *ptd_sink_free(struct ptd_sink *sink);
+/* Free the sink. Without sink_finish() its last bytes are lost. Return: NULL. */
+struct sink *sink_free(struct sink *sink);
 
 /* --- in several threads ----------------------------------------------------------------------- */
 
@@ -268,7 +288,7 @@ struct ptd_sink *ptd_sink_free(struct ptd_sink *sink);
  * thread has the sinks write them, in the order of the stream: what the sinks write does not depend
  * on the number of threads. A few batches at a time are in work, however slow an output is.
  */
-struct ptd_writer;
+struct writer;
 
 /*
  * Make a writer. @threads and the sinks are borrowed, and must be freed after the writer. @threads
@@ -276,8 +296,8 @@ struct ptd_writer;
  *
  * Return: 0, or negative errno.
  */
-int ptd_writer_new(struct ptd_threads *threads, struct ptd_sink *const *sinks, size_t n_sinks,
-		   struct ptd_writer **ret_writer);
+int writer_new(struct ptd_threads *threads, struct sink *const *sinks, size_t n_sinks,
+	       struct writer **ret_writer);
 
 /*
  * Take the next batch, which need not stay valid. The blocks and symbols that it points to, and its
@@ -285,20 +305,16 @@ int ptd_writer_new(struct ptd_threads *threads, struct ptd_sink *const *sinks, s
  *
  * Return: 0; or negative errno of a sink, which every later call returns again.
  */
-int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch);
+int writer_batch(struct writer *writer, const struct ptd_batch *batch);
 
 /* Take the next calls of a log. Return: likewise. */
-int ptd_writer_logged(struct ptd_writer *writer, const struct ptd_logged *logged);
+int writer_logged(struct writer *writer, const struct ptd_logged *logged);
 
-/* Wait until the sinks have written all batches. Return: as ptd_writer_batch(). */
-int ptd_writer_flush(struct ptd_writer *writer);
+/* Wait until the sinks have written all batches. Return: as writer_batch(). */
+int writer_flush(struct writer *writer);
 
 /* Return: the sink that failed; NULL if none did, or if there was no memory for the batch. */
-struct ptd_sink *ptd_writer_failed(const struct ptd_writer *writer);
+struct sink *writer_failed(const struct writer *writer);
 
-/* Free the writer. Batches since the last ptd_writer_flush() may be lost. Return: NULL. */
-struct ptd_writer *ptd_writer_free(struct ptd_writer *writer);
-
-#ifdef __cplusplus
-}
-#endif
+/* Free the writer. Batches since the last writer_flush() may be lost. Return: NULL. */
+struct writer *writer_free(struct writer *writer);
