@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "ctl/remote.h"
+#include "ctl/run.h"
 #include "ctl/verb.h"
 #include "ptd/control.h"
 

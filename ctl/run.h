@@ -35,3 +35,21 @@ _must_check_ int run_program(const struct run *run, pid_t *ret_pid, int *ret_sta
 
 /* Run the file @path in the same way, without QEMU. @argv is ended by NULL. */
 _must_check_ int run_native(const char *path, char **argv, pid_t *ret_pid, int *ret_status);
+
+/* --- remote ----------------------------------------------------------------------------------- */
+
+/*
+ * Make the command that a shell of the other machine runs: "ptctl" and the arguments, each quoted
+ * so that the shell leaves it as it is. @argv is ended by NULL.
+ *
+ * Return: the command, which the caller frees; NULL without memory.
+ */
+char *remote_command(char **argv);
+
+/*
+ * Run ptctl with the arguments @argv, which is ended by NULL, on @host ("[USER@]HOST[:PORT]").
+ * @verb is the one among the arguments. Reports errors on standard error.
+ *
+ * Return: the exit status of ptctl there; EXIT_UNREACHABLE if ssh did not get that far.
+ */
+int remote_run(const char *host, const char *verb, char **argv);

@@ -34,7 +34,6 @@
 
 #include "base/base.h"
 #include "daemon/plugin/exec.h"
-#include "daemon/plugin/machine.h"
 #include "daemon/plugin/qemu.h"
 #include "daemon/plugin/syscall.h"
 #include "util/qemuoption.h"
@@ -166,8 +165,8 @@ static uint64_t read_register(unsigned vcpu, enum process_register which)
 							      [PROCESS_RIP] = QEMU_X86_RIP,
 							      [PROCESS_SIGNAL] = QEMU_X86_RDI };
 
-	return machine_register(vcpu, process.target.mode == 32 ? registers32[which]
-								: registers64[which]);
+	return qemu_register(vcpu,
+			     process.target.mode == 32 ? registers32[which] : registers64[which]);
 }
 
 static void on_thread_end(void *thread)

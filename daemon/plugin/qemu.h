@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define QEMU_PLUGIN_VERSION 1
 
@@ -105,3 +106,22 @@ int64_t cpu_get_ticks(void) _weak_; /* the TSC of a guest */
 void tb_flush(struct CPUState *cpu) _weak_;
 struct byte_array *g_byte_array_new(void) _weak_;
 struct byte_array *g_byte_array_set_size(struct byte_array *bytes, unsigned size) _weak_;
+
+/* Return: the value of a register of @vcpu between two blocks; 0 if it cannot be read. */
+static inline uint64_t qemu_register(unsigned vcpu, enum qemu_x86_register which)
+{
+	static __thread struct byte_array *bytes __attribute__((__tls_model__("initial-exec")));
+	struct CPUState *cpu = qemu_get_cpu((int)vcpu);
+	uint64_t value = 0;
+	int size;
+
+	if (!bytes)
+		bytes = g_byte_array_new();
+	if (!cpu || !bytes)
+		return 0;
+	g_byte_array_set_size(bytes, 0);
+	size = x86_cpu_gdb_read_register(cpu, bytes, which);
+	if (size == 8 || size == 4)
+		memcpy(&value, bytes->data, (size_t)size);
+	return value;
+}

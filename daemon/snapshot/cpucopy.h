@@ -73,3 +73,12 @@ void cpucopy_deinit(struct cpucopy *copy);
 
 /* Write the lines of the manifest about @cpu, none if the CPU was never used. */
 void cpucopy_write_manifest(const struct cpucopy *copy, uint32_t cpu, FILE *f);
+
+/* --- PSB time --------------------------------------------------------------------------------- */
+
+/* Find the first PSB in the @size bytes at @pt that is followed by a TSC packet, with nothing but
+ * padding between. Return: whether there is one; @ret_tsc is the lower 56 bits of its TSC. */
+_must_check_ bool psbtime_find(const uint8_t *pt, size_t size, uint64_t *ret_tsc);
+
+/* Return: the latest TSC, not later than @now, whose lower 56 bits are @low. */
+uint64_t psbtime_tsc(uint64_t low, uint64_t now);

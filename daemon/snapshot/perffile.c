@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/snapshot/tracingdata.h"
 #include "daemon/source/source.h"
 #include "util/buildid.h"
 #include "util/perf/codec.h"
@@ -324,12 +323,96 @@ static void put_aux_index(struct perffile *f)
 	}
 }
 
+/* --- tracing data ----------------------------------------------------------------------------- */
+
+/*
+ * The feature TRACING_DATA: where the raw data of the samples of tracepoints (util/perf/codec.h)
+ * have their fields, in the words in which the kernel describes its own in tracefs. perf reads no
+ * sample of a tracepoint without it.
+ */
+
+#define FORM      "0.6" /* version of the form */
+#define LONG_SIZE 8
+#define PAGE_SIZE 4096u
+
+static void put_name(struct perffile *f, const char *name)
+{
+	put_bytes(f, name, strlen(name) + 1);
+}
+
+/* A file of tracefs. */
+static void put_tracefs_file(struct perffile *f, const char *text)
+{
+	put_u64(f, strlen(text));
+	put_bytes(f, text, strlen(text));
+}
+
+/* A system that has one tracepoint. */
+static void put_system(struct perffile *f, const char *name, const char *format)
+{
+	put_name(f, name);
+	put_u32(f, 1);
+	put_tracefs_file(f, format);
+}
+
+/* Of the kernel's ring buffer, which these samples never were in; but readers expect it. */
+static const char header_page[] = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+				  "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+				  "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
+				  "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
+static const char header_event[] = "# compressed entry header\n"
+				   "\ttype_len    :    5 bits\n"
+				   "\ttime_delta  :   27 bits\n"
+				   "\tarray       :   32 bits\n";
+
+#define COMMON                                                                         \
+	"format:\n"                                                                    \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"         \
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"         \
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+
+static_assert(RECORD_TRACEPOINT_SYS_ENTER == 1 && RECORD_TRACEPOINT_SIGNAL == 2,
+	      "the numbers in the texts");
+
+static const char sys_enter[] =
+    "name: sys_enter\nID: 1\n" COMMON "\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\n"
+    "print fmt: \"NR %ld\", REC->id\n";
+static_assert(offsetof(struct record_raw_sys_enter, id) == 8, "the offset in the text");
+
+static const char signal_deliver[] =
+    "name: signal_deliver\nID: 2\n" COMMON "\tfield:int sig;\toffset:8;\tsize:4;\tsigned:1;\n"
+    "\tfield:unsigned long sa_handler;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+    "print fmt: \"sig=%d sa_handler=%lx\", REC->sig, REC->sa_handler\n";
+static_assert(offsetof(struct record_raw_signal, sig) == 8 &&
+		  offsetof(struct record_raw_signal, handler) == 16,
+	      "the offsets in the text");
+
+/* Source: the kernel's tools/perf/util/trace-event-info.c, which writes it, and
+ * trace-event-read.c. */
 static void put_tracing_data(struct perffile *f)
 {
-	uint8_t bytes[TRACINGDATA_MAX];
+	static const uint8_t magic[] = { 0x17, 0x08, 0x44, 't', 'r', 'a', 'c', 'i', 'n', 'g' };
+	static const uint8_t order[] = { 0 /* little endian */, LONG_SIZE };
 
-	put_bytes(f, bytes, tracingdata_write(bytes));
+	put_bytes(f, magic, sizeof(magic));
+	put_name(f, FORM);
+	put_bytes(f, order, sizeof(order));
+	put_u32(f, PAGE_SIZE);
+	put_name(f, "header_page");
+	put_tracefs_file(f, header_page);
+	put_name(f, "header_event");
+	put_tracefs_file(f, header_event);
+	put_u32(f, 0); /* tracepoints of ftrace */
+	put_u32(f, 2); /* systems */
+	put_system(f, "raw_syscalls", sys_enter);
+	put_system(f, "signal", signal_deliver);
+	put_u32(f, 0); /* bytes of kallsyms */
+	put_u32(f, 0); /* of the texts of printk() */
+	put_u64(f, 0); /* of the names of threads */
 }
+
+/* --- features --------------------------------------------------------------------------------- */
 
 static void put_feature(struct perffile *f, unsigned feature, const struct perffile_about *about)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/object.h"
@@ -24,7 +25,6 @@
 #include "daemon/snapshot/recordcopy.h"
 #include "daemon/snapshot/ringcopy.h"
 #include "daemon/snapshot/selection.h"
-#include "daemon/snapshot/snapmanifest.h"
 #include "daemon/snapshot/userparts.h"
 #include "daemon/source/ptclock.h"
 #include "daemon/source/source.h"
@@ -371,24 +371,84 @@ static void put_clock(FILE *f, void *userdata)
 			  w->records.time_first ? tsc_at(&w->facts, w->records.time_first) : 0, f);
 }
 
+/* --- manifest --------------------------------------------------------------------------------- */
+
+/* UTC. */
+static void print_time(FILE *f, const char *key, uint64_t realtime_ns)
+{
+	const time_t seconds = (time_t)(realtime_ns / 1000000000);
+	struct tm tm;
+	char text[32];
+
+	gmtime_r(&seconds, &tm);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	fprintf(f, "%s=%s.%06" PRIu64 "Z\n", key, text, realtime_ns / 1000 % 1000000);
+}
+
+static void write_amounts(const struct writer *w, FILE *f)
+{
+	fprintf(f, "bytes=%" PRIu64 "\npt_bytes=%" PRIu64 "\n", w->result.bytes,
+		w->result.bytes_pt);
+	fprintf(f, PTD_MANIFEST_DROPPED "=%" PRIu64 "\n", w->bytes_dropped);
+	fprintf(f, PTD_MANIFEST_OVERWRITTEN "=%" PRIu64 "\n", w->result.bytes_overwritten);
+	if (w->complete_since == 0)
+		return;
+	print_time(f, "complete_since", w->complete_since - w->moment.ns + w->moment.realtime_ns);
+	fprintf(f, PTD_MANIFEST_COMPLETE_SINCE "=%" PRIu64 "\n", w->complete_since);
+}
+
 static void put_manifest(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
+	const struct snapshot_request *q = w->request;
+	const struct source_facts *facts = &w->facts;
+	struct utsname host = {};
 
 	(void)fflush(w->notes_stream);
-	snapmanifest_write(&(struct snapmanifest){ .request = w->request,
-						   .result = &w->result,
-						   .known = &w->known,
-						   .scope = &w->scope,
-						   .ran = &w->ran,
-						   .moment = &w->moment,
-						   .facts = &w->facts,
-						   .cpus = w->cpus,
-						   .bytes_dropped = w->bytes_dropped,
-						   .complete_since = w->complete_since,
-						   .notes = w->notes,
-						   .notes_size = w->notes_size },
-			   f);
+	(void)uname(&host);
+	fprintf(f, PTD_MANIFEST_FORMAT "=" PTD_SNAPSHOT_FORMAT "\n");
+	fprintf(f, "id=%s\n", q->id);
+	print_time(f, "created", w->moment.realtime_ns);
+	fprintf(f, PTD_MANIFEST_CLOCK "=%" PRIu64 "\n", w->moment.ns);
+	fprintf(f, PTD_MANIFEST_REALTIME_OFFSET "=%" PRId64 "\n",
+		(int64_t)(w->moment.realtime_ns - w->moment.ns));
+	fprintf(f, PTD_MANIFEST_MONOTONIC_OFFSET "=%" PRId64 "\n",
+		(int64_t)(w->moment.ns - w->moment.monotonic_ns));
+	fprintf(f, "host=%s\nkernel=%s\nmachine=%s\n", host.nodename, host.release, host.machine);
+	fprintf(f, "recorder=ptd %s\nsource=%s\ncpuid=%s\n", PTD_VERSION, facts->name,
+		facts->cpuid);
+	fprintf(f,
+		PTD_MANIFEST_TAKEN_BY_UID "=%" PRIuMAX "\ntaken_by_pid=%" PRIdMAX
+					  "\ntaken_by_comm=%s\n",
+		(uintmax_t)q->caller->uid, (intmax_t)q->caller->pid, q->caller->comm);
+	fprintf(f, "pt_config=0x%" PRIx64 "\n", facts->attr_config);
+	write_amounts(w, f);
+	fprintf(f, PTD_MANIFEST_COMPLETE_UNTIL "=%" PRIu64 "\n", w->moment.complete_until_ns);
+	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
+		w->result.n_missing);
+	if (w->scope.started_ns > 0)
+		fprintf(f, PTD_MANIFEST_COMMAND_COMPLETE "=%s\n",
+			w->result.complete_since_ns > w->scope.started_ns ? "no" : "yes");
+	scope_write_manifest(&w->scope, &w->ran, (int64_t)(w->moment.ns - w->moment.monotonic_ns),
+			     f);
+	fprintf(f, PTD_MANIFEST_SIDEBAND_LOST "=%" PRIu64 "\n", w->known.sideband_lost);
+	if (w->known.taken_over_ns > 0)
+		fprintf(f, "taken_over_ns=%" PRIu64 "\ncode_lost_bytes=%" PRIu64 "\n",
+			w->known.taken_over_ns + w->moment.ns - w->moment.monotonic_ns,
+			w->known.code_lost_bytes);
+	(void)fwrite(w->notes, 1, w->notes_size, f);
+	fprintf(f, PTD_MANIFEST_SIDEBAND_SINCE "=%" PRIu64 "\n", w->known.tasks->since_ns);
+	for (size_t i = 0; i < w->known.tasks->n_cuts; i++) {
+		const struct sideband_cut *cut = &w->known.tasks->cuts[i];
+
+		fprintf(f,
+			PTD_MANIFEST_SIDEBAND_SINCE ".%u=%" PRIu64 "\nsideband_dropped.%u=%" PRIu64
+						    "\n",
+			(unsigned)cut->uid, cut->since_ns, (unsigned)cut->uid, cut->n_dropped);
+	}
+	fprintf(f, "cpus=%" PRIu32 "\n", w->result.n_cpus);
+	for (uint32_t i = 0; i < q->source->n_cpus; i++)
+		cpucopy_write_manifest(&w->cpus[i], i, f);
 }
 
 /* --- the kernel's code ------------------------------------------------------------------------ */

@@ -22,7 +22,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/plugin/machine.h"
 #include "daemon/plugin/qemu.h"
 #include "tests/system/unit.h"
 

@@ -2,7 +2,7 @@
 
 #include "tests/system/unit.h"
 
-#include "daemon/plugin/machine.h"
+#include "daemon/plugin/qemu.h"
 
 /* Bytes of the ring that are never exceeded by the packets of one block and a PSB+. */
 #define RESERVE 1024
@@ -102,7 +102,7 @@ static void configure(struct unit *unit, uint64_t control)
 	};
 	e->state.paging = 0;
 	if (control & VMRING_OS)
-		encode_paging(e, machine_register(unit->vcpu, QEMU_X86_CR3));
+		encode_paging(e, qemu_register(unit->vcpu, QEMU_X86_CR3));
 	if (unit->restarts != unit->ring->restarts) {
 		unit->restarts = unit->ring->restarts;
 		e->state.since_psb = UINT64_MAX;
@@ -138,8 +138,8 @@ static bool interrupted_at(unsigned vcpu, uint64_t *ret_ip)
 {
 	uint64_t words[3]; /* for some exceptions an error code, then RIP, then CS */
 
-	if (cpu_memory_rw_debug(qemu_get_cpu((int)vcpu), machine_register(vcpu, QEMU_X86_RSP),
-				words, sizeof(words), false) != 0)
+	if (cpu_memory_rw_debug(qemu_get_cpu((int)vcpu), qemu_register(vcpu, QEMU_X86_RSP), words,
+				sizeof(words), false) != 0)
 		return false;
 	for (int i = 0; i < 2; i++) {
 		if (is_code_segment(words[i + 1])) {
@@ -247,7 +247,7 @@ static struct truthlog *log_for(struct unit *unit, uint64_t ip)
 static void attend_unit(struct unit *unit, const struct block *last, uint64_t ip)
 {
 	if (unlikely(last->sets_cr3) && unit->control & VMRING_OS)
-		encode_paging(&unit->encode, machine_register(unit->vcpu, QEMU_X86_CR3));
+		encode_paging(&unit->encode, qemu_register(unit->vcpu, QEMU_X86_CR3));
 	if (unlikely(unit->dropping)) {
 		if (!recover_ring(unit))
 			return;

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "daemon/snapshot/psbtime.h"
+#include "daemon/snapshot/cpucopy.h"
 
 #define PSB     "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82"
 #define TSC     "\x19\x01\x02\x03\x04\x05\x06\x07"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "ctl/remote.h"
+#include "ctl/run.h"
 
 static void quoted(void **state)
 {

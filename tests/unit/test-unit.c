@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "daemon/plugin/machine.h"
+#include "daemon/plugin/qemu.h"
 #include "tests/system/unit.h"
 
 #define USER    UINT64_C(0x401000)
