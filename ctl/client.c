@@ -24,8 +24,7 @@
 
 static int unreachable(const char *path, int r)
 {
-	errno = -r;
-	log_error("cannot reach ptd at %s: %m", path);
+	(void)log_error_errno(r, "cannot reach ptd at %s: %m", path);
 	if (r == -EACCES)
 		log_error("the mode of the socket, or of a directory above it, keeps you away");
 	if (r == -ENOENT || r == -ECONNREFUSED)
@@ -198,8 +197,7 @@ static int report_failed(const char *method, const sd_bus_error *error, int r)
 	} else if (sd_bus_error_is_set(error)) {
 		log_error("%s", error->message ? error->message : error->name);
 	} else {
-		errno = -r;
-		log_error("%s: no answer from ptd: %m", method);
+		(void)log_error_errno(r, "%s: no answer from ptd: %m", method);
 	}
 	return exit_status(error, r);
 }
@@ -241,8 +239,7 @@ int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply, con
 
 int client_bad_reply(const char *method, int r)
 {
-	errno = -r;
-	log_error("%s: cannot make sense of ptd's answer: %m", method);
+	(void)log_error_errno(r, "%s: cannot make sense of ptd's answer: %m", method);
 	return EXIT_FAILED;
 }
 

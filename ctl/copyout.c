@@ -150,8 +150,7 @@ int copyout_snapshot(sd_bus *bus, const char *id, const char *directory)
 	r = access(directory, F_OK) == 0 ? copy_into(from, directory) : copy_anew(from, directory);
 	waiting_end(&waiting);
 	if (r < 0) {
-		errno = -r;
-		log_error("%s: cannot copy snapshot %s there: %m", directory, id);
+		(void)log_error_errno(r, "%s: cannot copy snapshot %s there: %m", directory, id);
 		return EXIT_FAILED;
 	}
 	return EXIT_OK;

@@ -438,8 +438,7 @@ int crash_show(const struct context *context, const struct crash_wish *wish)
 		return EXIT_FAILED;
 	}
 	if (r < 0) {
-		errno = -r;
-		log_error("cannot read core dumps from the journal: %m");
+		(void)log_error_errno(r, "cannot read core dumps from the journal: %m");
 		return EXIT_FAILED;
 	}
 	r = client_connect(context->socket, &bus);

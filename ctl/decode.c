@@ -68,8 +68,7 @@ static int run_decoder(const char *const *words, const char *input, int *ret_sta
 
 static int cannot_run(int r)
 {
-	errno = -r;
-	log_error("cannot run " DECODER ", which decodes the snapshot: %m");
+	(void)log_error_errno(r, "cannot run " DECODER ", which decodes the snapshot: %m");
 	return EXIT_FAILED;
 }
 
@@ -152,6 +151,8 @@ int decode_check(const struct decode_wish *wish)
 	const char *const *items = (const char *const *)words.items;
 	int r;
 
+	if (!wish->what)
+		return wish->output ? copyout_check(wish->output) : EXIT_OK;
 	r = split_wish(wish, &words);
 	if (r != EXIT_OK)
 		return r;
@@ -172,6 +173,8 @@ int decode_taken(sd_bus *bus, const char *id, const struct decode_wish *wish)
 	_cleanup_(fd_closep) int dir = -1;
 	int status, r;
 
+	if (!wish->what)
+		return wish->output ? copyout_snapshot(bus, id, wish->output) : EXIT_OK;
 	r = split_wish(wish, &words);
 	if (r == EXIT_OK)
 		r = client_open_snapshot(bus, id, &dir);

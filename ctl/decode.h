@@ -4,8 +4,8 @@
 /*
  * Decode
  *
- * Runs ptdecode(1) on a snapshot. The functions report errors on standard error and return an exit
- * status of verb.h.
+ * What becomes of a new snapshot: ptdecode(1) is run on it, or it is copied, or neither. The
+ * functions report errors on standard error and return an exit status of verb.h.
  */
 
 #include <systemd/sd-bus.h>
@@ -15,16 +15,17 @@
 /* What --then asks for. */
 struct decode_wish {
 	const char *what; /* a verb of ptdecode, with options; NULL: nothing is decoded */
-	const char
-	    *output; /* file, or directory of a format that makes one; NULL: standard output */
+	/* The file, or directory of a format that makes one; NULL: standard output. If nothing is
+	 * decoded, the directory to which the snapshot is copied; NULL: it is not. */
+	const char *output;
 };
 
-/* Check that ptdecode knows what is asked for and that the output can be written, before there is a
- * snapshot. */
+/* Check that there can be a result, before there is a snapshot: that ptdecode knows what is asked
+ * for, and that the output can be written. */
 _must_check_ int decode_check(const struct decode_wish *wish);
 
-/* Decode the snapshot @id of the recorder, and remove it from there. One that cannot be decoded
- * stays. A gap in the recording is no failure. */
+/* Decode the snapshot @id of the recorder, and remove it from there; or copy it. One that cannot be
+ * decoded stays. A gap in the recording is no failure. */
 _must_check_ int decode_taken(sd_bus *bus, const char *id, const struct decode_wish *wish);
 
 /* Run ptdecode with the arguments @words, which NULL ends, on the directory @dir_fd. Return:

@@ -234,9 +234,8 @@ int private_recorder_start(bool emulated, struct private_recorder *ret_recorder)
 		*ret_recorder = recorder;
 		return EXIT_OK;
 	}
-	errno = -r;
-	log_error("%s: cannot record privately: %m",
-		  recorder.directory ? recorder.directory : temporary());
+	(void)log_error_errno(r, "%s: cannot record privately: %m",
+			      recorder.directory ? recorder.directory : temporary());
 	private_recorder_stop(&recorder);
 	return EXIT_FAILED;
 }

@@ -95,8 +95,8 @@ static int follow_script(struct program *p, const struct execfile *file)
 
 	r = execfile_check(file->interpreter);
 	if (r < 0) {
-		errno = -r;
-		log_error("%s: cannot execute its interpreter %s: %m", p->path, file->interpreter);
+		(void)log_error_errno(r, "%s: cannot execute its interpreter %s: %m", p->path,
+				      file->interpreter);
 		return EXIT_CANNOT_EXECUTE;
 	}
 	path = strdup(file->interpreter);
@@ -149,8 +149,7 @@ int program_init(struct program *program, char **command)
 
 	r = program_find(command[0], &p.path);
 	if (r < 0) {
-		errno = -r;
-		log_error("%s: cannot execute it: %m", command[0]);
+		(void)log_error_errno(r, "%s: cannot execute it: %m", command[0]);
 		return r == -ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 	}
 	while (command[p.n_argv])

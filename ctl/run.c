@@ -238,8 +238,7 @@ int remote_run(const char *host, const char *verb, char **argv)
 	if (r == 0)
 		r = run_native(path, ssh, &pid, &status);
 	if (r < 0) {
-		errno = -r;
-		log_error("ssh, which -H needs, cannot be executed: %m");
+		(void)log_error_errno(r, "ssh, which -H needs, cannot be executed: %m");
 		return EXIT_UNREACHABLE;
 	}
 	if (WIFSIGNALED(status))

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "ctl/client.h"
+#include "ctl/verb.h"
 
 #define NS_PER_S      UINT64_C(1000000000)
 #define SHOW_TIME_MAX 64
@@ -173,4 +174,13 @@ int show_json(FILE *f, sd_bus_message *message)
 
 	fputc('\n', f);
 	return r;
+}
+
+int show_reply(FILE *f, sd_bus_message *reply, const char *method)
+{
+	int r = sd_bus_message_rewind(reply, true);
+
+	if (r >= 0)
+		r = show_json(f, reply);
+	return r < 0 ? client_bad_reply(method, r) : EXIT_OK;
 }

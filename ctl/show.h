@@ -39,3 +39,7 @@ void show_json_string(FILE *f, const char *s);
  * Return: 0, or negative errno.
  */
 _must_check_ int show_json(FILE *f, sd_bus_message *message);
+
+/* Print the reply to @method from its beginning in the same way. An error is reported on standard
+ * error. Return: an exit status. */
+_must_check_ int show_reply(FILE *f, sd_bus_message *reply, const char *method);

@@ -50,18 +50,13 @@ static void describe_event(const struct trigger_wish *wish, const struct conditi
 static int show_snapshot(const struct trigger_wish *wish, sd_bus_message *reply,
 			 const struct client_snapshot *snapshot, const struct client_scope *scope)
 {
-	int r;
-
 	if (!wish->context->json) {
 		log_notice("%s: thread %" PRIu32 " of process %" PRIu32, scope->trigger,
 			   scope->trigger_tid, scope->command_pid);
 		show_taken(snapshot, wish->output, scope->started_ns);
 		return EXIT_OK;
 	}
-	r = sd_bus_message_rewind(reply, true);
-	if (r >= 0)
-		r = show_json(stderr, reply);
-	return r < 0 ? client_bad_reply("WaitSnapshot", r) : EXIT_OK;
+	return show_reply(stderr, reply, "WaitSnapshot");
 }
 
 /* Take a snapshot because of @event. @answer is sent to @fd as soon as it is taken. */

@@ -77,8 +77,7 @@ static int show_manifest(const struct context *context, const char *id)
 	r = print_info(f, context->json);
 	(void)fclose(f);
 	if (r < 0) {
-		errno = -r;
-		log_error("snapshot %s: cannot make sense of its manifest: %m", id);
+		(void)log_error_errno(r, "snapshot %s: cannot make sense of its manifest: %m", id);
 		return EXIT_FAILED;
 	}
 	return EXIT_OK;

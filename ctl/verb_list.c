@@ -117,8 +117,5 @@ int verb_list(const struct context *context, int argc, char **argv)
 		r = client_call(bus, "ListSnapshots", &reply, "");
 	if (r != EXIT_OK)
 		return r;
-	if (!context->json)
-		return print_list(reply);
-	r = show_json(stdout, reply);
-	return r < 0 ? client_bad_reply("ListSnapshots", r) : EXIT_OK;
+	return context->json ? show_reply(stdout, reply, "ListSnapshots") : print_list(reply);
 }

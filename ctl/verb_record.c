@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "ctl/client.h"
-#include "ctl/copyout.h"
 #include "ctl/decode.h"
 #include "ctl/emulator.h"
 #include "ctl/private.h"
@@ -32,8 +31,7 @@
 
 /* What the command line asks for. */
 struct wish {
-	const char *output;      /* NULL: the snapshot is not copied */
-	struct decode_wish then; /* what becomes of the snapshot otherwise */
+	struct decode_wish then; /* what becomes of the snapshot */
 	bool is_private;         /* by a recorder of the caller's own */
 	int reason;              /* why the system's is not asked, as of client_probe(); 0: none */
 	bool timing;
@@ -50,9 +48,8 @@ static int find_plugin(char **ret_path)
 	if (r == 0 && access(path, R_OK) < 0)
 		r = -errno;
 	if (r < 0) {
-		errno = -r;
-		log_error("%s: cannot read the plugin for QEMU: %m",
-			  path ? path : "/proc/self/exe");
+		(void)log_error_errno(r, "%s: cannot read the plugin for QEMU: %m",
+				      path ? path : "/proc/self/exe");
 		return EXIT_FAILED;
 	}
 	*ret_path = TAKE(path);
@@ -61,8 +58,7 @@ static int find_plugin(char **ret_path)
 
 static int cannot_execute(const char *path, int r)
 {
-	errno = -r;
-	log_error("%s: cannot execute it: %m", path);
+	(void)log_error_errno(r, "%s: cannot execute it: %m", path);
 	return r == -ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 }
 
@@ -96,8 +92,7 @@ static int run_under_qemu(struct run *run, const struct wish *wish, pid_t *ret_p
 	}
 	r = run_program(run, ret_pid, ret_status);
 	if (r < 0) {
-		errno = -r;
-		log_error("%s: cannot execute it: %m", run->qemu);
+		(void)log_error_errno(r, "%s: cannot execute it: %m", run->qemu);
 		return EXIT_FAILED;
 	}
 	if (!trigger)
@@ -161,20 +156,14 @@ static int save_snapshot(sd_bus *bus, const struct client_scope *scope, const st
 	int r;
 
 	r = client_snapshot(bus, scope, &reply, &snapshot);
-	if (r == EXIT_OK && wish->then.what)
-		return decode_taken(bus, snapshot.id, &wish->then);
-	if (r == EXIT_OK && wish->output)
-		r = copyout_snapshot(bus, snapshot.id, wish->output);
-	if (r != EXIT_OK)
+	if (r == EXIT_OK)
+		r = decode_taken(bus, snapshot.id, &wish->then);
+	if (r != EXIT_OK || wish->then.what)
 		return r;
 	/* Standard output belongs to the program, so the reply goes to standard error. */
-	if (json) {
-		r = sd_bus_message_rewind(reply, true);
-		if (r >= 0)
-			r = show_json(stderr, reply);
-		return r < 0 ? client_bad_reply("WaitSnapshot", r) : EXIT_OK;
-	}
-	show_taken(&snapshot, wish->output, scope->started_ns);
+	if (json)
+		return show_reply(stderr, reply, "WaitSnapshot");
+	show_taken(&snapshot, wish->then.output, scope->started_ns);
 	return EXIT_OK;
 }
 
@@ -280,14 +269,6 @@ static int save_recording(const struct context *context, const struct client_sco
 	}
 }
 
-/* Check that there can be a result, before the program runs. */
-static int check_result(const struct wish *wish)
-{
-	if (wish->then.what)
-		return decode_check(&wish->then);
-	return wish->output ? copyout_check(wish->output) : EXIT_OK;
-}
-
 /* These are the software source's. */
 static bool needs_emulator(const struct wish *wish)
 {
@@ -328,7 +309,7 @@ static int record_program(const struct context *context, struct wish *wish, int 
 
 	join_command(wish->command, scope.command);
 	wish->trigger.context = context;
-	wish->trigger.output = wish->output;
+	wish->trigger.output = wish->then.output;
 	wish->trigger.scope = &scope;
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
@@ -349,7 +330,7 @@ static int record_program(const struct context *context, struct wish *wish, int 
 /* Nothing of a private recorder is left when it ends, so that somebody has to take the result. */
 static int check_private(const struct wish *wish)
 {
-	if (wish->then.what || wish->output)
+	if (wish->then.what || wish->then.output)
 		return EXIT_OK;
 	log_error("record: nothing of a private recording is kept: --then VERB, such as --then "
 		  "calls, decodes it, and -o DIR copies it");
@@ -381,7 +362,7 @@ static int record_anyhow(const struct context *context, struct wish *wish, int *
 {
 	int r;
 
-	r = check_result(wish);
+	r = decode_check(&wish->then);
 	if (r != EXIT_OK)
 		return r;
 	if (!wish->is_private && !context->is_named)
@@ -441,14 +422,13 @@ static int check_wish(struct wish *wish)
 		log_error("record: --count is for --when");
 		return -EINVAL;
 	}
-	if (trigger->count > 1 && wish->output) {
+	if (trigger->count > 1 && wish->then.output) {
 		log_error("record: -o is for one snapshot, and --count allows %" PRIu32,
 			  trigger->count);
 		return -EINVAL;
 	}
 	if (trigger->count == 0)
 		trigger->count = 1;
-	wish->then.output = wish->output;
 	return 0;
 }
 
@@ -470,7 +450,7 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 	while ((option = getopt_long(argc, argv, "+o:", options, NULL)) >= 0) {
 		switch (option) {
 		case 'o':
-			wish->output = optarg;
+			wish->then.output = optarg;
 			break;
 		case THEN:
 			wish->then.what = optarg;

@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "ctl/client.h"
-#include "ctl/copyout.h"
 #include "ctl/decode.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
@@ -72,8 +71,7 @@ static void read_comm(uint32_t pid, char ret_text[static CLIENT_COMMAND_SIZE])
 /* What the command line asks for. */
 struct wish {
 	struct client_scope scope;
-	char unit[UNIT_SIZE]; /* the name of its control group; "": none */
-	const char *output;
+	char unit[UNIT_SIZE];    /* the name of its control group; "": none */
 	struct decode_wish then; /* instead of a snapshot that stays */
 };
 
@@ -109,7 +107,7 @@ static int parse_snapshot(int argc, char **argv, struct wish *wish)
 	while ((option = getopt_long(argc, argv, "+o:p:C:", options, NULL)) >= 0) {
 		switch (option) {
 		case 'o':
-			wish->output = optarg;
+			wish->then.output = optarg;
 			break;
 		case 'p':
 			if (parse_pid(optarg, &scope->pid) < 0)
@@ -141,16 +139,7 @@ static int parse_snapshot(int argc, char **argv, struct wish *wish)
 		log_error("snapshot: --unit and --cgroup exclude each other");
 		return -EINVAL;
 	}
-	wish->then.output = wish->output;
 	return optind;
-}
-
-/* Check that there can be a result, before anything is written. */
-static int check_result(const struct wish *wish)
-{
-	if (wish->then.what)
-		return decode_check(&wish->then);
-	return wish->output ? copyout_check(wish->output) : EXIT_OK;
 }
 
 static int take_snapshot(const struct context *context, struct wish *wish)
@@ -161,7 +150,7 @@ static int take_snapshot(const struct context *context, struct wish *wish)
 	struct client_scope *scope = &wish->scope;
 	int r;
 
-	r = check_result(wish);
+	r = decode_check(&wish->then);
 	if (r != EXIT_OK)
 		return r;
 	if (scope->pid > 0)
@@ -170,22 +159,15 @@ static int take_snapshot(const struct context *context, struct wish *wish)
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = client_snapshot(bus, scope, &reply, &snapshot);
-	if (r == EXIT_OK && wish->then.what)
-		return decode_taken(bus, snapshot.id, &wish->then);
-	if (r == EXIT_OK && wish->output)
-		r = copyout_snapshot(bus, snapshot.id, wish->output);
-	if (r != EXIT_OK)
+	if (r == EXIT_OK)
+		r = decode_taken(bus, snapshot.id, &wish->then);
+	if (r != EXIT_OK || wish->then.what)
 		return r;
-
-	if (context->json) {
-		r = sd_bus_message_rewind(reply, true);
-		if (r >= 0)
-			r = show_json(stdout, reply);
-		return r < 0 ? client_bad_reply("WaitSnapshot", r) : EXIT_OK;
-	}
+	if (context->json)
+		return show_reply(stdout, reply, "WaitSnapshot");
 	printf("%s\n", snapshot.id);
 	(void)fflush(stdout);
-	show_taken(&snapshot, wish->output, 0);
+	show_taken(&snapshot, wish->then.output, 0);
 	return EXIT_OK;
 }
 

@@ -110,8 +110,5 @@ int verb_status(const struct context *context, int argc, char **argv)
 		r = client_call(bus, "GetStatus", &reply, "");
 	if (r != EXIT_OK)
 		return r;
-	if (!context->json)
-		return print_status(reply);
-	r = show_json(stdout, reply);
-	return r < 0 ? client_bad_reply("GetStatus", r) : EXIT_OK;
+	return context->json ? show_reply(stdout, reply, "GetStatus") : print_status(reply);
 }

@@ -143,7 +143,9 @@ static int list_triggers(const struct context *context, sd_bus *bus)
 	r = client_call(bus, "ListTriggers", &reply, "");
 	if (r != EXIT_OK)
 		return r;
-	r = context->json ? show_json(stdout, reply) : print_list(reply);
+	if (context->json)
+		return show_reply(stdout, reply, "ListTriggers");
+	r = print_list(reply);
 	return r < 0 ? client_bad_reply("ListTriggers", r) : EXIT_OK;
 }
 

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/helper/collector/hungusers.h"
 #include "daemon/helper/collector/link.h"
 
 #define TIMEOUT_MS 1000u

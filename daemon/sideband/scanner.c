@@ -59,9 +59,9 @@ static void end_scan(struct scanner *s, int r)
 	if (r == 0) {
 		sideband_end_look(s->options.sideband);
 	} else if (!s->said) {
-		errno = -r;
-		log_error("cannot look at the tasks that run, their code cannot be decoded "
-			  "before that works: %m");
+		(void)log_error_errno(
+		    r, "cannot look at the tasks that run, their code cannot be decoded "
+		       "before that works: %m");
 		s->said = true;
 	}
 	scanner_check(s);

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/helper/collector/hungusers.h"
 #include "daemon/helper/collector/link.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"

@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "daemon/helper/collector/hungusers.h"
+#include "daemon/helper/collector/link.h"
 #include "util/map.h"
 
 struct bundle;

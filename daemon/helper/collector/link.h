@@ -15,9 +15,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "daemon/helper/collector/message.h"
+#include "util/map.h"
 
 /* Has the collector read a small file that ptd may not read, such as those of tracefs. */
 
@@ -82,3 +84,21 @@ static inline bool collectorlink_may_retry(int error)
 	return error == -ENOTCONN || error == -ETIMEDOUT || error == -EBUSY ||
 	       error == -ECONNABORTED;
 }
+
+/* --- hung users ------------------------------------------------------------------------------- */
+
+struct hungusers {
+	struct map users;
+};
+
+void hungusers_deinit(struct hungusers *hung);
+
+/* Note that the collector took too long for the process @pid. */
+void hungusers_note(struct hungusers *hung, uint32_t pid);
+
+/* Return: whether that was so for a process of the same user. */
+bool hungusers_has(const struct hungusers *hung, uint32_t pid);
+
+/* The same for a user. */
+void hungusers_note_user(struct hungusers *hung, uid_t user);
+bool hungusers_has_user(const struct hungusers *hung, uid_t user);
