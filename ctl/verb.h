@@ -8,6 +8,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/base.h"
 
@@ -54,3 +55,15 @@ int verb_rm(const struct context *context, int argc, char **argv);
 int verb_keep(const struct context *context, int argc, char **argv);
 int verb_trigger(const struct context *context, int argc, char **argv);
 int verb_record(const struct context *context, int argc, char **argv);
+
+struct sd_bus_message;
+
+/* Do what verbs without arguments do: call @method, and print the reply, as JSON if that is asked
+ * for, or by @print, which returns an exit status; NULL: there is nothing to print. */
+int verb_call(const struct context *context, int argc, char **argv, const char *method,
+	      int (*print)(struct sd_bus_message *reply));
+
+/* Read a number from 1 to @max for an argument of @verb. @what: "number of snapshots". Return: 0;
+ * or -EINVAL, which was reported. */
+_must_check_ int verb_parse_number(const char *verb, const char *what, const char *text,
+				   uint32_t max, uint32_t *ret_number);

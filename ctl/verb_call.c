@@ -1,12 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Verbs that only call a method: ptctl pause, ptctl resume, ptctl reload. */
+/* What verbs have in common; and those that only call a method: ptctl pause, resume, reload. */
+
+#include <errno.h>
 
 #include "base/log.h"
 #include "ctl/client.h"
+#include "ctl/show.h"
 #include "ctl/verb.h"
+#include "util/number.h"
 
-static int call_method(const struct context *context, int argc, char **argv, const char *method)
+int verb_parse_number(const char *verb, const char *what, const char *text, uint32_t max,
+		      uint32_t *ret_number)
+{
+	uint64_t n;
+
+	if (number_parse(text, max, &n) < 0 || n == 0) {
+		log_error("%s: \"%s\" is no %s", verb, text, what);
+		return -EINVAL;
+	}
+	*ret_number = (uint32_t)n;
+	return 0;
+}
+
+int verb_call(const struct context *context, int argc, char **argv, const char *method,
+	      int (*print)(sd_bus_message *reply))
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -19,20 +37,22 @@ static int call_method(const struct context *context, int argc, char **argv, con
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = client_call(bus, method, &reply, "");
-	return r;
+	if (r != EXIT_OK || !print)
+		return r;
+	return context->json ? show_reply(stdout, reply, method) : print(reply);
 }
 
 int verb_pause(const struct context *context, int argc, char **argv)
 {
-	return call_method(context, argc, argv, "Pause");
+	return verb_call(context, argc, argv, "Pause", NULL);
 }
 
 int verb_resume(const struct context *context, int argc, char **argv)
 {
-	return call_method(context, argc, argv, "Resume");
+	return verb_call(context, argc, argv, "Resume", NULL);
 }
 
 int verb_reload(const struct context *context, int argc, char **argv)
 {
-	return call_method(context, argc, argv, "Reload");
+	return verb_call(context, argc, argv, "Reload", NULL);
 }

@@ -16,7 +16,6 @@
 #include "ctl/show.h"
 #include "ctl/verb.h"
 #include "ptd/snapshot.h"
-#include "util/number.h"
 
 #define LINE_SIZE_MAX 8192
 
@@ -83,18 +82,6 @@ static int show_manifest(const struct context *context, const char *id)
 	return EXIT_OK;
 }
 
-static int parse_last(const char *text, uint32_t *ret_n)
-{
-	uint64_t n;
-
-	if (number_parse(text, UINT32_MAX, &n) < 0 || n == 0) {
-		log_error("info: \"%s\" is no number of instructions", text);
-		return -EINVAL;
-	}
-	*ret_n = (uint32_t)n;
-	return 0;
-}
-
 /* What the command line asks for. */
 struct wish {
 	bool core;
@@ -122,7 +109,8 @@ static int parse_wish(int argc, char **argv, struct wish *wish)
 			wish->core = true;
 			break;
 		case LAST:
-			r = parse_last(optarg, &wish->crash.n_last);
+			r = verb_parse_number("info", "number of instructions", optarg, UINT32_MAX,
+					      &wish->crash.n_last);
 			break;
 		case JOURNAL:
 			wish->crash.journal = optarg;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "ctl/client.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
@@ -104,18 +103,5 @@ static int print_list(sd_bus_message *reply)
 
 int verb_list(const struct context *context, int argc, char **argv)
 {
-	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	int r;
-
-	if (argc > 1) {
-		log_error("list: unexpected argument \"%s\"", argv[1]);
-		return EXIT_USAGE;
-	}
-	r = client_connect(context->socket, &bus);
-	if (r == EXIT_OK)
-		r = client_call(bus, "ListSnapshots", &reply, "");
-	if (r != EXIT_OK)
-		return r;
-	return context->json ? show_reply(stdout, reply, "ListSnapshots") : print_list(reply);
+	return verb_call(context, argc, argv, "ListSnapshots", print_list);
 }

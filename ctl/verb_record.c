@@ -22,7 +22,6 @@
 #include "ctl/trigger.h"
 #include "ctl/verb.h"
 #include "ptd/control.h"
-#include "util/number.h"
 
 /* So often a snapshot is asked for once more, because ptd ended before it answered. */
 #define RETRIES_MAX 3u
@@ -397,18 +396,6 @@ static int add_condition(struct trigger_wish *trigger, const char *text)
 	return 0;
 }
 
-static int parse_count(const char *text, uint32_t *ret_count)
-{
-	uint64_t count;
-
-	if (number_parse(text, UINT32_MAX, &count) < 0 || count == 0) {
-		log_error("record: \"%s\" is no number of snapshots", text);
-		return -EINVAL;
-	}
-	*ret_count = (uint32_t)count;
-	return 0;
-}
-
 /* Check that the options belong together. Return: 0, or -EINVAL. */
 static int check_wish(struct wish *wish)
 {
@@ -466,7 +453,8 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 				return -EINVAL;
 			break;
 		case COUNT:
-			if (parse_count(optarg, &wish->trigger.count) < 0)
+			if (verb_parse_number("record", "number of snapshots", optarg, UINT32_MAX,
+					      &wish->trigger.count) < 0)
 				return -EINVAL;
 			break;
 		default:

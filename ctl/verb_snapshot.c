@@ -17,23 +17,10 @@
 #include "ctl/decode.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
-#include "util/number.h"
 
 enum { OPTION_THEN = 256, OPTION_UNIT, OPTION_CGROUP };
 
 #define UNIT_SIZE 256 /* the longest name of a unit, with the NUL */
-
-static int parse_pid(const char *text, uint32_t *ret_pid)
-{
-	uint64_t pid;
-
-	if (number_parse(text, INT32_MAX, &pid) < 0 || pid == 0) {
-		log_error("snapshot: \"%s\" is no process ID", text);
-		return -EINVAL;
-	}
-	*ret_pid = (uint32_t)pid;
-	return 0;
-}
 
 /* Take over the condition for which the snapshot is taken. */
 static int take_trigger(const char *text, struct client_scope *scope)
@@ -110,7 +97,8 @@ static int parse_snapshot(int argc, char **argv, struct wish *wish)
 			wish->then.output = optarg;
 			break;
 		case 'p':
-			if (parse_pid(optarg, &scope->pid) < 0)
+			if (verb_parse_number("snapshot", "process ID", optarg, INT32_MAX,
+					      &scope->pid) < 0)
 				return -EINVAL;
 			break;
 		case OPTION_UNIT:

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "ctl/client.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
@@ -97,18 +96,5 @@ static int print_status(sd_bus_message *reply)
 
 int verb_status(const struct context *context, int argc, char **argv)
 {
-	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	int r;
-
-	if (argc > 1) {
-		log_error("status: unexpected argument \"%s\"", argv[1]);
-		return EXIT_USAGE;
-	}
-	r = client_connect(context->socket, &bus);
-	if (r == EXIT_OK)
-		r = client_call(bus, "GetStatus", &reply, "");
-	if (r != EXIT_OK)
-		return r;
-	return context->json ? show_reply(stdout, reply, "GetStatus") : print_status(reply);
+	return verb_call(context, argc, argv, "GetStatus", print_status);
 }

@@ -13,7 +13,6 @@
 #include "ctl/client.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
-#include "util/number.h"
 #include "util/timespan.h"
 
 /* What the command line asks for. Times are in ns. */
@@ -24,18 +23,6 @@ struct wish {
 	uint32_t count;
 	uint64_t interval, delay;
 };
-
-static int parse_number(const char *text, uint32_t *ret_number)
-{
-	uint64_t n;
-
-	if (number_parse(text, UINT32_MAX, &n) < 0 || n == 0) {
-		log_error("trigger: \"%s\" is no number from 1 on", text);
-		return -EINVAL;
-	}
-	*ret_number = (uint32_t)n;
-	return 0;
-}
 
 static int parse_time(const char *text, uint64_t *ret_ns)
 {
@@ -71,7 +58,8 @@ static int parse_trigger(int argc, char **argv, struct wish *wish)
 			wish->comm = optarg;
 			break;
 		case COUNT:
-			r = parse_number(optarg, &wish->count);
+			r = verb_parse_number("trigger", "number from 1 on", optarg, UINT32_MAX,
+					      &wish->count);
 			break;
 		case INTERVAL:
 			r = parse_time(optarg, &wish->interval);
@@ -177,7 +165,7 @@ static int remove_triggers(sd_bus *bus, char **ids)
 		_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 		uint32_t id;
 
-		if (parse_number(*ids, &id) < 0)
+		if (verb_parse_number("trigger", "number from 1 on", *ids, UINT32_MAX, &id) < 0)
 			return EXIT_USAGE;
 		r = client_call(bus, "RemoveTrigger", &reply, "u", id);
 	}
