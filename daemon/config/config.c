@@ -34,7 +34,7 @@ void config_init(struct config *ret_config)
 		.sideband_max = UINT64_C(64) << 20,
 		.keep_rings = 30,
 		.max_use = { .percent = 10 },
-		.keep_free = { .percent = 15 },
+		.keep_free = { .percent = 15, .bytes = UINT64_C(4) << 30 },
 	};
 	ptterms_init(&ret_config->pt);
 }

@@ -35,7 +35,7 @@ enum config_trace {
 
 /* A limit of the spool. */
 struct config_limit {
-	uint64_t bytes;   /* if there is no @percent */
+	uint64_t bytes;   /* if there is no @percent; otherwise at most these, 0: no bound */
 	uint64_t percent; /* of the size of the spool's file system, 1 to 100; 0: none */
 };
 

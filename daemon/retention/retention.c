@@ -23,7 +23,10 @@
 
 static uint64_t limit_bytes(const struct config_limit *limit, uint64_t capacity)
 {
-	return limit->percent > 0 ? capacity / 100 * limit->percent : limit->bytes;
+	const uint64_t share = capacity / 100 * limit->percent;
+
+	return limit->percent > 0 && (limit->bytes == 0 || share < limit->bytes) ? share
+										 : limit->bytes;
 }
 
 /* Return: the share of the inodes that equals the share of @bytes, because a file system may run

@@ -152,11 +152,13 @@ static void shares(void **state)
 	parse(&c, "");
 	assert_int_equal(c.max_use.percent, 10);
 	assert_int_equal(c.keep_free.percent, 15);
+	assert_int_equal(c.keep_free.bytes, UINT64_C(4) << 30);
 
 	parse(&c, "[Recorder]\nMaxUse=20%\nKeepFree=100 %\n");
 	assert_string_equal(warnings, "");
 	assert_int_equal(c.max_use.percent, 20);
 	assert_int_equal(c.keep_free.percent, 100);
+	assert_int_equal(c.keep_free.bytes, 0); /* no bound on what was set */
 
 	parse(&c, "[Recorder]\nMaxUse=5%\nMaxUse=1G\nKeepFree=0%\n");
 	assert_string_equal(warnings, "");

@@ -96,7 +96,10 @@ static void limits(void **state)
 	config_init(&config);
 	assert_int_equal(retention_set_limits(&f->retention, &config), 0);
 	assert_int_equal(f->retention.limits.max_use, capacity.bytes / 100 * 10);
-	assert_int_equal(f->retention.limits.keep_free, capacity.bytes / 100 * 15);
+	assert_true(f->retention.limits.keep_free <= UINT64_C(4) << 30);
+	config.keep_free.bytes = 5; /* less than the share */
+	assert_int_equal(retention_set_limits(&f->retention, &config), 0);
+	assert_int_equal(f->retention.limits.keep_free, 5);
 	config.max_use = (struct config_limit){ .percent = 100 };
 	config.keep_free = (struct config_limit){ .percent = 1 };
 	assert_int_equal(retention_set_limits(&f->retention, &config), 0);
