@@ -17,7 +17,6 @@
 #include "decoder/drmemtrace/tracesource.h"
 #include "decoder/file/input.h"
 #include "decoder/image/objects.h"
-#include "decoder/image/rawspace.h"
 #include "decoder/image/space.h"
 #include "decoder/overlay.h"
 #include "decoder/pipeline.h"
@@ -29,6 +28,53 @@
 #include "ptd/snapshot.h"
 #include "util/message.h"
 #include "util/pieces.h"
+
+/* --- raw space -------------------------------------------------------------------------------- */
+
+/*
+ * The address space of a bare PT stream: no records say what was mapped, so the caller of the
+ * library says which pieces of files were at which addresses.
+ */
+
+/*
+ * Make a space in which the @n_code pieces of @code are mapped, a later piece over earlier ones.
+ * The files become objects of @objects, which must outlive the space; the caller frees the space.
+ *
+ * Return: 0; or negative errno and @reterr_message, which names the file; the caller frees it.
+ */
+static int rawspace_new(const struct ptd_raw_code *code, size_t n_code, struct objects *objects,
+			struct space **ret_space, char **reterr_message)
+{
+	_cleanup_(space_freep) struct space *space = NULL;
+	const struct object *object = NULL;
+	int r;
+
+	r = space_new(0, NULL, 0, &space);
+	if (r < 0)
+		return r;
+
+	for (size_t i = 0; i < n_code; i++) {
+		if (i == 0 || strcmp(code[i].path, code[i - 1].path) != 0) {
+			r = objects_add_file(objects, code[i].path, &object);
+			if (r < 0)
+				return message_set(reterr_message, r, "%s: cannot read: %s",
+						   code[i].path, strerror(-r));
+		}
+		r = space_map(space, &(struct mapping){ .start = code[i].address,
+							.size = code[i].size,
+							.offset = code[i].offset,
+							.object = object });
+		if (r < 0)
+			return message_set(reterr_message, r,
+					   "%s: %#" PRIx64 " bytes do not fit at %#" PRIx64,
+					   code[i].path, code[i].size, code[i].address);
+	}
+
+	*ret_space = TAKE(space);
+	return 0;
+}
+
+/* --- session ---------------------------------------------------------------------------------- */
 
 /* Ask the caller for a file, one at a time. */
 static int fetch_one(void *userdata, enum ptd_fetch what, const uint8_t *build_id, size_t size,
@@ -76,7 +122,7 @@ static int read_filter(const char *text, struct addrfilters *ret_filters, char *
 /* A bare PT stream; the caller says what was mapped. */
 static int open_bare(struct session *s, const struct ptd_options *o, char **reterr_message)
 {
-	struct space *space;
+	struct space *space = NULL;
 	int r;
 
 	r = input_open_bare(o->raw_pt, &s->reading, &s->trace, reterr_message);

@@ -5,19 +5,129 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cursor.h"
 #include "decoder/calllog/calllog.h"
 #include "decoder/calllog/fdrfile.h"
 #include "decoder/image/objects.h"
-#include "decoder/symbol/instrmap.h"
+#include "decoder/symbol/elfsym.h"
 #include "decoder/symbol/resolver.h"
 #include "decoder/symbol/source.h"
+#include "decoder/util/fdr.h"
 #include "util/dirs.h"
 #include "util/map.h"
 #include "util/message.h"
+#include "util/vec.h"
+
+/* --- instrumentation map ---------------------------------------------------------------------- */
+
+/*
+ * The table of an ELF file that says which function is instrumented where (decoder/util/fdr.h).
+ * XRay numbers the functions in the order in which they first stand in it, from 1.
+ */
+
+struct filebytes;
+
+/* More functions than this are not read. */
+#define INSTRMAP_MAX (1u << 24)
+
+struct instrmap {
+	VEC(uint64_t) addresses; /* of function 1, 2, …, as the file is linked */
+	bool is_library;         /* the file is one, not a program */
+};
+
+#define ADDRESS_AT offsetof(struct entry, function)
+
+struct entry {
+	uint64_t place, function;
+	uint8_t kind, is_always, version, reserved[13];
+};
+
+_Static_assert(sizeof(struct entry) == FDR_MAP_ENTRY_SIZE, "an entry as it is in the file");
+
+/* Add the functions of the section at @address, which @c walks. */
+static int add_functions(struct instrmap *map, struct cursor *c, uint64_t address)
+{
+	struct entry entry;
+	int r = 0;
+
+	for (; r == 0 && cursor_get(c, sizeof(entry), &entry) == 0; address += sizeof(entry)) {
+		const bool is_relative = entry.version >= FDR_MAP_RELATIVE_FROM;
+		const uint64_t function = entry.function + (is_relative ? address + ADDRESS_AT : 0);
+
+		if (map->addresses.n > 0 && map->addresses.items[map->addresses.n - 1] == function)
+			continue;
+		if (map->addresses.n == INSTRMAP_MAX)
+			break;
+		r = vec_push(&map->addresses, function);
+	}
+	return r;
+}
+
+/* A program that may be loaded anywhere is of the same type as a library. It has an interpreter, or
+ * a flag that says so. */
+static bool is_library(const struct elfsym *elf)
+{
+	struct elfsym_section *dynamic;
+	Elf_Data *data;
+	GElf_Ehdr header;
+	GElf_Dyn entry;
+
+	if (!gelf_getehdr(elf->elf, &header) || header.e_type != ET_DYN ||
+	    elfsym_find(elf, SHT_PROGBITS, ".interp"))
+		return false;
+	dynamic = elfsym_find(elf, SHT_DYNAMIC, NULL);
+	data = dynamic ? elfsym_data(elf, dynamic) : NULL;
+	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
+		if (entry.d_tag == DT_FLAGS_1 && entry.d_un.d_val & DF_1_PIE)
+			return false;
+	return dynamic;
+}
+
+static void instrmap_deinit(struct instrmap *map)
+{
+	vec_deinit(&map->addresses);
+}
+
+/*
+ * Read the table of @file.
+ *
+ * Return: 0; -ENOENT if it is no ELF file, or has no table that is not empty; or -ENOMEM.
+ */
+static int instrmap_read(struct filebytes *file, struct instrmap *ret_map)
+{
+	struct instrmap map = {};
+	struct elfsym_section *section;
+	const uint8_t *bytes;
+	struct elfsym elf;
+	struct cursor c;
+	int r;
+
+	r = elfsym_init(&elf, file);
+	if (r < 0)
+		return r;
+	section = elfsym_find(&elf, SHT_PROGBITS, FDR_MAP_SECTION);
+	bytes = section ? elfsym_bytes(&elf, section) : NULL;
+	if (bytes) {
+		c = cursor_from(bytes, section->size);
+		r = add_functions(&map, &c, section->header.sh_addr);
+		map.is_library = is_library(&elf);
+	}
+	elfsym_deinit(&elf);
+	if (r == 0 && map.addresses.n == 0)
+		r = -ENOENT;
+	if (r < 0)
+		instrmap_deinit(&map);
+	else
+		*ret_map = map;
+	return r;
+}
+
+/* --- fdr log ---------------------------------------------------------------------------------- */
 
 #define MAP_NAME "map.elf"
 #define NS_PER_S 1000000000
@@ -313,7 +423,7 @@ static int read_map(struct fdrlog *log, const char *path, struct objects *object
 		    char **reterr_message)
 {
 	const struct object *object = NULL;
-	struct instrmap map;
+	struct instrmap map = {};
 	int r;
 
 	r = objects_add_file(objects, path, &object);
@@ -496,7 +606,6 @@ static int begin_lane(struct calllog *calllog, struct calllane *calllane, char *
 {
 	struct fdrlane *lane = (struct fdrlane *)calllane;
 
-	(void)reterr_message;
 	enter_block(of(calllog), lane, lane->first);
 	return 0;
 }

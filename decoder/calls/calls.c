@@ -69,7 +69,6 @@ int ptd_calls_new(const struct ptd_info *info, struct ptd_calls **ret_calls)
 {
 	struct ptd_calls *calls = calloc(1, sizeof(*calls));
 
-	(void)info;
 	if (!calls)
 		return -ENOMEM;
 	*ret_calls = calls;

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,12 +12,81 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "decoder/cmd/snapname.h"
 #include "decoder/cmd/verb.h"
 #include "decoder/sink/answer/diff.h"
+#include "ptd/control.h"
 #include "ptd/snapshot.h"
+#include "util/dirs.h"
+#include "util/message.h"
 #include "util/number.h"
 #include "util/snapid.h"
+
+/* --- snapname --------------------------------------------------------------------------------- */
+
+/*
+ * An input that is named as in ptctl, by a snapshot's id or as the latest snapshot, is found in the
+ * recorder's state directory. The recorder is not asked and need not run.
+ */
+
+/* Return: whether @input can be the name of a snapshot, and no file has that name. */
+static bool snapname_is(const char *input)
+{
+	/* "-" is standard input. */
+	return strcmp(input, "-") != 0 &&
+	       (snapid_valid(input) || strcmp(input, SNAPID_LATEST) == 0) &&
+	       access(input, F_OK) < 0 && errno == ENOENT;
+}
+
+/* Find the id of the snapshot @name, which may be the latest one. */
+static int find_id(const char *directory, const char *name, char ret_id[static SNAPID_SIZE])
+{
+	_cleanup_(fd_closep) int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (strcmp(name, SNAPID_LATEST) == 0)
+		return snapid_latest(fd, ret_id);
+	if (faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	(void)snprintf(ret_id, SNAPID_SIZE, "%s", name);
+	return 0;
+}
+
+/*
+ * Find the snapshot @name in the state directory @state_dir.
+ *
+ * Return: 0 and @ret_path; or negative errno and @reterr_message. The caller frees either.
+ */
+static int snapname_find(const char *name, const char *state_dir, char **ret_path,
+			 char **reterr_message)
+{
+	_cleanup_(freep) char *directory = NULL;
+	char id[SNAPID_SIZE];
+	int r;
+
+	if (asprintf(&directory, "%s/" PTD_STATE_SNAPSHOTS, state_dir) < 0) {
+		directory = NULL;
+		return message_set(reterr_message, -ENOMEM, "%s", strerror(ENOMEM));
+	}
+	r = find_id(directory, name, id);
+	if (r == -ENOENT)
+		return message_set(reterr_message, r,
+				   "%s: there is no file of that name, and no such snapshot in %s",
+				   name, directory);
+	if (r == -EACCES)
+		return message_set(reterr_message, r,
+				   "%s: cannot look for it in %s: %s: only root and members of the "
+				   "group " PTD_CONTROL_GROUP " may",
+				   name, directory, strerror(-r));
+	if (r < 0)
+		return message_set(reterr_message, r, "%s: cannot look for it in %s: %s", name,
+				   directory, strerror(-r));
+	if (asprintf(ret_path, "%s/%s", directory, id) < 0)
+		return message_set(reterr_message, -ENOMEM, "%s", strerror(ENOMEM));
+	return 0;
+}
+
+/* --- command ---------------------------------------------------------------------------------- */
 
 /* Log what is wrong. @value is what the user gave instead; NULL: nothing. */
 static int wrong(const char *what, const char *value)
@@ -524,4 +594,80 @@ int command_read_code(struct command *c)
 	c->options.raw_code = c->raw_code.items;
 	c->options.n_raw_code = c->raw_code.n;
 	return 0;
+}
+
+/* --- asked ------------------------------------------------------------------------------------ */
+
+void asked_deinit(struct asked *asked)
+{
+	vec_deinit(&asked->cpus.list);
+	vec_deinit(&asked->pids.list);
+	vec_deinit(&asked->tids.list);
+	vec_deinit(&asked->comms.list);
+	vec_deinit(&asked->symbols.list);
+	vec_deinit(&asked->objects.list);
+}
+
+/* Read the id at @at, and go behind it. Return: whether there is one that can be known. */
+static bool read_id(const char **at, uint32_t *ret_id)
+{
+	unsigned long long n;
+	char *end;
+
+	if (**at < '0' || **at > '9')
+		return false;
+	errno = 0;
+	n = strtoull(*at, &end, 10);
+	if (errno || n >= PTD_ID_UNKNOWN)
+		return false;
+	*at = end;
+	*ret_id = (uint32_t)n;
+	return true;
+}
+
+int asked_add_ids(struct asked_ids *ids, const char *text)
+{
+	for (;; text++) {
+		uint32_t first, last;
+
+		if (!read_id(&text, &first))
+			return -EINVAL;
+		last = first;
+		if (*text == '-') {
+			text++;
+			if (!read_id(&text, &last) || last < first)
+				return -EINVAL;
+		}
+		if (last - first >= ASKED_IDS_MAX - ids->list.n)
+			return -EINVAL;
+		for (uint32_t id = first; id <= last; id++) {
+			const int r = vec_push(&ids->list, id);
+
+			if (r < 0)
+				return r;
+		}
+		if (*text != ',')
+			return *text ? -EINVAL : 0;
+	}
+}
+
+int asked_add_name(struct asked_names *names, const char *name)
+{
+	return vec_push(&names->list, name);
+}
+
+void asked_fill_in(const struct asked *asked, struct ptd_part *part)
+{
+	part->cpus = asked->cpus.list.items;
+	part->n_cpus = asked->cpus.list.n;
+	part->pids = asked->pids.list.items;
+	part->n_pids = asked->pids.list.n;
+	part->tids = asked->tids.list.items;
+	part->n_tids = asked->tids.list.n;
+	part->comms = asked->comms.list.items;
+	part->n_comms = asked->comms.list.n;
+	part->symbols = asked->symbols.list.items;
+	part->n_symbols = asked->symbols.list.n;
+	part->objects = asked->objects.list.items;
+	part->n_objects = asked->objects.list.n;
 }

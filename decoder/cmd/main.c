@@ -208,7 +208,6 @@ static void show_progress(const struct ptd_decoder *d)
 /* While ptd_decoder_new() reads. */
 static int show_opening(void *userdata, uint64_t done, uint64_t total)
 {
-	(void)userdata;
 	if (progress_is_due())
 		show_done("read", done, total);
 	return 0;

@@ -57,7 +57,6 @@ static struct branchsource *of(struct batchsource *source)
 
 static int start_stream(struct batchsource *batches, char **reterr_message)
 {
-	(void)reterr_message;
 	batchsource_reset(batches);
 	return 0;
 }
@@ -73,7 +72,6 @@ static int next_batch(struct batchsource *batches, struct ptd_batch *ret_batch,
 	struct branchsource *source = of(batches);
 	int r;
 
-	(void)reterr_message;
 	if (source->is_given) {
 		source->runs.n = source->marks.n = 0;
 		source->is_given = false;

@@ -323,7 +323,6 @@ int stop(void *data, void *ctx)
 	struct dlfilter *filter = data;
 	int r;
 
-	(void)ctx;
 	if (!filter)
 		return 0;
 	r = filter->r < 0 ? filter->r : finish(filter);

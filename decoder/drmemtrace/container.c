@@ -206,8 +206,6 @@ static const struct container_ops gz_ops = { open_gz, read_gz, close_gz };
 
 static voidpf zip_open(voidpf opaque, const void *name, int mode)
 {
-	(void)name;
-	(void)mode;
 	return opaque;
 }
 
@@ -216,7 +214,6 @@ static uLong zip_read(voidpf opaque, voidpf stream, void *bytes, uLong size)
 	struct container *c = stream;
 	const ssize_t n = pread(c->fd, bytes, size, (off_t)c->position);
 
-	(void)opaque;
 	if (n < 0)
 		return 0;
 	c->position += (uint64_t)n;
@@ -225,16 +222,11 @@ static uLong zip_read(voidpf opaque, voidpf stream, void *bytes, uLong size)
 
 static uLong zip_write(voidpf opaque, voidpf stream, const void *bytes, uLong size)
 {
-	(void)opaque;
-	(void)stream;
-	(void)bytes;
-	(void)size;
 	return 0;
 }
 
 static ZPOS64_T zip_tell(voidpf opaque, voidpf stream)
 {
-	(void)opaque;
 	return ((const struct container *)stream)->position;
 }
 
@@ -244,7 +236,6 @@ static long zip_seek(voidpf opaque, voidpf stream, ZPOS64_T offset, int origin)
 	uint64_t base = 0;
 	struct stat st;
 
-	(void)opaque;
 	if (origin == ZLIB_FILEFUNC_SEEK_CUR)
 		base = c->position;
 	if (origin == ZLIB_FILEFUNC_SEEK_END) {
@@ -260,15 +251,11 @@ static long zip_seek(voidpf opaque, voidpf stream, ZPOS64_T offset, int origin)
 
 static int zip_close(voidpf opaque, voidpf stream)
 {
-	(void)opaque;
-	(void)stream;
 	return 0;
 }
 
 static int zip_error(voidpf opaque, voidpf stream)
 {
-	(void)opaque;
-	(void)stream;
 	return 0;
 }
 

@@ -506,7 +506,6 @@ static void drmemtrace_forget(void *memory)
 static int drmemtrace_expand(const void *state, void *memory, const struct ptd_batch *batch,
 			     struct output *output)
 {
-	(void)state;
 	return memtrace_expand(memory, batch, output);
 }
 

@@ -83,7 +83,6 @@ static void write_pieces(struct task *task, size_t thread)
 {
 	struct memtrace_writing *writing = (struct memtrace_writing *)task;
 
-	(void)thread;
 	for (size_t i = 0; i < writing->written.n && writing->task_r == 0; i++) {
 		const struct piece *piece = &writing->written.items[i];
 

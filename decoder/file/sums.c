@@ -187,7 +187,6 @@ static int report(void *userdata, uint64_t done, uint64_t total)
 	struct sum *sum = userdata;
 	struct sums *s = sum->sums;
 
-	(void)total;
 	(void)__atomic_add_fetch(&s->n_new, done - sum->n_told, __ATOMIC_RELAXED);
 	sum->n_told = done;
 	if (sum->thread == 0)

@@ -57,8 +57,6 @@ static int cover(struct layout *layout, const struct extent *new)
 			pieces[n_pieces] = *e;
 			pieces[n_pieces++].last = new->start - 1;
 		}
-		if (e->mark > layout->covered)
-			layout->covered = e->mark;
 		last = *e;
 	}
 	pieces[n_pieces++] = *new;
@@ -185,7 +183,6 @@ int layout_advance(struct layout *layout)
 	int r = 0;
 
 	layout->added.n = 0;
-	layout->covered = 0;
 	layout->hint = NULL;
 	layout->work += LAYOUT_WORK_PER_MAPPING;
 	if (m->kind == MAPPING_RETIRE)
@@ -217,11 +214,6 @@ const struct extent *layout_find(struct layout *layout, uint64_t address)
 		__atomic_store_n(&layout->hint, hint, __ATOMIC_RELAXED);
 	}
 	return hint;
-}
-
-void layout_mark(struct layout *layout, uint64_t address, uint32_t mark)
-{
-	extent_of(layout, address)->mark = mark;
 }
 
 /*

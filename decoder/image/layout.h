@@ -33,7 +33,6 @@ struct extent {
 	uint64_t offset; /* of the byte at @start in the object */
 	const struct object *object;
 	enum mapping_kind kind; /* never MAPPING_RETIRE */
-	uint32_t mark;          /* see layout_mark() */
 };
 
 /* Addresses where it is not known which of two versions of the code ran. */
@@ -50,9 +49,7 @@ struct layout {
 	const struct extent *hint; /* that some thread found last; or NULL */
 	uint64_t work;             /* how many extents may still be looked at */
 
-	/* What the last call of layout_advance() did. */
-	VEC(struct extent) added;
-	uint32_t covered; /* the highest mark of an extent that was covered, even in part; or 0 */
+	VEC(struct extent) added; /* by the last call of layout_advance() */
 
 	/* Code that changes from one generation to another. */
 	VEC(struct doubt) doubts; /* by address; they do not overlap */
@@ -63,7 +60,7 @@ void layout_init(struct layout *layout, const struct space *space);
 void layout_deinit(struct layout *layout);
 
 /*
- * Apply the space's next mapping; see @added and @covered. When the limit of work is reached, the
+ * Apply the space's next mapping; see @added. When the limit of work is reached, the
  * rest of a mapping that does not cover everything is mapped without bytes.
  *
  * Return: 0; or -ENOMEM, and then the layout may only be deinitialized.
@@ -77,12 +74,6 @@ _must_check_ int layout_advance(struct layout *layout);
  *         mapped there.
  */
 const struct extent *layout_find(struct layout *layout, uint64_t address);
-
-/*
- * Set the mark of the extent at @address, which must exist, to @mark. Parts that stay when the
- * extent is covered keep the mark. Extents begin with mark 0.
- */
-void layout_mark(struct layout *layout, uint64_t address, uint32_t mark);
 
 /*
  * Doubt all code that the mappings up to generation @until replace by other code. The doubts hold

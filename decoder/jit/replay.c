@@ -179,7 +179,6 @@ static struct extent extent_part(const struct extent *extent, uint64_t start, ui
 	part.start = start;
 	part.last = last;
 	part.offset += start - extent->start;
-	part.mark = 0;
 	return part;
 }
 

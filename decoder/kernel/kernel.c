@@ -90,7 +90,6 @@ static int read_trampoline(struct symbol_source *source, struct symtab *symtab)
 {
 	static const char name[] = "uretprobe_trampoline";
 
-	(void)source;
 	return symtab_add(symtab, &(struct symtab_symbol){
 				      .address = TRAMPOLINE_ADDRESS,
 				      .limit = TRAMPOLINE_ADDRESS + sizeof(trampoline),

@@ -1246,7 +1246,6 @@ static bool sync_at(struct engine *engine, uint64_t at, bool has_ip)
 {
 	struct flow *f = (struct flow *)engine;
 
-	(void)at;
 	f->enabled = has_ip;
 	f->ip = f->base.walk.last_ip;
 	f->base.mode = 64;

@@ -169,7 +169,6 @@ static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, u
 	const uint8_t *bytes;
 	uint64_t offset, last;
 
-	(void)asid;
 	if (e->fake.bytes) {
 		memcpy(buffer, e->fake.bytes, e->fake.size);
 		return (int)e->fake.size;
@@ -1146,7 +1145,6 @@ static int read_packets(struct pt_packet_unknown *unknown, const struct pt_confi
 	const int r = ipt_copy_go_on(&e->copy, (uint64_t)(at - config->begin) - IPT_COPY_LEAD,
 				     engine_used(&e->base));
 
-	(void)unknown;
 	if (r < 0 && r != -EBADMSG)
 		e->base.error = r;
 	return r == 0 ? 0 : -pte_bad_opc;

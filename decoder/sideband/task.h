@@ -12,6 +12,7 @@
  * since the beginning, in a process whose address space was empty.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,13 +24,40 @@
 #include "decoder/jit/jit.h"
 #include "decoder/jit/replay.h"
 #include "decoder/kernel/kernel.h"
-#include "decoder/sideband/endings.h"
 #include "decoder/sideband/track.h"
 #include "decoder/symbol/perfmap.h"
 #include "decoder/trace/trace.h"
 #include "util/buildid.h"
 #include "util/map.h"
 #include "util/vec.h"
+
+/*
+ * When programs end because another one begins in their process, by an exec or under the same
+ * number. The records are looked through when the first ending is asked for.
+ */
+
+struct ending {
+	uint32_t pid;
+	uint64_t time; /* ns */
+};
+
+struct endings {
+	const struct trace *trace; /* borrowed */
+	bool is_read;
+	VEC(struct ending) list; /* by pid, then time */
+};
+
+void endings_init(struct endings *endings, const struct trace *trace);
+void endings_deinit(struct endings *endings);
+
+/*
+ * Find when the program ends that process @pid runs at @time (ns). @ret_end is UINT64_MAX if no
+ * record says that.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int endings_find(struct endings *endings, uint32_t pid, uint64_t time,
+			      uint64_t *ret_end);
 
 /*
  * The table of build-ids that perf writes at the end of a recording, by path. It is used for

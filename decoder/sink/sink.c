@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The kinds of sinks, the files and directories that they write to, and a sink of any kind. */
+/* The files and directories that sinks write to, and a sink of any kind. */
 
 #include "decoder/sink/sink.h"
 
@@ -14,7 +14,6 @@
 #include "decoder/sink/json.h"
 #include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
-#include "decoder/sink/sinks.h"
 #include "decoder/sink/worker.h"
 #include "ptd/decode.h"
 #include "util/dirs.h"
@@ -23,27 +22,6 @@
 #define ROWS_SHOWN 20 /* of a table, unless the user says how many */
 
 DEFINE_CLEANUP(struct sink *, sink_free);
-
-static const struct sink_ops *const kinds[] = {
-	&sink_text,      &sink_summary,    &sink_calls,     &sink_functions, &sink_latency,
-	&sink_stacks,    &sink_crash,      &sink_branches,  &sink_autofdo,   &sink_bolt,
-	&sink_collapsed, &sink_pprof,      &sink_chrome,    &sink_callgrind, &sink_fxt,
-	&sink_html,      &sink_drmemtrace, &sink_addresses, &sink_sideband,  &sink_xray,
-	&sink_ovni,
-};
-
-const struct sink_ops *sink_at(size_t i)
-{
-	return i < ARRAY_LEN(kinds) ? kinds[i] : NULL;
-}
-
-const struct sink_ops *sink_find(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (strcmp(kinds[i]->name, name) == 0)
-			return kinds[i];
-	return NULL;
-}
 
 /* --- targets ---------------------------------------------------------------------------------- */
 
@@ -251,25 +229,6 @@ int sink_new(const struct sink_ops *ops, const struct sink_config *given, struct
 		sink->directory_fd = config.fd;
 	*ret_sink = TAKE(sink);
 	return 0;
-}
-
-int sink_open(const struct sink_ops *ops, const char *path, const struct ptd_info *info,
-	      const char *const *options, struct sink **ret_sink)
-{
-	struct sink_config config = {
-		.info = info,
-		.fd = sink_target_open(ops, path),
-		.is_emptied = path,
-		.options = options,
-	};
-	int r;
-
-	if (config.fd < 0)
-		return config.fd;
-	r = sink_new(ops, &config, ret_sink, NULL);
-	if (r < 0)
-		(void)fd_close(config.fd);
-	return r;
 }
 
 bool sink_wants_sideband(const struct sink *sink)

@@ -25,8 +25,8 @@
  * Counts and memories of a traced thread, of an output file or of the whole stream belong to
  * write(). Batches are written one at a time, so write() should leave to expand() what work it can.
  *
- * To add a kind: define its table in a file of its own, declare it in sinks.h, name it in sink.c,
- * and give it a verb in decoder/cmd/verb.c.
+ * To add a kind: define its table in a file of its own, declare it in sinks.h, and give it a verb
+ * in decoder/cmd/verb.c.
  */
 
 #include <stdbool.h>
@@ -208,12 +208,6 @@ struct sink_ops {
 	bool no_symbols; /* the kind shows no symbols: see ptd_options.no_symbols */
 };
 
-/* Return: the kind of sink with the number @i, from 0; NULL behind the last. */
-const struct sink_ops *sink_at(size_t i);
-
-/* Return: the kind of sink with the name @name, or NULL. */
-const struct sink_ops *sink_find(const char *name);
-
 /* Return: whether the kind takes the option, "NAME=VALUE" or of a flag "NAME". */
 bool sink_takes_option(const struct sink_ops *ops, const char *option);
 
@@ -246,10 +240,6 @@ int sink_target_open(const struct sink_ops *ops, const char *path);
  */
 int sink_new(const struct sink_ops *ops, const struct sink_config *config, struct sink **ret_sink,
 	     char **reterr_message);
-
-/* Open and empty what is at @path, and open a sink that writes to it. Return: 0, or -errno. */
-int sink_open(const struct sink_ops *ops, const char *path, const struct ptd_info *info,
-	      const char *const *options, struct sink **ret_sink);
 
 /* Return: whether the sink takes sideband records, or batches. */
 bool sink_wants_sideband(const struct sink *sink);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/*
- * Every sink's table of operations, for the registry and for the sinks' own tests.
- */
+/* Every sink's table of operations. */
 
 #include "decoder/sink/sink.h"
 

@@ -523,7 +523,6 @@ static int text_expand(const void *state, void *userdata, const struct ptd_batch
 	size_t m = 0;
 	int r = 0;
 
-	(void)state;
 	if (templates_exceed(&memory->templates))
 		unshare_lines(memory);
 	templates_limit(&memory->templates);

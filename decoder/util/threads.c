@@ -223,7 +223,6 @@ void threads_add(struct ptd_threads *threads, struct task *task)
 
 bool threads_is_done(struct ptd_threads *threads, const struct task *task)
 {
-	(void)threads;
 	return is_done(task);
 }
 

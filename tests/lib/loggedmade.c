@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "tests/lib/loggedmade.h"
+#include "tests/lib/kinds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

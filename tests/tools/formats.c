@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "decoder/sink/sink.h"
+#include "tests/lib/kinds.h"
 #include <ptd/decode.h>
 #include <ptd/threads.h>
 

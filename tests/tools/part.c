@@ -25,6 +25,7 @@
 #include "decoder/sink/sink.h"
 #include "ptd/decode.h"
 #include "tests/lib/decoding.h"
+#include "tests/lib/kinds.h"
 #include "util/vec.h"
 
 #define COMM_SIZE  16 /* columns; the first one of a mark is '#' */

@@ -14,6 +14,7 @@
 
 #include "decoder/cmd/command.h"
 #include "tests/lib/failing.h"
+#include "tests/lib/kinds.h"
 #include "tests/lib/logged.h"
 
 /* A command line, to be cut in two where the parser likes; a _ is a blank within a word. */

@@ -19,6 +19,7 @@
 #include "base/base.h"
 #include "decoder/drmemtrace/record.h"
 #include "decoder/sink/sinks.h"
+#include "tests/lib/kinds.h"
 #include "tests/lib/tempdir.h"
 
 #define N_STREAMS 300

@@ -29,6 +29,7 @@
 #include "decoder/drmemtrace/thread.h"
 #include "decoder/sink/sinks.h"
 #include "tests/lib/failing.h"
+#include "tests/lib/kinds.h"
 #include "tests/lib/tempdir.h"
 #include "tests/lib/unpack.h"
 

@@ -19,6 +19,7 @@
 
 #include "decoder/drmemtrace/file.h"
 #include "decoder/sink/sinks.h"
+#include "tests/lib/kinds.h"
 #include "tests/lib/tempdir.h"
 #include "util/mapfile.h"
 

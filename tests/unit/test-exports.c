@@ -24,6 +24,7 @@
 #include "decoder/sink/sink.h"
 #include "ptd/calls.h"
 #include "ptd/decode.h"
+#include "tests/lib/kinds.h"
 
 #define EXPORT_MAX ((size_t)1 << 16)
 

@@ -17,6 +17,7 @@
 
 #include "base/base.h"
 #include "decoder/sink/sinks.h"
+#include "tests/lib/kinds.h"
 #include "tests/lib/loggedmade.h"
 #include "tests/lib/tempdir.h"
 

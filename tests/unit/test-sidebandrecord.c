@@ -18,6 +18,7 @@
 
 #include "decoder/sideband/sidebandrecord.h"
 #include "decoder/sink/sinks.h"
+#include "tests/lib/kinds.h"
 
 #define WORDS(...) .size = sizeof((uint64_t[]){ __VA_ARGS__ }), .words = { __VA_ARGS__ }
 #define IDS(a, b)  ((uint64_t)(a) | (uint64_t)(b) << 32)

@@ -20,6 +20,7 @@
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/worker.h"
 #include "tests/lib/failing.h"
+#include "tests/lib/kinds.h"
 #include "tests/lib/stream.h"
 #include "tests/lib/sunk.h"
 #include "tests/lib/terminal.h"

@@ -21,6 +21,7 @@
 #include "decoder/sink/export/xray_file.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/util/fdr.h"
+#include "tests/lib/kinds.h"
 #include "tests/lib/loggedmade.h"
 #include "tests/lib/tempdir.h"
 
