@@ -14,8 +14,26 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "daemon/proc/kernellack.h"
 #include "util/vec.h"
+
+/*
+ * Kernel lack: why the code of the kernel, or where it is, cannot be read: what is missing, and how
+ * to mend it. Each is an outcome that an administrator can change, not an error.
+ */
+
+enum kernellack {
+	KERNELLACK_NONE,
+	KERNELLACK_NO_NAMES,    /* /proc/kallsyms is not there */
+	KERNELLACK_EMPTY_NAMES, /* it is empty */
+	KERNELLACK_NO_ADDRESS,  /* it shows no addresses */
+	KERNELLACK_ODD_NAMES,   /* it has no beginning and end of the kernel's code */
+	KERNELLACK_NO_CODE,     /* /proc/kcore cannot be opened, or has no code */
+	KERNELLACK_ODD_CODE,    /* it is no ELF file */
+	_KERNELLACKS,
+};
+
+/* Return: a constant that says so; NULL for KERNELLACK_NONE. */
+const char *kernellack_text(enum kernellack lack);
 
 #define KERNELMAP_PAGE      UINT64_C(4096)
 #define KERNELMAP_NAME_SIZE 64u                   /* of a module: MODULE_NAME_LEN is 56 */

@@ -75,24 +75,30 @@ int process_real_user_of(uint32_t pid, uid_t *ret_uid)
 	return 0;
 }
 
+const char *process_stat(int at, const char *path, char ret_text[static PROCESS_STAT_SIZE])
+{
+	_cleanup_(fd_closep) int fd = openat(at, path, O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : read(fd, ret_text, PROCESS_STAT_SIZE - 1);
+	const char *end;
+
+	if (n <= 0)
+		return NULL;
+	ret_text[n] = 0;
+	/* Its name, in parentheses, may hold anything. */
+	end = strrchr(ret_text, ')');
+	return end && end[1] == ' ' ? end + 2 : NULL;
+}
+
 uint64_t process_birth(int pid_fd)
 {
-	_cleanup_(fd_closep) int fd = openat(pid_fd, "stat", O_RDONLY | O_CLOEXEC);
-	char text[1024];
-	const char *end;
+	char text[PROCESS_STAT_SIZE];
+	const char *fields = process_stat(pid_fd, "stat", text);
 	uint64_t t = 0;
-	ssize_t n;
 
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = 0;
-	/* Its name, in parentheses, may hold anything. */
-	end = strrchr(text, ')');
 	/* From the state on, the 3rd field; the start is the 22nd. */
-	if (!end ||
-	    sscanf(end + 1,
-		   " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+	if (!fields ||
+	    sscanf(fields,
+		   "%*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
 		   " %" SCNu64,
 		   &t) != 1)
 		return 0;

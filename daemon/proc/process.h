@@ -29,6 +29,12 @@ bool process_user_is(int pid_fd, uid_t uid);
  * set-user-id program. Return: 0; or -ESRCH if it has ended. */
 _must_check_ int process_real_user_of(uint32_t pid, uid_t *ret_uid);
 
+#define PROCESS_STAT_SIZE 1024u
+
+/* Read the file "stat" of a process, which is @path under @at. Return: what follows the name: its
+ * state, a letter, and the fields from the 4th on; NULL if the process has ended. */
+const char *process_stat(int at, const char *path, char ret_text[static PROCESS_STAT_SIZE]);
+
 /* Return: when the process @pid_fd was started, in clock ticks since the machine was; 0: not known.
  */
 uint64_t process_birth(int pid_fd);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/proc/process.h"
 #include "daemon/sideband/sideband.h"
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
@@ -42,20 +43,13 @@ static int add_recorded(struct births *births, struct cursor records)
 /* Return: 0 if it has ended. */
 static uint32_t parent_of(int proc_fd, const char *pid)
 {
-	_cleanup_(fd_closep) int fd = -1;
-	char path[32], text[512], *end;
+	char path[32], text[PROCESS_STAT_SIZE];
+	const char *fields;
 	uint32_t ppid;
-	ssize_t n;
 
 	(void)snprintf(path, sizeof(path), "%.11s/stat", pid);
-	fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	/* Its name may hold any character. */
-	end = strrchr(text, ')');
-	return end && sscanf(end, ") %*c %" SCNu32, &ppid) == 1 ? ppid : 0;
+	fields = process_stat(proc_fd, path, text);
+	return fields && sscanf(fields, "%*c %" SCNu32, &ppid) == 1 ? ppid : 0;
 }
 
 static int add_living(struct births *births, int proc_fd)

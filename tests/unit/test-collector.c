@@ -303,9 +303,9 @@ static pid_t make_process(uid_t user)
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (user != geteuid() && setresuid(user, user, user) < 0)
 			_exit(1);
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user resets it */
 		(void)!write(ready[1], "", 1);
 		for (;;)
 			(void)pause();

@@ -106,19 +106,12 @@ static uint32_t waited_us(const struct collector *c, const struct worker *w)
 /* Return: whether the worker has a CPU, or waits for one. */
 static bool can_run(const struct worker *w)
 {
-	_cleanup_(fd_closep) int fd = -1;
-	char path[64], text[512];
-	const char *end;
-	ssize_t n;
+	char path[64], text[PROCESS_STAT_SIZE];
+	const char *fields;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)w->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	end = strrchr(text, ')');
-	return end && strncmp(end, ") R", 3) == 0;
+	fields = process_stat(AT_FDCWD, path, text);
+	return fields && fields[0] == 'R';
 }
 
 static void kill_worker(struct worker *w)

@@ -14,9 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/proc/kernellack.h"
-
-struct kernelmap;
+#include "daemon/proc/kernelmap.h"
 
 /* What was copied. */
 struct kernelcode {

@@ -15,7 +15,7 @@
 
 #include "base/base.h"
 #include "daemon/helper/channel.h"
-#include "daemon/proc/kernellack.h"
+#include "daemon/proc/kernelmap.h"
 #include "util/buildid.h"
 #include "util/perf/tsc.h"
 #include "util/sha256.h"

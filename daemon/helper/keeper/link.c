@@ -217,22 +217,27 @@ void keeperlink_drop(struct keeperlink *link, const char *name)
 		helper_leave(&link->helper, r);
 }
 
+static void reach_keeper(struct keeperlink *link)
+{
+	int r = link->helper.fd < 0 ? connect_keeper(link, true) : 0;
+
+	if (r == 0)
+		r = give_all(link);
+	if (r < 0)
+		helper_leave(&link->helper, r);
+	else
+		link->helper.said = false;
+}
+
 void keeperlink_settle(struct keeperlink *link)
 {
-	int r = 0;
-
 	keeperlink_drop_rest(link);
 	link->settled = true;
 	if (link->seconds == 0 || link->new.n == 0) {
 		link->helper.fd = fd_close(link->helper.fd);
 		return;
 	}
-	if (link->helper.fd < 0)
-		r = connect_keeper(link, true);
-	if (r == 0)
-		r = give_all(link);
-	if (r < 0)
-		helper_leave(&link->helper, r);
+	reach_keeper(link);
 }
 
 void keeperlink_set_seconds(struct keeperlink *link, unsigned seconds)
@@ -252,7 +257,6 @@ void keeperlink_set_seconds(struct keeperlink *link, unsigned seconds)
 void keeperlink_look_after(struct keeperlink *link)
 {
 	struct pollfd wanted = { .fd = link->helper.fd };
-	int r = 0;
 
 	(void)helper_has_ended(&link->helper);
 	if (link->seconds == 0 || link->new.n == 0)
@@ -260,11 +264,5 @@ void keeperlink_look_after(struct keeperlink *link)
 	if (link->helper.fd >= 0 && poll(&wanted, 1, 0) == 0)
 		return;
 	link->helper.fd = fd_close(link->helper.fd);
-	r = connect_keeper(link, true);
-	if (r == 0)
-		r = give_all(link);
-	if (r < 0)
-		helper_leave(&link->helper, r);
-	else
-		link->helper.said = false;
+	reach_keeper(link);
 }
