@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -32,6 +33,8 @@
 #include "util/dirs.h"
 #include "util/vec.h"
 
+#define TREE_FDS 16 /* that are open while a directory is looked through */
+
 static bool is_file(const char *path, const struct stat *st)
 {
 	struct stat other;
@@ -40,20 +43,23 @@ static bool is_file(const char *path, const struct stat *st)
 	       other.st_ino == st->st_ino;
 }
 
-/* Return: whether @st is of the input, or of a file of it that is a snapshot. */
+static struct stat sought; /* nftw() passes nothing on */
+
+static int compare_file(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)at;
+	if (kind == FTW_SL)
+		return is_file(path, &sought);
+	return kind == FTW_F && st->st_dev == sought.st_dev && st->st_ino == sought.st_ino;
+}
+
+/* Return: whether @st is of the input, or of a file below it. */
 static bool is_of_input(const char *input, const struct stat *st)
 {
-	const char *const files[] = { "data", "manifest", "objects.map", "SHA256SUMS" };
-	bool is = is_file(input, st);
-	char *inside;
-
-	for (size_t i = 0; input && i < ARRAY_LEN(files); i++) {
-		if (asprintf(&inside, "%s/%s", input, files[i]) < 0)
-			return true;
-		is = is || is_file(inside, st);
-		free(inside);
-	}
-	return is;
+	if (!input)
+		return false;
+	sought = *st;
+	return is_file(input, st) || nftw(input, compare_file, TREE_FDS, FTW_PHYS) != 0;
 }
 
 /* Return: whether writing the output would destroy an input or what another output writes. */

@@ -68,6 +68,16 @@ done
 expect 1 "another output goes there" "${raw[@]}" export addresses -o "$T/in.out" --also "text -o $T/in.out"
 [[ $(cat "$T/in.pt" "$T/in.code") == "some bytessome bytes" ]] || fail "ptdecode wrote to what it was to read"
 rm "$T"/in.*
+mkdir -p "$T/in.d/objects/x"
+for same in data pieces objects/x/elf; do
+	echo kept >"$T/in.d/$same"
+	ln -s "in.d/$same" "$T/in.link"
+	expect 1 "$T/in.d/$same: will not be written: it is read" "$O/ptdecode" summary -o "$T/in.d/$same" "$T/in.d"
+	expect 1 "$T/in.link: will not be written: it is read" "$O/ptdecode" summary -o "$T/in.link" "$T/in.d"
+	[[ $(cat "$T/in.d/$same") == kept ]] || fail "ptdecode wrote to $same of what it was to read"
+	rm "$T/in.link"
+done
+rm -r "$T/in.d"
 expect 2 "a verb is missing" "$ptctl"
 expect 2 "unknown verb" "$ptctl" bake
 expect 2 "unexpected argument" "$ptctl" status x
