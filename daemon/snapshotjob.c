@@ -289,12 +289,13 @@ static void say_no_room(struct job *job, const struct diskuse_amount *needed)
 	struct diskuse_amount available = {};
 
 	(void)!spool_free_room(self->retention.spool, &available);
-	(void)snprintf(job->message, sizeof(job->message),
-		       "there is no room for snapshot %s under %s: it may take %.1f MiB, %.1f MiB "
-		       "are free, and removing old snapshots would not help (the newest one and "
-		       "those that are kept stay)",
-		       job->id, spool_path(self->retention.spool),
-		       (double)needed->bytes / (1 << 20), (double)available.bytes / (1 << 20));
+	(void)snprintf(
+	    job->message, sizeof(job->message),
+	    "there is no room for snapshot %s under %s: it may take %.1f MiB and %" PRIu64
+	    " inodes, %.1f MiB and %" PRIu64 " inodes are free, and removing old "
+	    "snapshots would not help (the newest one and those that are kept stay)",
+	    job->id, spool_path(self->retention.spool), (double)needed->bytes / (1 << 20),
+	    needed->inodes, (double)available.bytes / (1 << 20), available.inodes);
 }
 
 /* Nothing of the processes that are asked for is in the rings. */

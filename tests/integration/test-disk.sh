@@ -56,7 +56,7 @@ fill 1000
 out=$("$ptctl" snapshot 2>&1)
 r=$?
 echo "exit status $r: $out"
-[[ $r == 1 && $out == *"there is no room for snapshot "*": it may take 2"*" MiB, "*" MiB are free"* ]] ||
+[[ $r == 1 && $out == *"there is no room for snapshot "*": it may take 2"*" MiB and "*" inodes, "*" MiB and "*" inodes are free"* ]] ||
 	fail "exit status $r: $out"
 has "$first" "$second"
 (cd "$state/$second" && sha256sum --quiet --strict -c SHA256SUMS) || fail "the newest snapshot is damaged"
