@@ -237,7 +237,7 @@ lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, mess
 	tests/check-messages.sh
 	tests/check-layers.sh
 	tests/check-coverage.sh
-	tests/check-hardening.sh $(O)
+	tests/check-hardening.sh $(O) $(notdir $(PROGRAMS) $(filter %.so.$(SO_VERSION),$(LIBRARY))) ptd-emu-system.so
 	for s in $$(git ls-files '*.js' '*.mjs'); do node --check $$s || exit 1; done
 	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Print what the programs and plugins built in $1 lack of their hardening; fail if there is anything. All is
+# Print what the programs and plugins $2 and so on, built in $1, lack of their hardening; fail if there is anything. All is
 # read off the built files, and in code only off functions of our own: the static libraries that are linked
 # in bring checks of Debian's. (There is no note of IBT: Debian 12's crt files lack it, so the linker cannot
 # write it, and is not forced to.)
@@ -21,7 +21,7 @@ ours=$(names T)
 static=$(names t)
 [[ -n $ours ]] || { echo "$O: no objects to learn the names of our functions from"; exit 1; }
 
-for file in ptd ptd-keeper ptd-collector ptctl ptdecode ptd-emu.so ptd-emu-system.so libptd-dlfilter.so $(cd "$O" && echo libptdecode.so.*); do
+for file in "${@:2}"; do
 	headers=$(readelf --wide --file-header --program-headers --dynamic "$O/$file") || exit 1
 	has() { grep -qE "$1" <<<"$headers" || echo "$O/$file: $2"; }
 	has '^ *GNU_RELRO' "no RELRO"
