@@ -255,6 +255,12 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct readin
 	r = read_files(dir_fd, dir, reading, ret_trace, reterr_message);
 	if (r < 0)
 		return r;
+	if (manifest.complaint) {
+		r = vec_push(&(*ret_trace)->bytes, (uint8_t *)manifest.complaint);
+		if (r < 0)
+			return r;
+		(*ret_trace)->complaints[TRACE_COMPLAINT_SUMS] = TAKE(manifest.complaint);
+	}
 	(*ret_trace)->facts.realtime_offset_ns = manifest.realtime_offset_ns;
 	(*ret_trace)->facts.switches_apart = manifest.is_there;
 	(*ret_trace)->facts.kcore_is_last = manifest.is_there;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "decoder/file/reading.h"
 #include "decoder/file/sums.h"
 #include "decoder/file/textline.h"
 #include "ptd/snapshot.h"
@@ -60,6 +61,7 @@ void manifest_deinit(struct manifest *manifest)
 {
 	map_deinit(&manifest->switches_since);
 	map_deinit(&manifest->scope);
+	free(manifest->complaint);
 }
 
 uint64_t manifest_since(const struct manifest *manifest, uint32_t cpu)
@@ -207,11 +209,41 @@ static int map_if_there(const struct checker *c, const char *name, struct mapfil
 	return 1;
 }
 
+/* Return: 0; -EKEYREJECTED if a file is missing or another one; or another negative errno. */
+static int check_whole(const struct checker *c, bool has_manifest, bool has_sums,
+		       const struct mapfile *sums, struct reading *reading)
+{
+	if (has_manifest != has_sums)
+		return complain(c, -EKEYREJECTED,
+				"%s is missing: the snapshot is not whole (--force decodes it all "
+				"the same)",
+				has_sums ? PTD_SNAPSHOT_MANIFEST : PTD_SNAPSHOT_SUMS);
+	return has_sums ? sums_check(c->dir_fd, c->dir, sums, reading, c->reterr_message) : 0;
+}
+
+/* What is wrong with the files is a warning. Return: 0, or @r if something else keeps us. */
+static int forgive(const struct checker *c, struct manifest *m, int r)
+{
+	char **message = c->reterr_message;
+	char *hint;
+
+	if (r == -ENOMEM || r == -ECANCELED || !*message)
+		return r;
+	hint = strstr(*message, " (--force");
+	if (hint)
+		*hint = '\0';
+	/* Whoever shows it says of which snapshot. */
+	m->complaint = strdup(*message + strlen(c->dir) + 2);
+	free(TAKE(*message));
+	return m->complaint ? 0 : -ENOMEM;
+}
+
 int manifest_read(int dir_fd, const char *dir, bool force, struct reading *reading,
 		  struct manifest *ret_manifest, char **reterr_message)
 {
 	const struct checker c = { .dir_fd = dir_fd, .dir = dir, .reterr_message = reterr_message };
 	_cleanup_(mapfile_deinit) struct mapfile manifest = {}, sums = {};
+	struct reading whole = { .threads = reading ? reading->threads : NULL };
 	struct manifest m = { .is_there = true };
 	int has_manifest, has_sums, r;
 
@@ -222,18 +254,13 @@ int manifest_read(int dir_fd, const char *dir, bool force, struct reading *readi
 	if (has_sums < 0)
 		return has_sums;
 
-	if (!force && has_manifest != has_sums)
-		return complain(&c, -EKEYREJECTED,
-				"%s is missing: the snapshot is not whole (--force decodes it all "
-				"the same)",
-				has_sums ? PTD_SNAPSHOT_MANIFEST : PTD_SNAPSHOT_SUMS);
-	if (!force && has_sums) {
-		r = sums_check(dir_fd, dir, &sums, reading, reterr_message);
-		if (r < 0)
-			return r;
-	}
+	r = check_whole(&c, has_manifest, has_sums, &sums, force ? &whole : reading);
+	if (r < 0 && force)
+		r = forgive(&c, &m, r);
+	if (r < 0)
+		return r;
 	if (!has_manifest) {
-		*ret_manifest = (struct manifest){};
+		*ret_manifest = (struct manifest){ .complaint = m.complaint };
 		return 0;
 	}
 	r = parse_manifest(&c, &manifest, &m);

@@ -18,6 +18,7 @@ struct reading;
 
 struct manifest {
 	bool is_there;
+	char *complaint; /* owned; what differs from the sums, which does not matter; or NULL */
 	int64_t realtime_offset_ns; /* 0: not known; like the next */
 	int64_t monotonic_offset_ns;
 

@@ -22,6 +22,11 @@
 
 #define HEX_SIZE (SHA256_HEX_SIZE - 1)
 
+/* The sizes of files that ptd writes: memory and the kernel's code, and all others but the data
+ * file. One that is larger, which may have nothing but holes, would be hashed for hours. */
+#define LARGE_SIZE_MAX (UINT64_C(64) << 30)
+#define SMALL_SIZE_MAX (UINT64_C(512) << 20)
+
 /* How many bytes of the data file are one task: some pieces. */
 #define STRETCH_SIZE (4 * PIECES_SIZE)
 
@@ -100,6 +105,19 @@ static bool split_line(char *line, const char **ret_hash, const char **ret_path)
 	*ret_hash = line;
 	*ret_path = line + HEX_SIZE + 2;
 	return path_is_inside(*ret_path);
+}
+
+static uint64_t size_max(const char *path)
+{
+	static const char *const large[] = { PTD_SNAPSHOT_MEM "/", PTD_SNAPSHOT_JIT "/",
+					     PTD_SNAPSHOT_KCORE_DIR "/" };
+
+	if (strncmp(path, PTD_SNAPSHOT_DATA, strlen(PTD_SNAPSHOT_DATA)) == 0)
+		return UINT64_MAX;
+	for (size_t i = 0; i < ARRAY_LEN(large); i++)
+		if (strncmp(path, large[i], strlen(large[i])) == 0)
+			return LARGE_SIZE_MAX;
+	return SMALL_SIZE_MAX;
 }
 
 static int add_sum(struct sums *s, const char *hash, const char *path)
@@ -208,7 +226,10 @@ static void hash_file(struct task *task, size_t thread)
 		return;
 	}
 	fd = regular_open(sum->sums->dir_fd, sum->path, 0);
-	sum->r = fd < 0 ? fd : sha256_fd(fd, NULL, &sum->progress, sum->hex, &size);
+	sum->r = fd < 0 ? fd
+		 : sum->size > size_max(sum->path)
+		     ? -EFBIG
+		     : sha256_fd(fd, NULL, &sum->progress, sum->hex, &size);
 	if (sum->r == 0)
 		(void)report(sum, size, size);
 	if (sum->r < 0 || strcmp(sum->hex, sum->expected) != 0)
@@ -315,6 +336,12 @@ static int judge(const struct sums *s, const struct sum *sum)
 				"%s is missing, but is in " PTD_SNAPSHOT_SUMS
 				": the snapshot is not whole (--force decodes it all the same)",
 				sum->path);
+	if (sum->r == -EFBIG)
+		return complain(s, -EKEYREJECTED,
+				"%s is not the file that was written: it has %" PRIu64
+				" bytes, and ptd writes %" PRIu64
+				" at most (--force decodes it all the same)",
+				sum->path, sum->size, size_max(sum->path));
 	if (sum->r < 0)
 		return complain(s, sum->r, "cannot read %s: %s", sum->path, strerror(-sum->r));
 	if (!sum->is_left_out && strcmp(sum->hex, sum->expected) != 0)

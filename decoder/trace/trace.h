@@ -195,6 +195,7 @@ enum trace_complaint {
 	TRACE_COMPLAINT_GUESTS,   /* records of guests */
 	TRACE_COMPLAINT_CLOCK,    /* the times of all records */
 	TRACE_COMPLAINT_END,      /* the recording was not finished */
+	TRACE_COMPLAINT_SUMS, /* the files of the snapshot differ from those that were written */
 	_TRACE_COMPLAINTS,
 };
 

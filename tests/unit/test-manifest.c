@@ -63,6 +63,9 @@ static void since(void **state)
 		assert_int_equal(read_text(rows[i].text, &m), 0);
 		assert_int_equal(manifest_since(&m, 1), rows[i].since);
 		assert_int_equal(m.dropped_until_ns, 0);
+		/* What is not regarded is told. */
+		assert_string_equal(m.complaint,
+				    "SHA256SUMS is missing: the snapshot is not whole");
 		manifest_deinit(&m);
 	}
 }
@@ -133,6 +136,7 @@ static void whole_until(void **state)
 
 	(void)state;
 	assert_int_equal(read_text(FORMAT, &m), 0);
+	manifest_deinit(&m);
 	assert_int_equal(m.complete_until_ns, 0);
 	assert_int_equal(read_text(FORMAT "complete_until_ns=70\n", &m), 0);
 	assert_int_equal(m.complete_until_ns, 70);

@@ -198,6 +198,19 @@ static void expect_refusal(struct fixture *f, size_t n_threads, const char *name
 	free(f->message);
 }
 
+/* A file of holes, which takes no room, is not hashed for hours. */
+static void holes(void **state)
+{
+	struct fixture *f = *state;
+	const int fd = openat(f->dir_fd, f->names[5], O_WRONLY | O_CLOEXEC);
+
+	assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0);
+	(void)close(fd);
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		expect_refusal(f, counts[i], f->names[5], "and ptd writes 536870912 at most");
+	put(f, 5);
+}
+
 /* Each file in turn has another byte, or one more, or is gone. */
 static void another_file(void **state)
 {
@@ -296,14 +309,14 @@ static void nothing_left(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_written),   cmocka_unit_test(another_file),
-		cmocka_unit_test(more_data),    cmocka_unit_test(canceled),
-		cmocka_unit_test(nothing_left),
+		cmocka_unit_test(as_written), cmocka_unit_test(another_file),
+		cmocka_unit_test(holes),      cmocka_unit_test(more_data),
+		cmocka_unit_test(canceled),   cmocka_unit_test(nothing_left),
 	};
 	static const struct CMUnitTest piecewise[] = {
-		cmocka_unit_test(as_written),    cmocka_unit_test(another_file),
-		cmocka_unit_test(another_piece), cmocka_unit_test(canceled),
-		cmocka_unit_test(nothing_left),
+		cmocka_unit_test(as_written), cmocka_unit_test(another_file),
+		cmocka_unit_test(holes),      cmocka_unit_test(another_piece),
+		cmocka_unit_test(canceled),   cmocka_unit_test(nothing_left),
 	};
 
 	return cmocka_run_group_tests(tests, without_pieces, tear_down) +
