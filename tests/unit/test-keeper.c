@@ -346,7 +346,7 @@ static void nonsense_ends_the_connection(void **state)
 static void there_is_a_limit(void **state)
 {
 	struct fixture *f = *state;
-	struct keeper_message m = { .verb = KEEPER_KEEP }, answer;
+	struct keeper_message m = { .verb = KEEPER_KEEP }, answer = {};
 	const int a = memory("a");
 	int fd, got;
 
