@@ -9,7 +9,8 @@ O       ?= build
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wno-unused-parameter -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
            -Wcast-qual -Wundef -Wformat=2 $(WERROR)
-VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+# What VERSION says, and of a clone, which commit.
+VERSION := $(file <VERSION)$(addprefix -g,$(shell git describe --always --dirty --exclude '*' 2>/dev/null))
 # Of libptdecode: 0.0 promises no ABI.
 SO_VERSION = 0.0.0
 # glibc's own checks need an optimizer; a sanitizer, which sees more, needs them away.
@@ -326,13 +327,17 @@ deb: packages-deb ## Debian packages, into build/deb/
 	cd $(O)/deb/ptd && env -u O -u MAKEFLAGS dpkg-buildpackage --no-sign --build=binary -j$(shell nproc)
 	rm -rf $(O)/deb/ptd
 
+dist: ## the sources, into build/ptd-VERSION.tar.xz
+	@mkdir -p $(O)
+	git archive --prefix=ptd-$(file <VERSION)/ HEAD | xz -T0 >$(O)/ptd-$(file <VERSION).tar.xz
+
 clean: ## remove what was built
 	rm -rf $(O)
 
 help: ## this text
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: all tests emulator demo check check-long check-asan check-clang bench lint format install uninstall clean help check-guest \
+.PHONY: all tests emulator demo check check-long check-asan check-clang bench lint format install uninstall dist clean help check-guest \
         deb packages-demo packages-check packages-long packages-deb FORCE
 .PRECIOUS: $(O)/%.o
 # What compiler and linker have written of what there still is; no rule makes it.
