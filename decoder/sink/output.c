@@ -205,6 +205,13 @@ void output_name(struct output *output, const char *name)
 						   OUTPUT_NAME_MAX);
 }
 
+void output_object(struct output *output, const char *object)
+{
+	output_printf(output, " (");
+	output_name(output, object);
+	output_printf(output, ")");
+}
+
 static void put_id(struct output *output, uint32_t id, char end)
 {
 	if (id == PTD_ID_UNKNOWN)

@@ -96,6 +96,9 @@ void output_clock(struct output *output, const struct ptd_info *info);
 /* Add a foreign name, as output_printable() has it; of a longer one the first bytes. */
 void output_name(struct output *output, const char *name);
 
+/* Add " (OBJECT)", behind the name of what is in it. */
+void output_object(struct output *output, const char *object);
+
 /* Add "PID/TID COMM"; '?' stands for what is not known. @comm may be NULL. */
 void output_thread(struct output *output, uint32_t pid, uint32_t tid, const char *comm);
 

@@ -80,11 +80,8 @@ static void put_row(struct summary *summary, const struct table *table, const st
 		put_id(summary, row->tid);
 	put(summary, "  ");
 	output_name(summary->output, row->name ? row->name : "[unknown]");
-	if (table->object) {
-		put(summary, " (");
-		output_name(summary->output, row->object);
-		put(summary, ")");
-	}
+	if (table->object)
+		output_object(summary->output, row->object);
 	if (is_anonymous(row) && (!table->object || !row->name))
 		put(summary, " %" PRIx64 "-%" PRIx64, row->first, row->last + 1);
 	put(summary, "\n");

@@ -199,9 +199,7 @@ static int put_frame(struct output *output, const struct backtrace *backtrace, s
 	else
 		output_printf(output, "  #%-3zu %-18s  ", i, "?");
 	output_name(output, frame->function->name);
-	output_printf(output, " (");
-	output_name(output, frame->function->object->name);
-	output_printf(output, ")");
+	output_object(output, frame->function->object->name);
 	if (n > 0)
 		put_line(output, &positions[n - 1]);
 	output_printf(output, "%s%s\n", note ? " // " : "", note ?: "");
@@ -232,11 +230,8 @@ static int put_older(struct output *output, const struct backtrace *backtrace, s
 	put_inlined(output, positions, n);
 	output_printf(output, "  #%-3zu 0x%016" PRIx64 "  ", i, frame->ip);
 	output_name(output, place.symbol ? place.symbol->name : "[unknown]");
-	if (place.object) {
-		output_printf(output, " (");
-		output_name(output, place.object->name);
-		output_printf(output, ")");
-	}
+	if (place.object)
+		output_object(output, place.object->name);
 	if (n > 0)
 		put_line(output, &positions[n - 1]);
 	output_printf(output, " // from the core file\n");

@@ -336,9 +336,7 @@ static void put_place(const struct branches *branches, const struct place *place
 	} else {
 		output_printf(output, "0x%" PRIx64, place->address);
 	}
-	output_printf(output, " (");
-	output_name(output, place->object->name);
-	output_printf(output, ")");
+	output_object(output, place->object->name);
 }
 
 static void put_count(uint64_t n, uint64_t whole, struct output *output)

@@ -535,9 +535,7 @@ static void put_place(struct output *output, const struct crashes *crashes,
 		output_printf(output, "+0x%" PRIx64, address_of(place) - symbol->address);
 	if (!object)
 		return;
-	output_printf(output, " (");
-	output_name(output, object->name);
-	output_printf(output, ")");
+	output_object(output, object->name);
 }
 
 /* Write the source line, if it is known, and the functions that are inlined there. */

@@ -219,9 +219,8 @@ static void put_function(struct output *output, const struct diff_function *f)
 	    f->n_insns[DIFF_A], f->n_insns[DIFF_B], difference, f->n_entered[DIFF_A],
 	    f->n_entered[DIFF_B]);
 	output_name(output, f->name ? f->name : "[unknown]");
-	put(output, " (");
-	output_name(output, f->object);
-	put(output, ")\n");
+	output_object(output, f->object);
+	put(output, "\n");
 }
 
 struct rows {

@@ -131,9 +131,8 @@ static void put_row(const struct functions *functions, const struct profile_func
 	*p++ = ' ';
 	(void)output_write(output, line, (size_t)(p - line));
 	output_name(output, f->function->name);
-	output_printf(output, " (");
-	output_name(output, f->function->object->name);
-	output_printf(output, ")\n");
+	output_object(output, f->function->object->name);
+	output_printf(output, "\n");
 }
 
 static void put_table(struct functions *functions, bool is_time, struct output *output)

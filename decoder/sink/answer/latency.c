@@ -175,9 +175,8 @@ static void put_row(const struct latency *latency, struct output *output,
 		return;
 	}
 	output_name(output, d->function->name);
-	output_printf(output, " (");
-	output_name(output, d->function->object->name);
-	output_printf(output, ")\n");
+	output_object(output, d->function->object->name);
+	output_printf(output, "\n");
 }
 
 static void put_rows(const struct latency *latency, struct output *output)
@@ -207,11 +206,8 @@ static int put_text(void *state, const struct ptd_stats *stats, struct output *o
 
 	output_printf(output, "Function: ");
 	output_name(output, executions->function ? executions->function->name : executions->name);
-	if (executions->function) {
-		output_printf(output, " (");
-		output_name(output, executions->function->object->name);
-		output_printf(output, ")");
-	}
+	if (executions->function)
+		output_object(output, executions->function->object->name);
 	output_printf(output, "\nExecutions: %" PRIu64 "\n", executions->n);
 	if (executions->n_partial > 0)
 		output_printf(output,

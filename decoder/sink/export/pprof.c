@@ -23,7 +23,6 @@
 #include "decoder/sink/sink.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/srcline.h"
-#include "decoder/util/varint.h"
 #include "ptd/decode.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -191,13 +190,18 @@ struct pprof {
 
 /* --- messages --------------------------------------------------------------------------------- */
 
+#define NUMBER_MAX 10 /* bytes of a number of 64 bits */
+
 /* Messages are made in memory. Errors are not checked: the output keeps the first one, which
  * put_profile_field() returns. */
 static void put_number(struct output *message, uint64_t number)
 {
-	if (output_reserve(message, VARINT_MAX) == 0)
-		message->n_used = (size_t)(varint_put(message->buffer + message->n_used, number) -
-					   message->buffer);
+	/* Seven bits a byte, the lowest first; the highest bit of each byte but the last is set. */
+	if (output_reserve(message, NUMBER_MAX) < 0)
+		return;
+	for (; number >= 0x80; number >>= 7)
+		message->buffer[message->n_used++] = (uint8_t)(number | 0x80);
+	message->buffer[message->n_used++] = (uint8_t)number;
 }
 
 /* Add a number as the field. One that is 0 is left out: that is what it is to a reader. */
