@@ -9,7 +9,6 @@
  * addresses of one space and time before it asks for others.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/base.h"

@@ -17,7 +17,6 @@
 #include "decoder/corestack.h"
 #include "decoder/image/cache.h"
 #include "decoder/image/objects.h"
-#include "decoder/image/space.h"
 #include "decoder/overlay.h"
 #include "decoder/session.h"
 #include "decoder/sideband/sidebandrecord.h"

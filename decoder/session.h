@@ -10,7 +10,6 @@
  */
 
 #include <pthread.h>
-#include <stddef.h>
 
 #include "base/base.h"
 #include "decoder/file/reading.h"

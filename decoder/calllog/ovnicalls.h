@@ -10,7 +10,6 @@
  * set, are entered and left at once. Events about the life of the thread say on which CPU it is.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/base.h"

@@ -3,7 +3,6 @@
 #include "decoder/calllog/ovnimeta.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "decoder/calllog/jsonreader.h"

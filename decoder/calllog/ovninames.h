@@ -9,8 +9,6 @@
  * to the whole trace, types and tasks to a process and a model.
  */
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"

@@ -16,7 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/base.h"
 #include "decoder/calls/functions.h"
 #include "ptd/record.h"
 #include "util/vec.h"

@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/base.h"
 #include "decoder/calls/functions.h"
 #include "ptd/calls.h"
 #include "util/vec.h"

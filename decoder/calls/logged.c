@@ -2,8 +2,6 @@
 
 #include "decoder/calls/logged.h"
 
-#include <errno.h>
-
 #include "decoder/calls/callthread.h"
 
 /* How many frames may be looked at for each function that is entered. */

@@ -30,7 +30,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/base.h"
 #include "decoder/calls/callstack.h"
 #include "util/vec.h"
 

@@ -2,8 +2,6 @@
 
 #include "decoder/calls/step.h"
 
-#include <errno.h>
-
 #include "decoder/calls/stackpool.h"
 
 /* How far outside an activation another one of its function is looked for, or a handler. */

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/base.h"
 #include "decoder/calls/callthread.h"
 
 #define STEP_NONE SIZE_MAX

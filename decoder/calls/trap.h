@@ -16,7 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/base.h"
 #include "ptd/record.h"
 
 enum trap_op {

@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/base.h"
-
 /* In bytes, for all but the inputs: the decoder's tables, and code and debug files elsewhere. */
 #define BUDGET_BASE (UINT64_C(16) << 30)
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 #include "decoder/sink/answer/diff.h"
 #include "ptd/control.h"
 #include "ptd/snapshot.h"
-#include "util/dirs.h"
 #include "util/message.h"
 #include "util/number.h"
 #include "util/snapid.h"

@@ -16,7 +16,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "base/base.h"
 #include "decoder/sink/sink.h"
 
 /* What stands before the name of a format. */

@@ -20,7 +20,6 @@
 #include "decoder/util/batchsource.h"
 #include "ptd/decode.h"
 #include "util/dirs.h"
-#include "util/vec.h"
 
 struct dlfilter {
 	struct requested_outputs outputs;

@@ -10,7 +10,6 @@
  * with the code that ran, not with the length of the trace.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -11,7 +11,6 @@
 #include "decoder/drmemtrace/markers.h"
 #include "decoder/drmemtrace/record.h"
 #include "decoder/drmemtrace/transition.h"
-#include "ptd/decode.h"
 
 /* --- memtrace events -------------------------------------------------------------------------- */
 

@@ -10,7 +10,6 @@
  */
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/base.h"
 #include "util/vec.h"

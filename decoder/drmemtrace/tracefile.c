@@ -2,7 +2,6 @@
 
 #include "decoder/drmemtrace/tracefile.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

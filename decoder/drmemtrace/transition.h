@@ -12,8 +12,6 @@
  * The functions that return int return 0 or negative errno.
  */
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"

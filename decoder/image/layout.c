@@ -3,7 +3,6 @@
 #include "decoder/image/layout.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,6 @@
  * they are needed (see filebytes.h).
  */
 
-#include <stdint.h>
-
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "decoder/util/fetch.h"

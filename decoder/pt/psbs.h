@@ -10,7 +10,6 @@
 
 #include <stdint.h>
 
-#include "base/base.h"
 #include "decoder/pt/walk.h"
 
 struct engine_config;

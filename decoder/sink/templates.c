@@ -2,7 +2,6 @@
 
 #include "decoder/sink/templates.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define BASES_MAX     64           /* addresses of one block that are looked through */

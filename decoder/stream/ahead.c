@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/image/view.h"
-
 /* Parts with more runs are dropped. */
 #define PART_CHUNKS_MAX 64
 #define PART_RUNS_MAX   (PART_CHUNKS_MAX * RUNPOOL_CHUNK_RUNS)

@@ -7,10 +7,7 @@
  * Turns mangled C++ and Rust names into what their authors wrote. libiberty does the work.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
-
-#include "base/base.h"
 
 #define DEMANGLE_MAX 4096
 

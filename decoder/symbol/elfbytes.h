@@ -11,8 +11,6 @@
 #include <gelf.h>
 #include <libelf.h>
 
-#include "base/base.h"
-
 /* Real files have fewer program headers and sections; a file with more is foreign. */
 #define ELFBYTES_HEADERS_MAX SHN_LORESERVE
 

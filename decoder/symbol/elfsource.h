@@ -15,10 +15,6 @@
  * Its source positions are in the DWARF of the object or of a debug file.
  */
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/base.h"
 #include "decoder/symbol/minidebug.h"
 #include "decoder/symbol/source.h"
 #include "ptd/record.h"

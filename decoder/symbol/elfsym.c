@@ -2,7 +2,6 @@
 
 #include "decoder/symbol/elfsym.h"
 
-#include <errno.h>
 #include <libelf.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 
 #include "decoder/symbol/kallsyms.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

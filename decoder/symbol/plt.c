@@ -7,7 +7,6 @@
  * that relocation.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,8 +2,6 @@
 
 #include "decoder/trace/recsort.h"
 
-#include <errno.h>
-
 #include "decoder/trace/trace.h"
 #include "decoder/util/table.h"
 #include "util/vec.h"

@@ -9,7 +9,6 @@
  * temporary file (see spill.h), so that it takes no memory.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/base.h"

@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/base.h"
-
 #define TEXT_MAX 128
 
 /*

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "decoder/symbol/demangle.h"
 
 static void names(void **state)

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "decoder/x86/text.h"
 
 #define B(...)                                       \

@@ -2,8 +2,6 @@
 
 /* Calls: which function called which, when, and for how long, as a tree. See calltree.h. */
 
-#include <errno.h>
-
 #include "decoder/sink/answer/calltree.h"
 #include "decoder/sink/option.h"
 #include "decoder/sink/output.h"

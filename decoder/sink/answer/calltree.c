@@ -2,14 +2,12 @@
 
 #include "decoder/sink/answer/calltree.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "decoder/sink/output.h"
 #include "decoder/sink/srcline.h"
-#include "ptd/decode.h"
 
 #define INSNS_WIDTH  12
 #define DEPTH_WIDTH  5

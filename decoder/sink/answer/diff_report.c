@@ -2,7 +2,6 @@
 
 /* Writes what a comparison has found. */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

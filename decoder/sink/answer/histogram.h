@@ -9,7 +9,6 @@
  * of their own; a quantile of larger ones differs from the true value by at most 1/64 of it.
  */
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"

@@ -16,7 +16,6 @@
  * has its address only.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/base.h"

@@ -7,8 +7,6 @@
  * what each of its threads waits for.
  */
 
-#include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "decoder/sink/answer/backtrace.h"

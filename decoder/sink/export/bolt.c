@@ -12,7 +12,6 @@
  * PT does not say what was mispredicted.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 

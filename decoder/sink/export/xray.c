@@ -23,7 +23,6 @@
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/util/fdr.h"
-#include "decoder/util/outdir.h"
 #include "ptd/calls.h"
 #include "util/map.h"
 

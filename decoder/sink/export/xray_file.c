@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ptd/record.h"
-
 #define COMM_MAX  64
 #define NS_PER_S  INT64_C(1000000000)
 #define NS_PER_US 1000

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/printable.h"
 #include "decoder/sink/html/packed.h"
 #include "decoder/sink/json.h"
 #include "decoder/sink/output.h"
