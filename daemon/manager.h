@@ -7,6 +7,32 @@
  * The owner of everything in the daemon: the event loop, the source, the intake of task records,
  * the object store, the spool, the queue of snapshots and the control socket. Everything except
  * writing snapshots (daemon/snapshotjob.h) happens in its thread.
+ *
+ * Trust
+ *
+ * Who is believed about what, in the whole daemon.
+ *
+ * A client. The kernel says who is at the other end of the control socket: root, ptd's own user and
+ * members of group ptd may ask for everything, and others for nothing (daemon/control/server.h). No
+ * method takes a path to write to, and everybody must be allowed to read the file of a trigger.
+ *
+ * The kernel's records. What they say of a process is true: who it is, what it mapped where. A path
+ * in them is not, since a user may mount anything at it, in a namespace of their own; nor is a
+ * build-id, which anybody can write into a file.
+ *
+ * Records of the software source. The recorded program writes them, and may overwrite the pool, so
+ * each is a claim, its process and time included. What makes no sense is left out and counted. No
+ * memory is read for them; a file is copied if the process has it mapped there, or if everybody may
+ * read it (daemon/proc/mappedfile.h). A forged record may name another's process. That gains its
+ * writer nothing: the copy is seen only by those who may see what every process executed.
+ *
+ * Files of users. Their bytes, sizes, owners and speed are whatever a user's file server says. The
+ * collector opens them, under deadlines (daemon/helper/collector), and ptd waits for each user a
+ * part of the time only (daemon/objects/asker.h). What users can fill is shared out between them
+ * (daemon/share/share.h).
+ *
+ * The collector is believed about what it found, and the keeper about what it was given: the rings
+ * and the state that it kept are checked for their form, as they may be an older ptd's.
  */
 
 #include "base/base.h"
