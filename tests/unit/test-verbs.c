@@ -972,7 +972,7 @@ static void record(void **state)
 	answer_with(f, no_source);
 	(void)snprintf(arguments, sizeof(arguments), "%s/plugin.so", f->dir);
 	tempdir_put_text(f->dir, "plugin.so", "");
-	tempdir_put_text(f->dir, "qemu-x86_64", "");
+	tempdir_put_text(f->dir, "qemu-x86_64", "#!/bin/sh\necho -plugin\n");
 	assert_int_equal(setenv("PTD_EMU_SO", arguments, 1), 0);
 	(void)snprintf(arguments, sizeof(arguments), "%s/qemu-x86_64", f->dir);
 	assert_int_equal(chmod(arguments, 0700), 0);
