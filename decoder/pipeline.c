@@ -204,7 +204,7 @@ static int next_batch(struct ptd_decoder *d, struct ptd_logged *ret_next);
 static int count_window(struct ptd_decoder *d, uint64_t from, uint64_t to, char **reterr_message)
 {
 	struct extract_counts counts = {};
-	struct ptd_logged whole, none;
+	struct ptd_logged whole = {}, none;
 	int r;
 
 	extract_begin_window(d->extract, from, to);

@@ -59,7 +59,7 @@ static bool is_of_input(const char *input, const struct stat *st)
 	if (!input)
 		return false;
 	sought = *st;
-	return is_file(input, st) || nftw(input, compare_file, TREE_FDS, FTW_PHYS) != 0;
+	return is_file(input, st) || nftw(input, compare_file, TREE_FDS, FTW_PHYS) > 0;
 }
 
 /* Return: whether writing the output would destroy an input or what another output writes. */
