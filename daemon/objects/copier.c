@@ -46,8 +46,7 @@ struct worker {
 };
 
 struct copier {
-	int store_fd;    /* borrowed */
-	bool is_claimed; /* see copier_set_claimed() */
+	int store_fd; /* borrowed */
 	int event_fd;
 	struct askers askers; /* the event loop's */
 	struct worker workers[COPYQUEUE_LANES];
@@ -327,7 +326,7 @@ static int start_worker(struct worker *w, const char *runtime_dir)
 {
 	int r;
 
-	r = copylane_init(&w->lane, w->copier->is_claimed, &w->copier->stop, runtime_dir);
+	r = copylane_init(&w->lane, &w->copier->stop, runtime_dir);
 	if (r < 0)
 		return r;
 	r = quietthread_start(&w->thread, NULL, run_worker, w);
@@ -434,7 +433,10 @@ bool copier_set_room(struct copier *copier, uint64_t bytes)
 
 void copier_set_claimed(struct copier *copier)
 {
-	copier->is_claimed = true;
+	(void)pthread_mutex_lock(&copier->lock);
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
+		copier->workers[i].lane.is_claimed = true;
+	(void)pthread_mutex_unlock(&copier->lock);
 }
 
 void copier_add(struct copier *copier, struct object *object, int fd, int error)

@@ -25,11 +25,9 @@
 #define COLLECTOR_NS      UINT64_C(3000000000)
 #define COLLECTOR_POLL_NS 50000000
 
-int copylane_init(struct copylane *l, bool is_claimed, const atomic_bool *stop,
-		  const char *runtime_dir)
+int copylane_init(struct copylane *l, const atomic_bool *stop, const char *runtime_dir)
 {
 	*l = COPYLANE_NONE;
-	l->is_claimed = is_claimed;
 	l->stop = stop;
 	l->hashed_fd = memfd_create("hashed", MFD_CLOEXEC);
 	return l->hashed_fd < 0 ? -errno : collectorlink_new(runtime_dir, false, &l->link);

@@ -24,7 +24,7 @@ struct collectorlink;
 struct object;
 
 struct copylane {
-	bool is_claimed;         /* see struct source_facts */
+	bool is_claimed;         /* see struct source_facts; set before there are files */
 	const atomic_bool *stop; /* borrowed: what it asks for ends once this is true */
 
 	/* The thread's own. */
@@ -44,7 +44,7 @@ struct copylane {
 	((struct copylane){ .lock = PTHREAD_MUTEX_INITIALIZER, .hashed_fd = -1, .copy_fd = -1 })
 
 /* Make a lane, which may be deinitialized even if this fails. Return: 0, or negative errno. */
-_must_check_ int copylane_init(struct copylane *lane, bool is_claimed, const atomic_bool *stop,
+_must_check_ int copylane_init(struct copylane *lane, const atomic_bool *stop,
 			       const char *runtime_dir);
 void copylane_deinit(struct copylane *lane);
 
