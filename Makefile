@@ -173,13 +173,14 @@ $(O)/targets/%.cc: tests/targets/%.cc
 	@mkdir -p $(@D)
 	$(call quiet,CXX,$<)$(CXX) -O2 -g -pthread -o $@ $<
 
-# The library with what finds races; of a build that has no other sanitizer.
-TSAN_LIBRARY = $(if $(findstring -fsanitize,$(CFLAGS)),,$(O)/tsan/libptdecode.so.$(SO_VERSION))
+# The library, and a program that decodes to all formats, with what finds races; of a build that has no other sanitizer.
+TSAN = $(if $(findstring -fsanitize,$(CFLAGS)),,$(O)/tsan/libptdecode.so.$(SO_VERSION) $(O)/tsan/tools/formats)
+$(O)/tsan/tools/formats: $(O)/tsan/libptdecode.so.$(SO_VERSION) ;
 $(O)/tsan/libptdecode.so.$(SO_VERSION): FORCE
-	@$(MAKE) --no-print-directory O=$(O)/tsan WERROR= CFLAGS='-O1 -g -fsanitize=thread' $@
+	@$(MAKE) --no-print-directory O=$(O)/tsan WERROR= CFLAGS='-O1 -g -fsanitize=thread' $@ $(O)/tsan/tools/formats
 FORCE:
 
-tests: $(PROGRAMS) $(LIBRARY) $(TSAN_LIBRARY) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
+tests: $(PROGRAMS) $(LIBRARY) $(TSAN) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
        $(TARGETS:%=$(O)/targets/%) $(O)/ptd-emu-system.so
 
 emulator: packages-demo ## an emulator that can record, into $(O)/qemu, if the system's cannot

@@ -6,13 +6,7 @@
 . tests/integration/lib/jit.sh
 need qemu-x86_64 python3
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds"
-[[ -e $O/tsan/libptdecode.so.0.0.0 ]] || skip "no library that was built with TSan: make tests"
-
-mkdir "$T/tsan"
-cp "$O/tsan/libptdecode.so.0.0.0" "$T/tsan/libptdecode.so.0"
-ln -s libptdecode.so.0 "$T/tsan/libptdecode.so"
-"${CC:-cc}" -std=gnu17 -g -Iinclude -fsanitize=thread tests/tools/formats.c -L"$T/tsan" -lptdecode -o "$T/formats" ||
-	fail "formats under TSan"
+[[ -e $O/tsan/tools/formats ]] || skip "nothing was built with TSan: make tests"
 
 # check NAME...: however they are cut, and whatever is decoded ahead, of at least one of them.
 check() {
@@ -24,7 +18,7 @@ race() {
 	rm -rf "$T/1" "$T/8"
 	mkdir "$T/1" "$T/8"
 	"$O/tools/formats" 1 "$T/1" "$T/$1" || fail "$1: one thread"
-	LD_LIBRARY_PATH=$T/tsan "$T/formats" 8 "$T/8" "$T/$1" 2>"$T/said" || fail "$1 under TSan: $(cat "$T/said")"
+	"$O/tsan/tools/formats" 8 "$T/8" "$T/$1" 2>"$T/said" || fail "$1 under TSan: $(cat "$T/said")"
 	[[ ! -s $T/said ]] || fail "$1: races: $(head -60 "$T/said")"
 	diff -r "$T/1" "$T/8" >"$T/diff" || fail "$1 under TSan: $(head -c 1000 "$T/diff")"
 	rm -r "$T/1" "$T/8"

@@ -54,7 +54,11 @@ cmp "$T/summary.1" "$T/summary.3" && diff "$T/said.1" "$T/said.3" || fail "ptdec
 
 mkdir "$T/golden"
 "$O/tools/golden" -k "$T/golden" tests/golden/*.case >/dev/null || fail "golden -k"
-golden=("$T"/golden/*)
+# A stream without records is of one thread and one piece.
+golden=()
+for input in "$T"/golden/*; do
+	! grep -q ^records "tests/golden/${input##*/}.case" || golden+=("$input")
+done
 [[ ${#golden[@]} -gt 90 ]] || fail "only ${#golden[@]} golden cases"
 mv "$T/1" "$T/recordings"
 mkdir "$T/1"
@@ -63,13 +67,9 @@ same 3 "${golden[@]}"
 echo "${#golden[@]} golden cases"
 
 [[ -z ${PTD_ASAN:-} ]] || exit 0
-[[ -e $O/tsan/libptdecode.so.0.0.0 ]] || skip "no library that was built with TSan: make tests"
-mkdir "$T/tsan" "$T/races"
-cp "$O/tsan/libptdecode.so.0.0.0" "$T/tsan/libptdecode.so.0"
-ln -s libptdecode.so.0 "$T/tsan/libptdecode.so"
-"${CC:-cc}" -std=gnu17 -g -Iinclude -fsanitize=thread tests/tools/formats.c -L"$T/tsan" -lptdecode -o "$T/formats" ||
-	fail "formats under TSan"
-LD_LIBRARY_PATH=$T/tsan "$T/formats" 8 "$T/races" "$T/damaged" 2>"$T/races.err" || fail "under TSan: $(cat "$T/races.err")"
+[[ -e $O/tsan/tools/formats ]] || skip "nothing was built with TSan: make tests"
+mkdir "$T/races"
+"$O/tsan/tools/formats" 8 "$T/races" "$T/damaged" 2>"$T/races.err" || fail "under TSan: $(cat "$T/races.err")"
 [[ ! -s $T/races.err ]] || fail "races: $(head -60 "$T/races.err")"
 diff -r "$T/recordings/damaged" "$T/races/damaged" >"$T/diff" || fail "under TSan: $(head -c 1000 "$T/diff")"
 echo "no races"

@@ -3,8 +3,7 @@
 /*
  * formats THREADS DIR INPUT…: decodes each INPUT to each format of the library, by a decoder and a
  * writer with that number of threads, into DIR/NAME/FORMAT, where NAME is the last part of INPUT's
- * path. What decoding came to is in DIR/NAME/result. It uses nothing but what is installed, so that
- * it can be linked with a library that looks for races.
+ * path. What decoding came to is in DIR/NAME/result.
  */
 
 #include <stdio.h>
