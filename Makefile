@@ -183,26 +183,32 @@ FORCE:
 tests: $(PROGRAMS) $(LIBRARY) $(TSAN) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
        $(TARGETS:%=$(O)/targets/%) $(O)/ptd-emu-system.so
 
+GET_EMULATOR = @ctl/get-emulator $(O)/qemu
 emulator: packages-demo ## an emulator that can record, into $(O)/qemu, if the system's cannot
-	@ctl/get-emulator $(O)/qemu
+	$(GET_EMULATOR)
 
-demo: emulator ## record a real program, take a snapshot, decode it, show what is in it
+demo: packages-demo ## record a real program, take a snapshot, decode it, show what is in it
+	$(GET_EMULATOR)
 	@$(MAKE) $(ON_ALL_CPUS) --no-print-directory -s all
 	@tests/demo.sh $(O)
 
-check: packages-check emulator ## every test but the long ones
+check: packages-check ## every test but the long ones
+	$(GET_EMULATOR)
 	$(MAKE) $(ON_ALL_CPUS) tests
 	tests/run.sh $(O)
 
 check-guest: packages-check ## those tests of "check" that run in a guest: the real kernel's perf
+	$(GET_EMULATOR)
 	$(MAKE) $(ON_ALL_CPUS) tests
 	tests/run.sh $(O) guest-
 
-check-long: packages-long emulator ## what takes longer: big programs, long mutation runs
+check-long: packages-long ## what takes longer: big programs, long mutation runs
+	$(GET_EMULATOR)
 	$(MAKE) $(ON_ALL_CPUS) tests
 	PTD_LONG=1 tests/run.sh $(O)
 
-check-asan: packages-check emulator ## units, corpora and small recordings under ASan and UBSan
+check-asan: packages-check ## units, corpora and small recordings under ASan and UBSan
+	$(GET_EMULATOR)
 	$(MAKE) $(ON_ALL_CPUS) all O=build
 	$(MAKE) $(ON_ALL_CPUS) tests O=build/asan PTD_SANITIZE=1 WERROR=$(WERROR) \
 		CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
@@ -227,7 +233,8 @@ fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 		-o $(O)/$@ tests/fuzz/$@.c $(FUZZ_SOURCES_$*) $(LIBDECODE) $(LIBPTD) $(LIBS_DECODE) $(LIBS_DAEMON)
 	$(O)/$@ -max_total_time=$(or $(T),60) $(FUZZ_$*) $(O)/found-$* tests/fuzz/corpus/$*
 
-bench: packages-check emulator ## speed, as ratios against a peer measured in the same run
+bench: packages-check ## speed, as ratios against a peer measured in the same run
+	$(GET_EMULATOR)
 	@$(MAKE) $(ON_ALL_CPUS) --no-print-directory -s all $(O)/bench/runs $(O)/bench/iptpeer $(O)/tools/auxbytes \
 		$(O)/tools/reshape $(O)/targets/branchy.c $(O)/targets/numeric.c $(O)/targets/rounds.c $(O)/targets/calls.c \
 		$(O)/ptd-emu-system.so
