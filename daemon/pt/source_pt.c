@@ -18,10 +18,10 @@
 #include "daemon/proc/process.h"
 #include "daemon/pt/cpus.h"
 #include "daemon/pt/foreignmaps.h"
+#include "daemon/pt/machinesleep.h"
 #include "daemon/pt/pmu.h"
 #include "daemon/pt/procscan.h"
 #include "daemon/pt/rights.h"
-#include "daemon/pt/suspend.h"
 #include "daemon/pt/taskrings.h"
 #include "daemon/sideband/tasks.h"
 #include "daemon/source/kept.h"
@@ -31,7 +31,7 @@ struct source_pt {
 	struct source source;
 	struct cpus cpus;
 	pthread_mutex_t rings; /* held while they are copied, or opened and closed */
-	struct suspend suspend;
+	struct machinesleep sleep;
 	char form[KEEPER_FORM_SIZE];
 
 	int proc_fd;
@@ -97,8 +97,8 @@ static void look_after(struct source *source)
 	if (cpulist_read(CPULIST_ONLINE, &online) < 0 || pthread_mutex_trylock(&p->rings) != 0)
 		return;
 	/* PT's registers do not outlive a suspend, nor does the relation of TSC and time. */
-	if (suspend_happened(&p->suspend)) {
-		kept_draft(p->source.kept)->suspended_ns = p->suspend.ns;
+	if (machinesleep_happened(&p->sleep)) {
+		kept_draft(p->source.kept)->suspended_ns = p->sleep.ns;
 		log_notice("the machine was suspended: recording anew");
 		start_again(p, &online);
 	}
@@ -476,7 +476,7 @@ static int take_over(struct source_pt *p, struct keeperlink *link, const struct 
 	if (r == 0) {
 		resume_clock(p, link);
 		cpus_take_over(&p->cpus, online, kept_draft(p->source.kept));
-		p->suspend.ns = kept_draft(p->source.kept)->suspended_ns;
+		p->sleep.ns = kept_draft(p->source.kept)->suspended_ns;
 		log_notice("took over the rings of the ptd that ran before");
 	} else {
 		if (r != -ENOENT) {
@@ -488,7 +488,7 @@ static int take_over(struct source_pt *p, struct keeperlink *link, const struct 
 		if (r < 0)
 			return r;
 	}
-	kept_draft(p->source.kept)->suspended_ns = p->suspend.ns;
+	kept_draft(p->source.kept)->suspended_ns = p->sleep.ns;
 	r = keeperlink_keep(link, "state", p->form,
 			    &(struct keepable){ .fd = kept_fd(p->source.kept) });
 	if (r < 0)
@@ -547,7 +547,7 @@ static int start_recording(struct source_pt *p, const struct config *config,
 	r = read_pmu(p, config);
 	if (r < 0)
 		return r;
-	suspend_init(&p->suspend);
+	machinesleep_init(&p->sleep);
 	write_form(p, config);
 	r = take_over(p, link, &online);
 	if (r < 0)

@@ -351,7 +351,7 @@ static int apply_event(const struct jits *jits, struct jit *jit)
 	r = is_of_process(jits, jit, event) ? 1 : is_shared(jit, event);
 	if (r <= 0)
 		return r;
-	r = event->kind == JITDUMP_MOVE ? leave_place(jits, jit, time, event) : 0;
+	r = event->kind == JITDUMP_CODE_MOVE ? leave_place(jits, jit, time, event) : 0;
 	if (r == 0)
 		r = begin_version(jits, jit, time, &new);
 	if (r == 0)
@@ -445,7 +445,7 @@ static void date_loads(const struct jits *jits, struct jit *jit)
 		const struct jitdump_event *event = &dump->events.items[i];
 		struct jitdump_load *load;
 
-		if (event->kind != JITDUMP_LOAD)
+		if (event->kind != JITDUMP_CODE_LOAD)
 			continue;
 		load = &dump->loads.items[event->load];
 		load->note = (struct ptd_jit_note){ .t = mapped_time(jits, jit, event),

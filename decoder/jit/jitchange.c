@@ -74,7 +74,7 @@ static int collect_versions(struct builder *b)
 			continue;
 		version.range.start = e->address;
 		version.range.last = e->address + (b->dump->loads.items[e->load].size - 1);
-		r = e->kind == JITDUMP_MOVE ? leave_place(b, e) : 0;
+		r = e->kind == JITDUMP_CODE_MOVE ? leave_place(b, e) : 0;
 		if (r == 0)
 			r = begin_version(&b->versions, &version);
 	}

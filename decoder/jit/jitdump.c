@@ -31,10 +31,10 @@ struct record_head {
 };
 
 enum {
-	ID_LOAD = 0,
-	ID_MOVE = 1,
-	ID_DEBUG_INFO = 2,
-	ID_UNWINDING_INFO = 4,
+	CODE_LOAD = 0,
+	CODE_MOVE = 1,
+	CODE_DEBUG_INFO = 2,
+	CODE_UNWINDING_INFO = 4,
 };
 
 /* A name and a 0 follow; then, at the end of the record, the code. */
@@ -446,7 +446,7 @@ static int read_load(struct parser *p, uint64_t time, struct cursor c)
 						  .load = (uint32_t)p->dump->loads.n,
 						  .order = (uint32_t)p->dump->events.n,
 						  .pid = head.pid,
-						  .kind = JITDUMP_LOAD });
+						  .kind = JITDUMP_CODE_LOAD });
 	if (r == 0)
 		r = map_put(&p->by_index, load.index, p->dump->loads.n);
 	if (r == 0)
@@ -480,19 +480,19 @@ static int read_move(struct parser *p, uint64_t time, struct cursor c)
 						     .load = (uint32_t)*i,
 						     .order = (uint32_t)p->dump->events.n,
 						     .pid = head.pid,
-						     .kind = JITDUMP_MOVE });
+						     .kind = JITDUMP_CODE_MOVE });
 }
 
 static int read_record(struct parser *p, const struct record_head *head, struct cursor payload)
 {
 	switch (head->id) {
-	case ID_LOAD:
+	case CODE_LOAD:
 		return read_load(p, head->timestamp, payload);
-	case ID_MOVE:
+	case CODE_MOVE:
 		return read_move(p, head->timestamp, payload);
-	case ID_DEBUG_INFO:
+	case CODE_DEBUG_INFO:
 		return read_debug_info(p, payload);
-	case ID_UNWINDING_INFO:
+	case CODE_UNWINDING_INFO:
 		return read_unwinding(p, payload);
 	default:
 		return 0;

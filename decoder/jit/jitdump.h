@@ -52,8 +52,8 @@ struct jitdump_load {
 };
 
 enum jitdump_kind {
-	JITDUMP_LOAD, /* the code was put at an address */
-	JITDUMP_MOVE, /* the code was moved to an address */
+	JITDUMP_CODE_LOAD, /* the code was put at an address */
+	JITDUMP_CODE_MOVE, /* the code was moved to an address */
 };
 
 struct jitdump_event {

@@ -5,7 +5,8 @@
  * PSBs
  *
  * The PSBs of a span of PT, and the times around them. They are found by reading a few bytes at the
- * places that are asked about, and nothing is decoded.
+ * places that are asked about, and nothing is decoded. What a PSB+ says of the time is parsed by
+ * the walk and tsc.h.
  */
 
 #include <stdint.h>

@@ -62,7 +62,7 @@ static char *render(const struct jitdump *dump)
 
 		fprintf(f, "%s%" PRIu64 ":", i ? " " : "", e->time);
 		fprintf(f, "%s%" PRIx64 "+%" PRIu64 "@%" PRIu64 "=%.*s",
-			e->kind == JITDUMP_MOVE ? "~" : "", e->address, l->size, l->offset,
+			e->kind == JITDUMP_CODE_MOVE ? "~" : "", e->address, l->size, l->offset,
 			l->name_size, l->name);
 	}
 	fclose(f);

@@ -2,7 +2,7 @@
 
 /*
  * The hardware source over a machine of our own: what sysfs, the kernel and its CPUs answer is said
- * here, in place of daemon/pt/cpu.c, pmu.c, rights.c, suspend.c and cpulist.c.
+ * here, in place of daemon/pt/cpu.c, pmu.c, rights.c, machinesleep.c and cpulist.c.
  */
 
 #include <setjmp.h>
@@ -24,11 +24,11 @@
 #include "daemon/proc/cpulist.h"
 #include "daemon/proc/meminfo.h"
 #include "daemon/pt/cpu.h"
+#include "daemon/pt/machinesleep.h"
 #include "daemon/pt/pmu.h"
 #include "daemon/pt/ptusers.h"
 #include "daemon/pt/rights.h"
 #include "daemon/pt/source_pt.h"
-#include "daemon/pt/suspend.h"
 #include "daemon/source/ptclock.h"
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
@@ -273,14 +273,14 @@ int rights_check(const struct rights *rights, enum rights_of of, uint64_t bytes,
 	return machine.rights;
 }
 
-void suspend_init(struct suspend *suspend)
+void machinesleep_init(struct machinesleep *sleep)
 {
-	*suspend = (struct suspend){};
+	*sleep = (struct machinesleep){};
 }
 
-bool suspend_happened(struct suspend *suspend)
+bool machinesleep_happened(struct machinesleep *sleep)
 {
-	(void)suspend;
+	(void)sleep;
 	return machine.suspended;
 }
 

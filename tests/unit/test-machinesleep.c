@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "daemon/pt/suspend.h"
+#include "daemon/pt/machinesleep.h"
 
 #define MS INT64_C(1000000)
 
@@ -15,7 +15,7 @@
 static void looks(void **state)
 {
 	static const struct {
-		struct suspend_look look; /* ms */
+		struct machinesleep_look look; /* ms */
 		bool happened;
 	} rows[] = {
 		{ { 1000, 1005, 1000 }, false },
@@ -30,25 +30,26 @@ static void looks(void **state)
 		{ { 9000, 14005, 9000 }, true },    /* but the next one does */
 		{ { 10000, 15045, 10000 }, false }, /* that is no suspend */
 	};
-	struct suspend suspend = { .ns = 5 * MS };
+	struct machinesleep sleep = { .ns = 5 * MS };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		const struct suspend_look look = { rows[i].look.before * MS, rows[i].look.boot * MS,
-						   rows[i].look.after * MS };
+		const struct machinesleep_look look = { rows[i].look.before * MS,
+							rows[i].look.boot * MS,
+							rows[i].look.after * MS };
 
 		print_message("  row %zu\n", i);
-		assert_int_equal(suspend_seen(&suspend, &look), rows[i].happened);
+		assert_int_equal(machinesleep_seen(&sleep, &look), rows[i].happened);
 	}
 }
 
 static void this_machine(void **state)
 {
-	struct suspend suspend;
+	struct machinesleep sleep;
 
 	(void)state;
-	suspend_init(&suspend);
-	assert_false(suspend_happened(&suspend));
+	machinesleep_init(&sleep);
+	assert_false(machinesleep_happened(&sleep));
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/pt/suspend.h"
+#include "daemon/pt/machinesleep.h"
 
 #include "base/clock.h"
 
@@ -8,9 +8,9 @@
 #define SUSPENDED_NS INT64_C(50000000)
 #define LOOK_NS_MAX  (SUSPENDED_NS / 4)
 
-static struct suspend_look look(void)
+static struct machinesleep_look look(void)
 {
-	struct suspend_look l;
+	struct machinesleep_look l;
 
 	l.before = (int64_t)clock_ns(CLOCK_MONOTONIC);
 	l.boot = (int64_t)clock_ns(CLOCK_BOOTTIME);
@@ -18,31 +18,31 @@ static struct suspend_look look(void)
 	return l;
 }
 
-bool suspend_seen(struct suspend *suspend, const struct suspend_look *look)
+bool machinesleep_seen(struct machinesleep *sleep, const struct machinesleep_look *look)
 {
 	const int64_t ns = look->boot - look->before;
 	bool happened;
 
 	if (look->after - look->before > LOOK_NS_MAX)
 		return false;
-	happened = ns > suspend->ns + SUSPENDED_NS;
-	suspend->ns = ns;
+	happened = ns > sleep->ns + SUSPENDED_NS;
+	sleep->ns = ns;
 	return happened;
 }
 
-void suspend_init(struct suspend *suspend)
+void machinesleep_init(struct machinesleep *sleep)
 {
-	struct suspend_look l;
+	struct machinesleep_look l;
 
 	do
 		l = look();
 	while (l.after - l.before > LOOK_NS_MAX);
-	suspend->ns = l.boot - l.before;
+	sleep->ns = l.boot - l.before;
 }
 
-bool suspend_happened(struct suspend *suspend)
+bool machinesleep_happened(struct machinesleep *sleep)
 {
-	const struct suspend_look l = look();
+	const struct machinesleep_look l = look();
 
-	return suspend_seen(suspend, &l);
+	return machinesleep_seen(sleep, &l);
 }
