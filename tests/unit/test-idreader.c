@@ -80,7 +80,7 @@ static void it_does_not_wait_for_long(void **state)
 	begun = clock_ns(CLOCK_MONOTONIC);
 	assert_int_equal(idreader_read(reader, open_self(), SECOND / 50, &id), -ETIMEDOUT);
 	assert_int_equal(idreader_read(reader, open_self(), SECOND * 60, &id), -EBUSY);
-	assert_true(clock_ns(CLOCK_MONOTONIC) - begun < 10 * SECOND);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - begun < 60 * SECOND);
 	assert_int_equal(id.size, 99);
 
 	/* When the disk answers, it reads again. */

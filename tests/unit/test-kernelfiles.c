@@ -462,7 +462,7 @@ static void given_up(void **state)
 	assert_int_equal(write_files(f, &files, &why), -ECANCELED);
 	assert_null(why);
 	assert_int_equal(files.bytes, 7);
-	assert_true(clock_ns(CLOCK_MONOTONIC) - begun < UINT64_C(10000000000));
+	assert_true(clock_ns(CLOCK_MONOTONIC) - begun < UINT64_C(60000000000));
 }
 
 /* One that is not there at first is waited for, but not for ever. */
@@ -480,7 +480,7 @@ static void no_collector(void **state)
 	assert_int_equal(kernelfiles_check(f->dir, &why), KERNELFILES_NONE);
 	assert_non_null(strstr(why, "did not answer"));
 	assert_in_range(clock_ns(CLOCK_MONOTONIC) - begun, UINT64_C(4000000000),
-			UINT64_C(30000000000));
+			UINT64_C(90000000000));
 	assert_int_equal(rename(to, from), 0);
 	assert_int_equal(kernelfiles_check(f->dir, &why), 0);
 }
