@@ -240,13 +240,14 @@ bench: packages-check ## speed, as ratios against a peer measured in the same ru
 		$(O)/ptd-emu-system.so
 	@O=$(O) tests/bench/run.sh
 
-lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, messages, layers, golden coverage, headers that stand alone, hardening
+lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, messages, layers, golden coverage, headers that stand alone, hardening, exported symbols
 	clang-format --dry-run -Werror $$(git ls-files '*.[ch]')
 	tests/check-columns.sh
 	tests/check-messages.sh
 	tests/check-layers.sh
 	tests/check-coverage.sh
 	tests/check-hardening.sh $(O) $(notdir $(PROGRAMS) $(filter %.so.$(SO_VERSION),$(LIBRARY))) ptd-emu-system.so
+	tests/check-symbols.sh $(firstword $(LIBRARY)) decoder/libptdecode.symbols $(file <VERSION)
 	for s in $$(git ls-files '*.js' '*.mjs'); do node --check $$s || exit 1; done
 	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done

@@ -25,6 +25,21 @@ nm -D --defined-only "$lib/libptdecode.so" | sed 's/@.*//' | all_ours libptdecod
 nm --defined-only --extern-only "$lib/libptdecode.a" | grep ' ' | all_ours libptdecode.a
 [[ $(readelf -d "$lib/libptdecode.so") == *"soname: [libptdecode.so.0]"* ]] || fail "the soname"
 
+echo "--- the lint of names"
+list=decoder/libptdecode.symbols
+# symbols_say TEXT LIST VERSION: what the lint prints; "": it finds nothing wrong.
+symbols_say() {
+	local out status=0
+	out=$(tests/check-symbols.sh "$lib/libptdecode.so" "$2" "$3") || status=$?
+	[[ ${out#*: } == "$1" && $status == "$((${#1} > 0))" ]] || fail "status $status, '$out' instead of '$1'"
+}
+symbols_say "" $list "$(<VERSION)"
+sed '$a ptd_yesterday' $list >"$T/symbols"
+symbols_say "no longer exports ptd_yesterday, though the version is still 0.3" "$T/symbols" 0.3.1
+symbols_say "" "$T/symbols" 0.4
+grep -v ptd_calls_new $list >"$T/symbols"
+symbols_say "exports ptd_calls_new, which $T/symbols lacks" "$T/symbols" 0.4
+
 echo "--- programs"
 examples=$D$prefix/share/doc/ptd/examples
 read -ra flags <<<"$(pkg-config --cflags --libs ptdecode)"
