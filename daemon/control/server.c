@@ -72,7 +72,7 @@ static bool has_group(int fd, const struct ucred *peer, gid_t gid)
 }
 
 /* The mode of the socket keeps others away; this holds whatever its mode is. */
-static bool is_trusted(int fd, const struct ucred *peer)
+static bool may_call(int fd, const struct ucred *peer)
 {
 	const struct group *group;
 
@@ -211,7 +211,7 @@ static int admit_peer(struct server *s, int fd)
 		(void)fd_close(fd);
 		return r;
 	}
-	if (is_trusted(fd, &ucred))
+	if (may_call(fd, &ucred))
 		return peer_new(s, fd, &ucred);
 	log_warning("refused a client of user %u, who is not in group " PTD_CONTROL_GROUP,
 		    (unsigned)ucred.uid);

@@ -5,9 +5,9 @@
  * CPU
  *
  * The perf events by which the hardware of one CPU is recorded, and their rings. One event writes
- * PT to its AUX ring. The second writes switch records, which it overwrites, so that they cost the
- * daemon nothing. The third writes task records, which the daemon drains. The last two go on while
- * PT is given up to another program.
+ * PT to its AUX ring. The second writes who ran when, as switch records, which it overwrites, so
+ * that they cost the daemon nothing. The third writes task records, which the daemon drains. The
+ * last two go on while PT is given up to another program.
  *
  * The kernel allocates the rings of an event on the node of its CPU. The event loop calls these
  * functions, except those under "while the rings are held".

@@ -483,7 +483,7 @@ void cpus_look_after(struct cpus *cpus, const struct cpulist *online)
 	retry(cpus);
 }
 
-/* All in one pass, and what can wait after it. */
+/* Each CPU's PT stops for a moment: all in one pass, and what can wait after it. */
 struct ptclock_sample cpus_publish_heads(struct cpus *cpus, uint64_t *ret_complete_until)
 {
 	struct ptclock_sample sample;
