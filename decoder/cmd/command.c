@@ -218,9 +218,54 @@ static int parse_size(const char *option, const char *text, uint64_t *ret_size)
 	return 0;
 }
 
+/* Read the id at @at, and go behind it. Return: whether there is one that can be known. */
+static bool read_id(const char **at, uint32_t *ret_id)
+{
+	unsigned long long n;
+	char *end;
+
+	if (**at < '0' || **at > '9')
+		return false;
+	errno = 0;
+	n = strtoull(*at, &end, 10);
+	if (errno || n >= PTD_ID_UNKNOWN)
+		return false;
+	*at = end;
+	*ret_id = (uint32_t)n;
+	return true;
+}
+
+/* Add the numbers of @text, such as "3" or "0-3,8". Return: 0; -EINVAL if it is no such list, or
+ * asks for too many; -ENOMEM. */
+static int add_ids(struct asked_ids *ids, const char *text)
+{
+	for (;; text++) {
+		uint32_t first, last;
+
+		if (!read_id(&text, &first))
+			return -EINVAL;
+		last = first;
+		if (*text == '-') {
+			text++;
+			if (!read_id(&text, &last) || last < first)
+				return -EINVAL;
+		}
+		if (last - first >= ASKED_IDS_MAX - ids->n)
+			return -EINVAL;
+		for (uint32_t id = first; id <= last; id++) {
+			const int r = vec_push(ids, id);
+
+			if (r < 0)
+				return r;
+		}
+		if (*text != ',')
+			return *text ? -EINVAL : 0;
+	}
+}
+
 static int parse_ids(const char *option, const char *text, struct asked_ids *ids)
 {
-	const int r = asked_add_ids(ids, text);
+	const int r = add_ids(ids, text);
 
 	if (r == -EINVAL)
 		return wrong(option, text);
@@ -239,40 +284,35 @@ static int parse_last(const char *text, uint64_t *ret_last)
 
 static int parse_name(const char *name, struct asked_names *names)
 {
-	const int r = asked_add_name(names, name);
+	const int r = vec_push(names, name);
 
 	return r < 0 ? report(r, NULL) : 0;
 }
 
-/* Parse an option by which a part of the trace is asked for. Return: an exit status. */
-static int parse_part(struct command *c, int option)
-{
-	struct asked *asked = &c->asked;
-
-	switch (option) {
-	case VERB_OPT_TIME:
-		c->options.part.time = optarg;
-		return 0;
-	case VERB_OPT_CPU:
-		return parse_ids("--cpu takes a list of CPUs, as 0-3,8", optarg, &asked->cpus);
-	case VERB_OPT_PID:
-		return parse_ids("--pid takes a list of processes, as 17,23", optarg, &asked->pids);
-	case VERB_OPT_TID:
-		return parse_ids("--tid takes a list of threads, as 17,23", optarg, &asked->tids);
-	case VERB_OPT_COMM:
-		return parse_name(optarg, &asked->comms);
-	case VERB_OPT_SYMBOL:
-		return parse_name(optarg, &asked->symbols);
-	case VERB_OPT_LAST:
-		return parse_last(optarg, &c->options.part.last);
-	default:
-		return parse_name(optarg, &asked->objects);
-	}
-}
+/* Options whose value is kept as it is, and where. */
+static const struct {
+	int id;
+	size_t offset; /* in struct command */
+} kept[] = {
+	{ 'e', offsetof(struct command, options.engine) },
+	{ VERB_OPT_TIME, offsetof(struct command, options.part.time) },
+	{ VERB_OPT_DEBUG_DIR, offsetof(struct command, options.debug_dir) },
+	{ VERB_OPT_BUILDID_DIR, offsetof(struct command, options.buildid_dir) },
+	{ VERB_OPT_SYMFS, offsetof(struct command, options.symfs) },
+	{ VERB_OPT_CORE, offsetof(struct command, options.core) },
+	{ VERB_OPT_INSTR_MAP, offsetof(struct command, options.instr_map) },
+	{ VERB_OPT_OVNI, offsetof(struct command, options.ovni) },
+	{ VERB_OPT_RAW_PT, offsetof(struct command, options.raw_pt) },
+	{ VERB_OPT_FILTER, offsetof(struct command, options.raw_filter) },
+	{ VERB_OPT_STATE_DIR, offsetof(struct command, state_dir) },
+};
 
 /* Parse an option of the whole decode. Return: an exit status. --version ends the process. */
 static int parse_option(struct command *c, int option)
 {
+	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+		if (kept[i].id == option)
+			*(const char **)((char *)c + kept[i].offset) = optarg;
 	switch (option) {
 	case VERB_OPT_ALSO:
 		if (c->n_also == ARRAY_LEN(c->also))
@@ -280,28 +320,9 @@ static int parse_option(struct command *c, int option)
 		c->also[c->n_also++] = optarg;
 		return 0;
 	case 'e':
-		c->options.engine = optarg;
 		return ptd_engine_exists(optarg) ? 0 : wrong("no such engine", optarg);
 	case 'h':
 		c->help = true;
-		return 0;
-	case VERB_OPT_DEBUG_DIR:
-		c->options.debug_dir = optarg;
-		return 0;
-	case VERB_OPT_BUILDID_DIR:
-		c->options.buildid_dir = optarg;
-		return 0;
-	case VERB_OPT_SYMFS:
-		c->options.symfs = optarg;
-		return 0;
-	case VERB_OPT_CORE:
-		c->options.core = optarg;
-		return 0;
-	case VERB_OPT_INSTR_MAP:
-		c->options.instr_map = optarg;
-		return 0;
-	case VERB_OPT_OVNI:
-		c->options.ovni = optarg;
 		return 0;
 	case VERB_OPT_DEBUGINFOD:
 		c->debuginfod = true;
@@ -325,26 +346,32 @@ static int parse_option(struct command *c, int option)
 		return parse_byte("--nom-freq takes a number", optarg, &c->options.nom_freq);
 	case VERB_OPT_CPUID_15:
 		return parse_cpuid_15(&c->options, optarg);
-	case VERB_OPT_RAW_PT:
-		c->options.raw_pt = optarg;
-		return 0;
+	case VERB_OPT_CPU:
+		return parse_ids("--cpu takes a list of CPUs, as 0-3,8", optarg, &c->asked.cpus);
+	case VERB_OPT_PID:
+		return parse_ids("--pid takes a list of processes, as 17,23", optarg,
+				 &c->asked.pids);
+	case VERB_OPT_TID:
+		return parse_ids("--tid takes a list of threads, as 17,23", optarg, &c->asked.tids);
+	case VERB_OPT_COMM:
+		return parse_name(optarg, &c->asked.comms);
+	case VERB_OPT_SYMBOL:
+		return parse_name(optarg, &c->asked.symbols);
+	case VERB_OPT_OBJECT:
+		return parse_name(optarg, &c->asked.objects);
+	case VERB_OPT_LAST:
+		return parse_last(optarg, &c->options.part.last);
 	case VERB_OPT_RAW_PAGES:
 		return parse_pages(c, optarg);
 	case VERB_OPT_RAW_ELF:
 		return add_code(c, &(struct command_code){ .kind = COMMAND_ELF, .path = optarg });
 	case VERB_OPT_RAW_CODE:
 		return parse_code(c, optarg);
-	case VERB_OPT_FILTER:
-		c->options.raw_filter = optarg;
-		return 0;
-	case VERB_OPT_STATE_DIR:
-		c->state_dir = optarg;
-		return 0;
 	case VERB_OPT_VERSION:
 		printf("ptdecode %s\n", ptd_version());
 		exit(PTDECODE_OK);
 	default:
-		return parse_part(c, option);
+		return 0;
 	}
 }
 
@@ -521,6 +548,44 @@ static int take_words(struct command *c, char *const *words, const struct reques
 	return check_diff(c);
 }
 
+/* The part of the trace that is asked for borrows the lists. */
+static void fill_in_part(struct command *c)
+{
+	struct ptd_part *part = &c->options.part;
+
+	part->cpus = c->asked.cpus.items;
+	part->n_cpus = c->asked.cpus.n;
+	part->pids = c->asked.pids.items;
+	part->n_pids = c->asked.pids.n;
+	part->tids = c->asked.tids.items;
+	part->n_tids = c->asked.tids.n;
+	part->comms = c->asked.comms.items;
+	part->n_comms = c->asked.comms.n;
+	part->symbols = c->asked.symbols.items;
+	part->n_symbols = c->asked.symbols.n;
+	part->objects = c->asked.objects.items;
+	part->n_objects = c->asked.objects.n;
+}
+
+/* Return: 0 or -ENOMEM. */
+static int list_inputs(struct command *c)
+{
+	const struct ptd_options *o = &c->options;
+	const char *const named[] = { o->input, c->other_input, o->raw_pt,
+				      o->core,  o->instr_map,   o->ovni };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(named) && r == 0; i++)
+		if (named[i])
+			r = vec_push(&c->inputs, named[i]);
+	for (size_t i = 0; i < c->code.n && r == 0; i++) {
+		r = vec_push(&c->inputs, c->code.items[i].path);
+		if (r == 0 && c->code.items[i].address_path)
+			r = vec_push(&c->inputs, c->code.items[i].address_path);
+	}
+	return r;
+}
+
 int command_parse(struct command *c, int argc, char **argv)
 {
 	struct option options[VERB_OPTIONS_MAX];
@@ -549,8 +614,8 @@ int command_parse(struct command *c, int argc, char **argv)
 		status = find_snapshots(c);
 	if (status != PTDECODE_OK)
 		return status;
-	asked_fill_in(&c->asked, &c->options.part);
-	if (!c->options.buildid_dir && default_buildid_dir(c) < 0)
+	fill_in_part(c);
+	if ((!c->options.buildid_dir && default_buildid_dir(c) < 0) || list_inputs(c) < 0)
 		return report(-ENOMEM, NULL);
 	return PTDECODE_OK;
 }
@@ -558,7 +623,13 @@ int command_parse(struct command *c, int argc, char **argv)
 void command_deinit(struct command *c)
 {
 	vec_deinit(&c->code);
-	asked_deinit(&c->asked);
+	vec_deinit(&c->inputs);
+	vec_deinit(&c->asked.cpus);
+	vec_deinit(&c->asked.pids);
+	vec_deinit(&c->asked.tids);
+	vec_deinit(&c->asked.comms);
+	vec_deinit(&c->asked.symbols);
+	vec_deinit(&c->asked.objects);
 	requested_deinit(&c->outputs);
 	rawcode_deinit(&c->raw_code);
 	free(c->home_debug);
@@ -592,80 +663,4 @@ int command_read_code(struct command *c)
 	c->options.raw_code = c->raw_code.items;
 	c->options.n_raw_code = c->raw_code.n;
 	return 0;
-}
-
-/* --- asked ------------------------------------------------------------------------------------ */
-
-void asked_deinit(struct asked *asked)
-{
-	vec_deinit(&asked->cpus.list);
-	vec_deinit(&asked->pids.list);
-	vec_deinit(&asked->tids.list);
-	vec_deinit(&asked->comms.list);
-	vec_deinit(&asked->symbols.list);
-	vec_deinit(&asked->objects.list);
-}
-
-/* Read the id at @at, and go behind it. Return: whether there is one that can be known. */
-static bool read_id(const char **at, uint32_t *ret_id)
-{
-	unsigned long long n;
-	char *end;
-
-	if (**at < '0' || **at > '9')
-		return false;
-	errno = 0;
-	n = strtoull(*at, &end, 10);
-	if (errno || n >= PTD_ID_UNKNOWN)
-		return false;
-	*at = end;
-	*ret_id = (uint32_t)n;
-	return true;
-}
-
-int asked_add_ids(struct asked_ids *ids, const char *text)
-{
-	for (;; text++) {
-		uint32_t first, last;
-
-		if (!read_id(&text, &first))
-			return -EINVAL;
-		last = first;
-		if (*text == '-') {
-			text++;
-			if (!read_id(&text, &last) || last < first)
-				return -EINVAL;
-		}
-		if (last - first >= ASKED_IDS_MAX - ids->list.n)
-			return -EINVAL;
-		for (uint32_t id = first; id <= last; id++) {
-			const int r = vec_push(&ids->list, id);
-
-			if (r < 0)
-				return r;
-		}
-		if (*text != ',')
-			return *text ? -EINVAL : 0;
-	}
-}
-
-int asked_add_name(struct asked_names *names, const char *name)
-{
-	return vec_push(&names->list, name);
-}
-
-void asked_fill_in(const struct asked *asked, struct ptd_part *part)
-{
-	part->cpus = asked->cpus.list.items;
-	part->n_cpus = asked->cpus.list.n;
-	part->pids = asked->pids.list.items;
-	part->n_pids = asked->pids.list.n;
-	part->tids = asked->tids.list.items;
-	part->n_tids = asked->tids.list.n;
-	part->comms = asked->comms.list.items;
-	part->n_comms = asked->comms.list.n;
-	part->symbols = asked->symbols.list.items;
-	part->n_symbols = asked->symbols.list.n;
-	part->objects = asked->objects.list.items;
-	part->n_objects = asked->objects.list.n;
 }

@@ -19,41 +19,18 @@
 #include "util/ptdecode.h"
 #include "util/vec.h"
 
-/*
- * The lists of numbers and names by which a command line asks for a part of the trace. Each option
- * may be given several times, and adds to its list.
- */
-
 /* Numbers that one option may ask for. */
 #define ASKED_IDS_MAX 65536
 
 struct asked_ids {
-	VEC(uint32_t) list;
+	uint32_t *items;
+	size_t n, n_capacity;
 };
 
 struct asked_names {
-	VEC(const char *) list; /* borrowed from the command line */
+	const char **items; /* borrowed from the command line */
+	size_t n, n_capacity;
 };
-
-struct asked {
-	struct asked_ids cpus, pids, tids;
-	struct asked_names comms, symbols, objects;
-};
-
-void asked_deinit(struct asked *asked);
-
-/*
- * Add the numbers of @text, such as "3" or "0-3,8".
- *
- * Return: 0; -EINVAL if it is no such list, or asks for too many; -ENOMEM.
- */
-_must_check_ int asked_add_ids(struct asked_ids *ids, const char *text);
-
-/* Add @name. Return: 0 or -ENOMEM. */
-_must_check_ int asked_add_name(struct asked_names *names, const char *name);
-
-/* Let @part have the lists, which it borrows. */
-void asked_fill_in(const struct asked *asked, struct ptd_part *part);
 
 /* Code for a bare PT stream, as the command line names it; its files have not been read. */
 struct command_code {
@@ -71,7 +48,11 @@ struct command {
 	struct ptd_options options;
 	VEC(struct command_code) code;
 	struct rawcode raw_code; /* what command_read_code() found in @code */
-	struct asked asked;      /* the part of the trace that is asked for */
+	struct {
+		struct asked_ids cpus, pids, tids;
+		struct asked_names comms, symbols, objects;
+	} asked;                  /* each option adds to the list of its name */
+	VEC(const char *) inputs; /* all files and directories that are read; borrowed */
 	struct requested_outputs outputs;
 	const char *also[REQUESTED_MAX]; /* the outputs that --also asks for, as it was given */
 	size_t n_also;

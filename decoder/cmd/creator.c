@@ -4,10 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
-#include "decoder/cmd/sandbox.h"
 #include "decoder/util/outdir.h"
 #include "util/fdpass.h"
 
@@ -35,28 +32,6 @@ static int answer_question(const struct outdir_question *question, unsigned *n_f
 	return *ret_fd < 0 ? *ret_fd : 0;
 }
 
-_Noreturn static void serve(void)
-{
-	const struct sandbox_root root = { .fd = DIR_FD, .writable = true };
-	struct outdir_answer answer = {};
-	struct outdir_question question;
-	unsigned n_files = 0;
-
-	/* The first answer says whether this process could be confined. */
-	answer.r =
-	    sandbox_enter(&(struct sandbox){ .roots = &root, .n_roots = 1, .creates = true });
-	if (fdpass_send(SOCKET_FD, &answer, sizeof(answer), -1) < 0 || answer.r < 0)
-		_exit(1);
-	while (read(SOCKET_FD, &question, sizeof(question)) == sizeof(question)) {
-		_cleanup_(fd_closep) int fd = -1;
-
-		answer.r = answer_question(&question, &n_files, &fd);
-		if (fdpass_send(SOCKET_FD, &answer, sizeof(answer), fd < 0 ? -1 : fd) < 0)
-			break;
-	}
-	_exit(0);
-}
-
 /* Close all descriptors of the decoder but these two, so that none outlives the decoder here. */
 static int keep_only(int dir_fd, int socket)
 {
@@ -69,43 +44,43 @@ static int keep_only(int dir_fd, int socket)
 	return 0;
 }
 
-int creator_start(int dir_fd, struct creator *ret_creator)
+static void serve(int socket, void *dir_fd)
 {
+	const struct sandbox_root root = { .fd = DIR_FD, .writable = true };
 	struct outdir_answer answer = {};
-	struct creator c;
-	int sockets[2], fd, r;
+	struct outdir_question question;
+	unsigned n_files = 0;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-		return -errno;
-	c.pid = fork();
-	if (c.pid == 0) {
-		if (keep_only(dir_fd, sockets[1]) < 0)
-			_exit(1);
-		serve();
+	if (keep_only(*(const int *)dir_fd, socket) < 0)
+		return;
+	/* The first answer says whether this process could be confined. */
+	answer.r =
+	    sandbox_enter(&(struct sandbox){ .roots = &root, .n_roots = 1, .creates = true });
+	if (fdpass_send(SOCKET_FD, &answer, sizeof(answer), -1) < 0 || answer.r < 0)
+		return;
+	while (read(SOCKET_FD, &question, sizeof(question)) == sizeof(question)) {
+		_cleanup_(fd_closep) int fd = -1;
+
+		answer.r = answer_question(&question, &n_files, &fd);
+		if (fdpass_send(SOCKET_FD, &answer, sizeof(answer), fd < 0 ? -1 : fd) < 0)
+			return;
 	}
-	r = c.pid < 0 ? -errno : 0;
-	(void)fd_close(sockets[1]);
-	c.socket = sockets[0];
-	if (r < 0) {
-		(void)fd_close(c.socket);
-		return r;
-	}
-	r = fdpass_receive(c.socket, &answer, sizeof(answer), &fd);
-	(void)fd_close(fd);
-	if (r < 0 || answer.r < 0) {
-		creator_stop(&c);
-		return r < 0 ? r : answer.r;
-	}
-	*ret_creator = c;
-	return 0;
 }
 
-void creator_stop(struct creator *creator)
+int creator_start(int dir_fd, struct helper *ret_creator)
 {
-	if (!creator->pid)
-		return;
-	(void)fd_close(creator->socket);
-	while (waitpid(creator->pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	*creator = (struct creator){};
+	struct outdir_answer answer = {};
+	struct helper creator;
+	int fd, r = helper_start(serve, &dir_fd, &creator);
+
+	if (r < 0)
+		return r;
+	r = fdpass_receive(creator.socket, &answer, sizeof(answer), &fd);
+	(void)fd_close(fd);
+	r = r < 0 ? r : answer.r;
+	if (r < 0)
+		helper_stop(&creator);
+	else
+		*ret_creator = creator;
+	return r;
 }

@@ -10,11 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "base/log.h"
-#include "decoder/cmd/fetch.h"
 #include "util/fdpass.h"
 #include "util/message.h"
 
@@ -111,7 +108,7 @@ static void answer_question(const struct library *l, const struct fetch_question
 	free(path);
 }
 
-_Noreturn static void serve(int socket)
+static void serve(int socket, void *userdata)
 {
 	struct fetch_answer answer = {};
 	struct fetch_question question;
@@ -123,69 +120,62 @@ _Noreturn static void serve(int socket)
 	answer.r = load(&l, &answer);
 	(void)!fdpass_send(socket, &answer, sizeof(answer), -1);
 	if (answer.r < 0)
-		_exit(1);
+		return;
 	while (read(socket, &question, sizeof(question)) == sizeof(question))
 		answer_question(&l, &question, &patience, socket);
 	l.end(l.client);
-	_exit(0);
 }
 
-/* The fetcher's first answer says whether it could load the library. */
-static int begin(struct fetcher *f, char **reterr_message)
-{
-	struct fetch_answer answer = {};
-	int fd, r;
-
-	r = fetch_receive(f->socket, &answer, &fd);
-	(void)fd_close(fd);
-	if (r < 0)
-		return message_set(reterr_message, r, "--debuginfod: %s", strerror(-r));
-	if (answer.r < 0)
-		return message_set(reterr_message, answer.r, "--debuginfod: %.*s",
-				   (int)sizeof(answer.text) - 1, answer.text);
-	return 0;
-}
-
-int fetcher_start(struct fetcher *ret_fetcher, char **reterr_message)
+int fetcher_start(struct helper *ret_fetcher, char **reterr_message)
 {
 	const char *urls = getenv(DEBUGINFOD_URLS_ENV_VAR);
-	struct fetcher f;
-	int sockets[2], r;
+	struct fetch_answer answer = {};
+	struct helper fetcher;
+	int fd, r;
 
 	if (!urls || !urls[0])
 		return message_set(reterr_message, -EINVAL,
 				   "--debuginfod: the environment's " DEBUGINFOD_URLS_ENV_VAR
 				   " names no server");
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-		return message_set(reterr_message, -errno, "--debuginfod: no socket: %s",
-				   strerror(errno));
-	f.pid = fork();
-	if (f.pid < 0) {
-		r = -errno;
-		(void)fd_close(sockets[0]);
-		(void)fd_close(sockets[1]);
-		return message_set(reterr_message, r, "--debuginfod: no process: %s", strerror(-r));
-	}
-	if (f.pid == 0) {
-		(void)fd_close(sockets[0]);
-		serve(sockets[1]);
-	}
-	(void)fd_close(sockets[1]);
-	f.socket = sockets[0];
-	r = begin(&f, reterr_message);
+	r = helper_start(serve, NULL, &fetcher);
 	if (r < 0)
-		fetcher_stop(&f);
-	else
-		*ret_fetcher = f;
-	return r;
+		return message_set(reterr_message, r, "--debuginfod: no process: %s", strerror(-r));
+	/* The first answer says whether the library could be loaded. */
+	r = fdpass_receive(fetcher.socket, &answer, sizeof(answer), &fd);
+	(void)fd_close(fd);
+	if (r == 0 && answer.r == 0) {
+		*ret_fetcher = fetcher;
+		return 0;
+	}
+	helper_stop(&fetcher);
+	return message_set(reterr_message, r < 0 ? r : answer.r, "--debuginfod: %.*s",
+			   (int)sizeof(answer.text) - 1, r < 0 ? strerror(-r) : answer.text);
 }
 
-void fetcher_stop(struct fetcher *fetcher)
+int fetcher_get(void *fetcher, enum ptd_fetch what, const uint8_t *build_id, size_t size,
+		char **ret_path)
 {
-	if (!fetcher->pid)
-		return;
-	(void)fd_close(fetcher->socket);
-	while (waitpid(fetcher->pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	*fetcher = (struct fetcher){};
+	const int socket = ((const struct helper *)fetcher)->socket;
+	struct fetch_question question = { .what = (uint8_t)what, .id.size = (uint8_t)size };
+	struct fetch_answer answer;
+	int r, fd;
+
+	if (size > sizeof(question.id.bytes))
+		return -ENOENT;
+	memcpy(question.id.bytes, build_id, size);
+	r = fdpass_ask(socket, &question, sizeof(question));
+	if (r == 0)
+		r = fdpass_receive(socket, &answer, sizeof(answer), &fd);
+	if (r < 0)
+		return r;
+	if (answer.r < 0 || fd < 0) {
+		(void)fd_close(fd);
+		return answer.r < 0 ? answer.r : -ENOENT;
+	}
+	*ret_path = strndup(answer.text, sizeof(answer.text) - 1);
+	if (!*ret_path) {
+		(void)fd_close(fd);
+		return -ENOMEM;
+	}
+	return fd;
 }

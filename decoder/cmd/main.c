@@ -15,11 +15,9 @@
 
 #include "base/base.h"
 #include "base/log.h"
-#include "decoder/cmd/budget.h"
 #include "decoder/cmd/command.h"
-#include "decoder/cmd/fetch.h"
+#include "decoder/cmd/creator.h"
 #include "decoder/cmd/fetcher.h"
-#include "decoder/cmd/inherit.h"
 #include "decoder/cmd/sandbox.h"
 #include "decoder/cmd/verify.h"
 #include "decoder/sink/answer/diff.h"
@@ -47,7 +45,6 @@ static struct stat sought; /* nftw() passes nothing on */
 
 static int compare_file(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
-	(void)at;
 	if (kind == FTW_SL)
 		return is_file(path, &sought);
 	return kind == FTW_F && st->st_dev == sought.st_dev && st->st_ino == sought.st_ino;
@@ -56,8 +53,6 @@ static int compare_file(const char *path, const struct stat *st, int kind, struc
 /* Return: whether @st is of the input, or of a file below it. */
 static bool is_of_input(const char *input, const struct stat *st)
 {
-	if (!input)
-		return false;
 	sought = *st;
 	return is_file(input, st) || nftw(input, compare_file, TREE_FDS, FTW_PHYS) > 0;
 }
@@ -67,16 +62,12 @@ static bool is_taken(const struct command *c, size_t output)
 {
 	const char *path = c->outputs.items[output].path;
 	struct stat st;
-	bool taken;
+	bool taken = false;
 
 	if (!path || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
-	taken = is_of_input(c->options.input, &st) || is_of_input(c->other_input, &st) ||
-		is_file(c->options.raw_pt, &st) || is_file(c->options.core, &st) ||
-		is_file(c->options.instr_map, &st);
-	for (size_t i = 0; i < c->code.n; i++)
-		taken = taken || is_file(c->code.items[i].path, &st) ||
-			is_file(c->code.items[i].address_path, &st);
+	for (size_t i = 0; i < c->inputs.n; i++)
+		taken = taken || is_of_input(c->inputs.items[i], &st);
 	for (size_t i = 0; i < output; i++)
 		taken = taken || is_file(c->outputs.items[i].path, &st);
 	return taken;
@@ -156,7 +147,7 @@ static void close_outputs(struct command *c)
 			sink_free(o->sink);
 		else
 			(void)fd_close(o->config.fd);
-		creator_stop(&o->creator);
+		helper_stop(&o->creator);
 	}
 }
 
@@ -482,64 +473,41 @@ static int add_everywhere(struct roots *roots)
 	return r < 0 ? r : add_root(roots, "/dev/shm");
 }
 
-/* A file of code, and beside it its debug file. */
-static int add_code(struct roots *roots, const struct command_code *code)
-{
-	_cleanup_(freep) char *copy = strdup(code->path);
-	int r;
-
-	if (!copy)
-		return -ENOMEM;
-	r = add_own_root(roots, strdup(dirname(copy)));
-	if (r == 0)
-		r = add_root(roots, code->path);
-	return r < 0 ? r : add_root(roots, code->address_path);
-}
-
 static int collect_roots(const struct command *c, struct roots *roots)
 {
 	const struct ptd_options *o = &c->options;
-	const char *const paths[] = {
-		DEBUGFILE_SYSTEM_DIR, o->debug_dir, o->buildid_dir, o->symfs, o->raw_pt, o->input,
-		c->other_input,       o->core,      o->instr_map,   o->ovni,
-	};
+	const char *const places[] = { DEBUGFILE_SYSTEM_DIR, o->debug_dir, o->buildid_dir,
+				       o->symfs };
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(paths) && r == 0; i++)
-		r = add_root(roots, paths[i]);
-	for (size_t i = 0; i < c->code.n && r == 0; i++)
-		r = add_code(roots, &c->code.items[i]);
+	for (size_t i = 0; i < ARRAY_LEN(places) && r == 0; i++)
+		r = add_root(roots, places[i]);
+	for (size_t i = 0; i < c->inputs.n && r == 0; i++)
+		r = add_root(roots, c->inputs.items[i]);
+	/* Debug files are beside files of code. */
+	for (size_t i = 0; i < c->code.n && r == 0; i++) {
+		_cleanup_(freep) char *copy = strdup(c->code.items[i].path);
+
+		r = copy ? add_own_root(roots, strdup(dirname(copy))) : -ENOMEM;
+	}
 	if (r == 0 && ((o->input && !has_manifest(o->input)) ||
 		       (c->other_input && !has_manifest(c->other_input))))
 		r = add_everywhere(roots);
 	return r;
 }
 
-static uint64_t size_of_inputs(const struct command *c)
-{
-	uint64_t size = budget_size_of(c->options.input ?: c->options.raw_pt);
-
-	if (c->other_input)
-		size += budget_size_of(c->other_input);
-	if (c->options.core)
-		size += budget_size_of(c->options.core);
-	if (c->options.ovni)
-		size += budget_size_of(c->options.ovni);
-	for (size_t i = 0; i < c->code.n; i++)
-		size += budget_size_of(c->code.items[i].path);
-	return size;
-}
-
 /* Confine this process, before anything foreign is read. */
 static int enter_sandbox(struct command *c)
 {
 	_cleanup_(roots_deinit) struct roots roots = {};
-	/* To verify, it is read twice, side by side. */
-	const uint64_t inputs = size_of_inputs(c) * (c->verify ? 2 : 1);
-	uint64_t *spills = &c->options.max_spill;
+	uint64_t *spills = &c->options.max_spill, inputs = 0;
 	struct sandbox sandbox = {};
 	int r;
 
+	for (size_t i = 0; i < c->inputs.n; i++)
+		inputs += budget_size_of(c->inputs.items[i]);
+	/* To verify, it is read twice, side by side. */
+	inputs *= c->verify ? 2 : 1;
 	if (!*spills)
 		*spills = PTD_MAX_SPILL;
 	spill_prepare();
@@ -560,24 +528,10 @@ static int enter_sandbox(struct command *c)
 static int close_inherited(const struct command *c)
 {
 	VEC(const char *) paths = {};
-	int r;
+	int r = 0;
 
-	r = vec_push(&paths, c->options.input);
-	if (r == 0)
-		r = vec_push(&paths, c->other_input);
-	if (r == 0)
-		r = vec_push(&paths, c->options.core);
-	if (r == 0)
-		r = vec_push(&paths, c->options.instr_map);
-	if (r == 0)
-		r = vec_push(&paths, c->options.ovni);
-	if (r == 0)
-		r = vec_push(&paths, c->options.raw_pt);
-	for (size_t i = 0; i < c->code.n && r == 0; i++) {
-		r = vec_push(&paths, c->code.items[i].path);
-		if (r == 0)
-			r = vec_push(&paths, c->code.items[i].address_path);
-	}
+	for (size_t i = 0; i < c->inputs.n && r == 0; i++)
+		r = vec_push(&paths, c->inputs.items[i]);
 	for (size_t i = 0; i < c->outputs.n && r == 0; i++)
 		r = vec_push(&paths, c->outputs.items[i].path);
 	if (r == 0)
@@ -586,28 +540,20 @@ static int close_inherited(const struct command *c)
 	return r < 0 ? log_error_errno(r, "cannot close inherited descriptors: %m") : 0;
 }
 
-/* Check that the input can be read, so that a mistyped name is found before outputs are made. */
-static int check_input(const char *path)
+/* Check that the inputs can be read, so that a mistyped name is found before outputs are made. */
+static int check_inputs(const struct command *c)
 {
-	if (strcmp(path, "-") == 0 || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0)
-		return 0;
-	return log_error_errno(-errno, "%s: %m", path);
-}
+	for (size_t i = 0; i < c->inputs.n; i++) {
+		const char *path = c->inputs.items[i];
 
-static int fetch_from(void *userdata, enum ptd_fetch what, const uint8_t *build_id, size_t size,
-		      char **ret_path)
-{
-	const struct fetcher *fetcher = userdata;
-	struct buildid id = { .size = (uint8_t)size };
-
-	if (size > sizeof(id.bytes))
-		return -ENOENT;
-	memcpy(id.bytes, build_id, size);
-	return fetch_file(fetcher->socket, what, &id, ret_path);
+		if (strcmp(path, "-") != 0 && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0)
+			return log_error_errno(-errno, "%s: %m", path);
+	}
+	return 0;
 }
 
 /* Start the fetcher if the user asked for it. */
-static int start_fetcher(struct command *c, struct fetcher *fetcher)
+static int start_fetcher(struct command *c, struct helper *fetcher)
 {
 	char *message = NULL;
 	int r;
@@ -617,7 +563,7 @@ static int start_fetcher(struct command *c, struct fetcher *fetcher)
 	r = fetcher_start(fetcher, &message);
 	if (r < 0)
 		command_log(r, message);
-	c->options.fetch = fetch_from;
+	c->options.fetch = fetcher_get;
 	c->options.userdata = fetcher;
 	return r;
 }
@@ -634,7 +580,7 @@ static int start_threads(struct command *c)
 }
 
 /* Do all that needs the user's rights, and then give these rights up. */
-static int prepare(struct command *c, struct fetcher *fetcher)
+static int prepare(struct command *c, struct helper *fetcher)
 {
 	int r;
 
@@ -643,15 +589,7 @@ static int prepare(struct command *c, struct fetcher *fetcher)
 	c->options.opening = show_opening;
 	r = close_inherited(c);
 	if (r == 0)
-		r = check_input(c->options.input ?: c->options.raw_pt);
-	if (r == 0 && c->other_input)
-		r = check_input(c->other_input);
-	if (r == 0 && c->options.core)
-		r = check_input(c->options.core);
-	if (r == 0 && c->options.instr_map)
-		r = check_input(c->options.instr_map);
-	if (r == 0 && c->options.ovni)
-		r = check_input(c->options.ovni);
+		r = check_inputs(c);
 	if (r == 0)
 		r = start_fetcher(c, fetcher);
 	if (r == 0)
@@ -835,7 +773,7 @@ static int write_outputs(struct command *c)
 
 int main(int argc, char **argv)
 {
-	struct fetcher fetcher = {};
+	struct helper fetcher = {};
 	struct command c;
 	int r, status;
 
@@ -856,7 +794,7 @@ int main(int argc, char **argv)
 	}
 
 	ptd_threads_free(c.threads);
-	fetcher_stop(&fetcher);
+	helper_stop(&fetcher);
 	command_deinit(&c);
 	return status;
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
-#include "decoder/cmd/creator.h"
+#include "decoder/cmd/sandbox.h"
 #include "decoder/cmd/verb.h"
 #include "decoder/sink/sink.h"
 
@@ -34,8 +34,8 @@ struct requested_output {
 	const char *path;                         /* NULL: standard output */
 	char *options[REQUESTED_OPTIONS_MAX + 1]; /* ended by NULL */
 	struct sink_config config;
-	struct creator creator; /* of a sink that makes files in a directory */
-	struct sink *sink;      /* NULL until it is opened */
+	struct helper creator; /* of a sink that makes files in a directory */
+	struct sink *sink;     /* NULL until it is opened */
 };
 
 struct requested_outputs {

@@ -4,17 +4,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "util/dirs.h"
 
 /* Debian 12's headers are of Linux 6.1: Landlock 2. */
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
@@ -374,4 +380,187 @@ int sandbox_enter(const struct sandbox *sandbox)
 	if (r == 0)
 		r = drop_capabilities(sandbox->creates);
 	return r < 0 ? r : restrict_calls(sandbox);
+}
+
+/* --- inherit ---------------------------------------------------------------------------------- */
+
+/* Return: the descriptor that @path names, or -1. */
+static int descriptor_of(const char *path)
+{
+	static const char *const directories[] = { "/dev/fd/", "/proc/self/fd/" };
+
+	if (!path)
+		return -1;
+	if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdin") == 0)
+		return STDIN_FILENO;
+	for (size_t i = 0; i < ARRAY_LEN(directories); i++) {
+		const size_t size = strlen(directories[i]);
+		unsigned long n;
+
+		if (strncmp(path, directories[i], size) != 0 || path[size] < '0' ||
+		    path[size] > '9')
+			continue;
+		n = strtoul(path + size, NULL, 10);
+		return n < INT_MAX ? (int)n : -1;
+	}
+	return -1;
+}
+
+/*
+ * Return: the lowest descriptor that is @fd or higher and that one of the paths names; INT_MAX if
+ *         there is none.
+ */
+static int next_named(const char *const *paths, size_t n, int fd)
+{
+	int next = INT_MAX;
+
+	for (size_t i = 0; i < n; i++) {
+		const int named = descriptor_of(paths[i]);
+
+		if (named >= fd && named < next)
+			next = named;
+	}
+	return next;
+}
+
+static int close_stdin(void)
+{
+	_cleanup_(fd_closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	/* Where there is no /dev, there is no terminal, either. */
+	if (null < 0) {
+		(void)close(STDIN_FILENO);
+		return 0;
+	}
+	if (null == STDIN_FILENO) {
+		null = -1;
+		return 0;
+	}
+	return dup2(null, STDIN_FILENO) < 0 ? -errno : 0;
+}
+
+int inherit_only(const char *const *paths, size_t n)
+{
+	int r = 0;
+
+	if (next_named(paths, n, STDIN_FILENO) != STDIN_FILENO)
+		r = close_stdin();
+	for (int fd = STDERR_FILENO + 1; r == 0;) {
+		const int named = next_named(paths, n, fd);
+
+		if (named > fd && close_range((unsigned)fd, (unsigned)named - 1, 0) < 0)
+			r = -errno;
+		if (named == INT_MAX)
+			break;
+		fd = named + 1;
+	}
+	/* Linux before 5.9 has no close_range(2). */
+	return r == -ENOSYS ? 0 : r;
+}
+
+/* --- budget ----------------------------------------------------------------------------------- */
+
+/* How far a file system may compress a file. A file that is larger has holes. */
+#define COMPRESSION_MAX 16u
+
+/* The bytes of a file have addresses of their own, engine insn reserves as many for its copy of the
+ * PT, and what is made of code takes a multiple of it. */
+#define N_MAPPINGS 6u
+
+static uint64_t add_sizes(uint64_t a, uint64_t b)
+{
+	return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+static uint64_t size_of_file(const struct stat *st)
+{
+	const uint64_t size = (uint64_t)st->st_size;
+	const uint64_t on_disk = ((uint64_t)st->st_blocks + 8) * 512 * COMPRESSION_MAX;
+
+	return size < on_disk ? size : on_disk;
+}
+
+static uint64_t size_of_tree(int fd, int depth)
+{
+	_cleanup_(dirs_closep) DIR *dir = depth > DIRS_DEPTH_MAX ? NULL : dirs_list(fd);
+	struct dirent *entry;
+	uint64_t size = 0;
+
+	while (dir && dirs_next(dir, &entry) > 0) {
+		_cleanup_(fd_closep) int child = -1;
+		struct stat st;
+
+		if (fstatat(fd, entry->d_name, &st, 0) < 0)
+			continue;
+		if (S_ISREG(st.st_mode))
+			size = add_sizes(size, size_of_file(&st));
+		if (!S_ISDIR(st.st_mode))
+			continue;
+		child = dirs_open(fd, entry->d_name);
+		if (child >= 0)
+			size = add_sizes(size, size_of_tree(child, depth + 1));
+	}
+	return size;
+}
+
+uint64_t budget_size_of(const char *path)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return 0;
+	if (S_ISREG(st.st_mode))
+		return size_of_file(&st);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? 0 : size_of_tree(fd, 0);
+}
+
+uint64_t budget_for(uint64_t inputs, uint64_t spills, size_t n_threads)
+{
+	uint64_t size = add_sizes(BUDGET_BASE, spills);
+
+	for (size_t i = 1; i < n_threads; i++)
+		size = add_sizes(size, BUDGET_THREAD);
+
+	for (unsigned i = 0; i < N_MAPPINGS; i++)
+		size = add_sizes(size, inputs);
+	return size;
+}
+
+/* --- helper ----------------------------------------------------------------------------------- */
+
+int helper_start(void (*serve)(int socket, void *userdata), void *userdata,
+		 struct helper *ret_helper)
+{
+	int sockets[2], r;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		(void)fd_close(sockets[0]);
+		serve(sockets[1], userdata);
+		_exit(0);
+	}
+	r = pid < 0 ? -errno : 0;
+	(void)fd_close(sockets[1]);
+	if (r < 0)
+		(void)fd_close(sockets[0]);
+	else
+		*ret_helper = (struct helper){ .pid = pid, .socket = sockets[0] };
+	return r;
+}
+
+void helper_stop(struct helper *helper)
+{
+	if (!helper->pid)
+		return;
+	(void)fd_close(helper->socket);
+	while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	*helper = (struct helper){};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/cmd/budget.h"
+#include "decoder/cmd/sandbox.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

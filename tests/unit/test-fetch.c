@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "decoder/cmd/fetch.h"
+#include "decoder/cmd/fetcher.h"
 
 static void put_answer(int socket, const struct fetch_answer *answer, size_t size, int fd)
 {
@@ -69,7 +69,8 @@ static void answers(void **state)
 			put_answer(sockets[1], &answer, sizeof(answer) - rows[i].is_short,
 				   rows[i].has_file ? file : -1);
 
-		fd = fetch_file(sockets[0], PTD_FETCH_DEBUG, &id, &path);
+		fd = fetcher_get(&(struct helper){ .socket = sockets[0] }, PTD_FETCH_DEBUG,
+				 id.bytes, id.size, &path);
 		if (rows[i].expected == 0) {
 			assert_true(fd >= 0);
 			assert_int_equal(strlen(path), sizeof(answer.text) - 1);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "decoder/cmd/inherit.h"
+#include "decoder/cmd/sandbox.h"
 
 #define PATHS_MAX 4
 

@@ -129,7 +129,7 @@ static void opens(void **state)
 {
 	char path[TEMPDIR_SIZE];
 	struct rlimit before, none;
-	struct creator creator;
+	struct helper creator;
 	int dir_fd;
 
 	(void)state;
@@ -152,9 +152,9 @@ static void opens(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(faccessat(dir_fd, "new", F_OK, 0), -1);
 
-	creator_stop(&creator);
+	helper_stop(&creator);
 	assert_int_equal(creator.pid, 0);
-	creator_stop(&creator);
+	helper_stop(&creator);
 	(void)fd_close(dir_fd);
 	tempdir_remove(path);
 }
