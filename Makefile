@@ -292,7 +292,7 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             644:systemd/ptd.preset:lib/systemd/system-preset/60-ptd.preset \
             644:systemd/ptd.sysusers:lib/sysusers.d/ptd.conf \
             644:systemd/ptd.tmpfiles:lib/tmpfiles.d/ptd.conf \
-            644:systemd/ptd.sysctl:lib/sysctl.d/60-ptd.conf \
+            755:systemd/perf-level:lib/ptd/perf-level \
             $(foreach c,$(wildcard */*.bash),644:$c:$(COMPLETIONS)/$(basename $(notdir $c))) \
             $(foreach p,$(PAGES),644:$p:share/man/man$(subst .,,$(suffix $p))/$(notdir $p))
 
@@ -307,7 +307,7 @@ install: all ## programs, plugin, library, headers, manual pages, completions, u
 	ln -sf libptdecode.so.0 $(DESTDIR)$(prefix)/$(libdir)/libptdecode.so
 	sed -i 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@version@|$(SO_VERSION)|; s|@libs@|$(LIBS_DECODE)|' \
 		$(DESTDIR)$(prefix)/$(libdir)/pkgconfig/ptdecode.pc
-	sed -i 's|^\(Exec[A-Z][a-z]*\)=/usr/|\1=$(prefix)/|' \
+	sed -i 's|^\(Exec[A-Za-z]*=[-+]*\)/usr/|\1$(prefix)/|' \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-keeper.service \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd-collector.service \

@@ -101,9 +101,8 @@ int rights_check(const struct rights *rights, enum rights_of of, uint64_t bytes,
 	if (rights->paranoid >= PARANOID_DEBIAN && !rights->sys_admin)
 		add(&c,
 		    "kernel.perf_event_paranoid is %d, which lets only CAP_SYS_ADMIN use "
-		    "Intel "
-		    "PT: set it to %d (sysctl -w kernel.perf_event_paranoid=%d; "
-		    "/etc/sysctl.d/60-ptd.conf does it at each boot). ",
+		    "Intel PT: set it to %d (sysctl -w kernel.perf_event_paranoid=%d; "
+		    "ptd.service does while it runs). ",
 		    rights->paranoid, PARANOID_WANTED, PARANOID_WANTED);
 	if (!privileged && rights->paranoid > paranoid_free[of])
 		add(&c, "CAP_PERFMON is missing: run ptd as root or as ptd.service does. ");

@@ -11,7 +11,7 @@ ptd= rights=
 chmod 755 /root
 mkdir -p /run/ptd /out/state
 printf '%s\n' root:x:0:0::/root:/bin/sh ptd:x:990:990::/:/bin/false >/etc/passwd
-# The level that ptd's sysctl file sets.
+# The level that ptd.service sets.
 echo 2 >/proc/sys/kernel/perf_event_paranoid
 
 fail() {

@@ -61,7 +61,25 @@ for level in 3 2 -1; do
 	allowed "paranoid $level, root" env
 done
 paranoid 3
-refused "paranoid 3, service" "perf_event_paranoid is 3.*sysctl.d/60-ptd.conf" as $service
+refused "paranoid 3, service" "perf_event_paranoid is 3.*ptd.service does while it runs" as $service
+# What the unit does as root before it starts ptd, and when ptd has ended.
+level_is() {
+	[ $(cat /proc/sys/kernel/perf_event_paranoid) = $1 ] || fail "$2: the level is not $1"
+}
+perf-level restore || fail "restore of nothing"
+level_is 3 "restored before it was lowered"
+perf-level lower || fail "perf-level lower"
+level_is 2 lowered
+perf-level lower || fail "perf-level lower, again"
+allowed "paranoid lowered, service" as $service
+perf-level restore || fail "perf-level restore"
+level_is 3 restored
+perf-level lower
+paranoid 1
+perf-level restore
+level_is 1 "set while ptd ran"
+perf-level lower
+level_is 1 "low already"
 for level in 2 -1; do
 	paranoid $level
 	allowed "paranoid $level, service" as $service
@@ -129,5 +147,5 @@ grep . /out/ptd.log
 log_has "ready: source pt, 2 CPUs with 4096 KiB" || fail "no rings of 4 MiB"
 stop
 EOF
-tests/guest/boot.sh -o "$T/out" "$T/script" "$O/ptd" "$O/ptctl" "$O/test-cpu" /usr/bin/perf /usr/bin/setpriv ||
+tests/guest/boot.sh -o "$T/out" "$T/script" "$O/ptd" "$O/ptctl" "$O/test-cpu" systemd/perf-level /usr/bin/perf /usr/bin/setpriv ||
 	fail "the guest's script: exit status $?"

@@ -10,6 +10,9 @@ for prefix in /usr /usr/local; do
 	D=$T/dest
 	mkdir "$D"
 	in_dest() { make -s "$1" O="$O" VERSION=dev DESTDIR="$D" prefix="$prefix" >"$T/$1.log" 2>&1 || fail "$(cat "$T/$1.log")"; }
+	if grep -E -- ' -c -o |^ *ar ' <<<"$(make -n install O="$O" VERSION=dev DESTDIR="$D" prefix="$prefix")"; then
+		fail "what was built would be compiled anew"
+	fi
 	in_dest install
 	n=$(find "$D" -type f | wc -l)
 	[[ $n -gt 20 ]] || fail "only $n files were installed: $(find "$D")"
@@ -23,6 +26,10 @@ for prefix in /usr /usr/local; do
 	[[ -x $D$prefix/lib/ptd/ptd-keeper ]] || fail "ptd-keeper was not installed"
 	grep -qx "ExecStart=$prefix/lib/ptd/ptd-collector /run/ptd/collector/socket ptd" \
 		"$D$prefix/lib/systemd/system/ptd-collector.service" || fail "the collector is not in $prefix"
+	grep -qx "ExecStartPre=-+$prefix/lib/ptd/perf-level lower" "$D$prefix/lib/systemd/system/ptd.service" ||
+		fail "ExecStartPre is not in $prefix"
+	[[ -x $D$prefix/lib/ptd/perf-level ]] || fail "perf-level was not installed"
+	[[ ! -e $D$prefix/lib/sysctl.d ]] || fail "settings of the kernel were installed"
 	[[ -x $D$prefix/lib/ptd/ptd-collector ]] || fail "ptd-collector was not installed"
 	grep -qx "ExecStart=$prefix/sbin/ptd" "$D$prefix/lib/systemd/system/ptd.service" || fail "ExecStart is not in $prefix"
 	[[ $(stat -c %a "$D$prefix/bin/ptctl" "$D$prefix/include/ptd/decode.h") == 755$'\n'644 ]] || fail "modes"

@@ -35,7 +35,7 @@ static void checks(void **state)
 		  { .paranoid = 3, .perfmon = true, .ipc_lock = true },
 		  RIGHTS_OF_USERS,
 		  -EACCES,
-		  { "perf_event_paranoid is 3", "sysctl.d/60-ptd.conf" } },
+		  { "perf_event_paranoid is 3", "ptd.service does while it runs" } },
 		{ "root under Debian's default",
 		  { .paranoid = 3, .perfmon = true, .sys_admin = true, .ipc_lock = true },
 		  RIGHTS_OF_KERNEL,
