@@ -158,13 +158,16 @@ static __thread struct thread *self __attribute__((__tls_model__("initial-exec")
 
 static uint64_t read_register(unsigned vcpu, enum process_register which)
 {
-	static const enum qemu_x86_register registers32[] = { [PROCESS_RSP] = QEMU_I386_ESP,
-							      [PROCESS_RIP] = QEMU_I386_EIP,
-							      [PROCESS_SIGNAL] = QEMU_I386_EAX };
+	static const enum qemu_x86_register registers32[] = {
+		[PROCESS_RSP] = QEMU_I386_ESP, [PROCESS_RIP] = QEMU_I386_EIP
+	};
 	static const enum qemu_x86_register registers64[] = { [PROCESS_RSP] = QEMU_X86_RSP,
 							      [PROCESS_RIP] = QEMU_X86_RIP,
 							      [PROCESS_SIGNAL] = QEMU_X86_RDI };
 
+	/* QEMU 7.2 loads no register with it, if the handler gets no siginfo_t. */
+	if (process.target.mode == 32 && which == PROCESS_SIGNAL)
+		return target_handler_signal(&process.target, qemu_register(vcpu, QEMU_I386_ESP));
 	return qemu_register(vcpu,
 			     process.target.mode == 32 ? registers32[which] : registers64[which]);
 }
@@ -186,10 +189,38 @@ __attribute__((__noinline__)) static struct thread *begin_thread(unsigned vcpu)
 	return self;
 }
 
-static void on_block(unsigned vcpu, void *block)
+static void add_to_register(unsigned vcpu, enum qemu_x86_register which, int n)
 {
+	qemu_set_register(vcpu, which, qemu_register(vcpu, which) + (uint64_t)n);
+}
+
+/* A thread is at the start of a function that is a signal handler. */
+__attribute__((__noinline__)) static void align_handler(unsigned vcpu, uint64_t ip)
+{
+	const uint64_t rsp = read_register(vcpu, PROCESS_RSP);
+	const bool is32 = process.target.mode == 32;
+	struct target_move move;
+	uint64_t interrupted;
+
+	if (!process_at_handler(&process, ip, rsp, &interrupted))
+		return;
+	move = target_align_frame(&process.target, rsp);
+	if (move.bytes == 0)
+		return;
+	add_to_register(vcpu, is32 ? QEMU_I386_ESP : QEMU_X86_RSP, move.bytes);
+	if (move.arguments) {
+		add_to_register(vcpu, is32 ? QEMU_I386_EDX : QEMU_X86_RSI, move.bytes);
+		add_to_register(vcpu, is32 ? QEMU_I386_ECX : QEMU_X86_RDX, move.bytes);
+	}
+}
+
+static void on_block(unsigned vcpu, void *userdata)
+{
+	const struct block *block = userdata;
 	struct thread *thread = self;
 
+	if (__builtin_expect(atomic_load_explicit(&block->handler, memory_order_relaxed), 0))
+		align_handler(vcpu, block->ip);
 	if (__builtin_expect(!thread, 0)) {
 		thread = begin_thread(vcpu);
 		if (!thread)
@@ -498,8 +529,8 @@ static int check_qemu(const struct qemu_plugin_info *info)
 		return -1;
 	}
 	if (!&guest_base || !&exec_path || !start_exclusive || !end_exclusive || !qemu_get_cpu ||
-	    !x86_cpu_gdb_read_register || !g_byte_array_new || !g_byte_array_set_size ||
-	    !qemu_plugin_user_exit) {
+	    !x86_cpu_gdb_read_register || !x86_cpu_gdb_write_register || !g_byte_array_new ||
+	    !g_byte_array_set_size || !qemu_plugin_user_exit) {
 		fprintf(stderr, "ptd-emu.so: this QEMU does not export what is needed: use "
 				"qemu-user 7.2 of Debian 12\n");
 		return -1;

@@ -73,7 +73,7 @@ struct thread;
 enum process_register {
 	PROCESS_RSP,
 	PROCESS_RIP,
-	PROCESS_SIGNAL, /* which has the number of the signal when its handler begins */
+	PROCESS_SIGNAL, /* the argument that is the number of the signal when its handler begins */
 };
 
 /* Return: a register of the vCPU, which is at the start of a block or does not run. */

@@ -75,12 +75,15 @@ struct byte_array {
 };
 
 enum qemu_x86_register {
+	QEMU_X86_RDX = 3,
+	QEMU_X86_RSI = 4,
 	QEMU_X86_RDI = 5,
 	QEMU_X86_RSP = 7,
 	QEMU_X86_RIP = 16,
 	QEMU_X86_CR3 = 29,
 	/* Of qemu-i386, which has fewer. */
-	QEMU_I386_EAX = 0,
+	QEMU_I386_ECX = 1,
+	QEMU_I386_EDX = 2,
 	QEMU_I386_ESP = 4,
 	QEMU_I386_EIP = 8,
 };
@@ -98,6 +101,8 @@ void end_exclusive(void) _weak_;
 void qemu_plugin_user_exit(void) _weak_;
 /* Append the value of register @n to @bytes. Return: its size in bytes; 0 if there is none. */
 int x86_cpu_gdb_read_register(struct CPUState *cpu, struct byte_array *bytes, int n) _weak_;
+/* Set register @n to the number at @bytes. Return: its size in bytes; 0 if there is none. */
+int x86_cpu_gdb_write_register(struct CPUState *cpu, uint8_t *bytes, int n) _weak_;
 /* Guest memory at a virtual @address. Return: 0; or -1 if it is not mapped. */
 int cpu_memory_rw_debug(struct CPUState *cpu, uint64_t address, void *bytes, uint64_t size,
 			bool write) _weak_;
@@ -124,4 +129,15 @@ static inline uint64_t qemu_register(unsigned vcpu, enum qemu_x86_register which
 	if (size == 8 || size == 4)
 		memcpy(&value, bytes->data, (size_t)size);
 	return value;
+}
+
+/* Set a register of @vcpu, which is at the start of a block. */
+static inline void qemu_set_register(unsigned vcpu, enum qemu_x86_register which, uint64_t value)
+{
+	struct CPUState *cpu = qemu_get_cpu((int)vcpu);
+	uint8_t bytes[sizeof(value)];
+
+	memcpy(bytes, &value, sizeof(value));
+	if (cpu)
+		(void)x86_cpu_gdb_write_register(cpu, bytes, which);
 }

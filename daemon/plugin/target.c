@@ -70,6 +70,30 @@ struct ucontext32 {
 	struct context32 context;
 };
 
+/*
+ * QEMU 7.2 places frames so that the state of the FPU, @fpstate bytes after the start of
+ * a frame, is aligned. The start then is a multiple of 16. The ABI wants that of the address above
+ * the return address. For x86-64 there is room for moving the frame up, between it and that state.
+ * For i386 it goes down by a word, where the handler would write next.
+ * Source: QEMU 7.2, linux-user/i386/signal.c.
+ */
+struct layout {
+	uint8_t mode;
+	uint8_t info;        /* i386 only: where the address of the siginfo_t is; 0: it has none */
+	uint16_t size;       /* of what is moved */
+	uint16_t fpstate_at; /* where the address of the FPU's state is */
+	uint16_t fpstate;
+	int8_t move;
+};
+
+static const struct layout layouts[] = {
+	{ 64, 0, 440, 232, 448, 8 },
+	{ 32, offsetof(struct info_frame32, info), 268, 240, 272, -4 },
+	{ 32, 0, 732, 84, 736, -4 },
+};
+
+#define FRAME_SIZE_MAX 736
+
 /* As in the kernel's headers, which may not be installed for i386. */
 #define TARGET_SA_SIGINFO  0x00000004u
 #define TARGET_SA_RESTORER 0x04000000u
@@ -82,21 +106,35 @@ struct ucontext32 {
 #define PAGE       UINT64_C(4096)
 #define FRAMES_MAX 64 /* as many as there are signals */
 
-int target_read(const struct target *target, uint64_t address, void *ret_bytes, size_t size)
+typedef ssize_t (*vm_copy_fn)(pid_t pid, const struct iovec *local, unsigned long n_local,
+			      const struct iovec *remote, unsigned long n_remote,
+			      unsigned long flags);
+
+/* Copy between the @own memory and the target's at @host by the call @copy. */
+static int copy_memory(vm_copy_fn copy, void *own, void *host, size_t size)
 {
-	const uintptr_t host = *target->base + address;
-	struct iovec to = { .iov_base = ret_bytes, .iov_len = size };
-	struct iovec from = { .iov_base = (void *)host, .iov_len = size };
-	const ssize_t n = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+	const struct iovec local = { .iov_base = own, .iov_len = size };
+	const struct iovec remote = { .iov_base = host, .iov_len = size };
+	const ssize_t n = copy(getpid(), &local, 1, &remote, 1, 0);
 
 	if (n == (ssize_t)size)
 		return 0;
 	if (n >= 0 || errno == EFAULT)
 		return -EFAULT;
-	/* A sandbox may forbid the call. Then the memory is read directly, because these addresses
+	/* A sandbox may forbid the call. Then the memory is used directly, because these addresses
 	 * are hardly ever invalid. */
-	memcpy(ret_bytes, (const void *)host, size);
+	memcpy(copy == process_vm_readv ? own : host, copy == process_vm_readv ? host : own, size);
 	return 0;
+}
+
+int target_read(const struct target *target, uint64_t address, void *ret_bytes, size_t size)
+{
+	return copy_memory(process_vm_readv, ret_bytes, (void *)(*target->base + address), size);
+}
+
+static int target_write(const struct target *target, uint64_t address, void *bytes, size_t size)
+{
+	return copy_memory(process_vm_writev, bytes, (void *)(*target->base + address), size);
 }
 
 bool target_is_written(const struct target *target, uint64_t address, size_t size)
@@ -375,4 +413,49 @@ bool target_at_handler(const struct target_handlers *handlers, const struct targ
 	if (found)
 		*ret_ip = at.ip;
 	return found;
+}
+
+uint32_t target_handler_signal(const struct target *target, uint64_t esp)
+{
+	uint32_t start[2];
+
+	return target_read(target, esp, start, sizeof(start)) < 0 ? 0 : start[1];
+}
+
+/* Read what a frame of that layout has at @rsp. Return: whether one is there. */
+static bool read_layout(const struct target *target, const struct layout *layout, uint64_t rsp,
+			uint8_t ret_frame[static FRAME_SIZE_MAX])
+{
+	struct info_frame32 start;
+	uint64_t fpstate = 0;
+
+	if (layout->mode != target->mode || target_read(target, rsp, ret_frame, layout->size) < 0)
+		return false;
+	memcpy(&fpstate, ret_frame + layout->fpstate_at, target_word(target));
+	memcpy(&start, ret_frame, sizeof(start));
+	return fpstate == rsp + layout->fpstate &&
+	       (layout->info == 0 || start.info == rsp + sizeof(start));
+}
+
+struct target_move target_align_frame(const struct target *target, uint64_t rsp)
+{
+	uint8_t frame[FRAME_SIZE_MAX];
+
+	if (rsp % 16 != 0)
+		return (struct target_move){};
+	for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
+		const struct layout *l = &layouts[i];
+		struct info_frame32 *start = (struct info_frame32 *)frame;
+
+		if (!read_layout(target, l, rsp, frame))
+			continue;
+		if (l->info) {
+			start->info += (uint32_t)l->move;
+			start->ucontext += (uint32_t)l->move;
+		}
+		if (target_write(target, rsp + (uint64_t)l->move, frame, l->size) < 0)
+			break;
+		return (struct target_move){ l->move, l->mode == 64 || l->info };
+	}
+	return (struct target_move){};
 }

@@ -107,3 +107,22 @@ bool target_handlers_have(const struct target_handlers *handlers, uint64_t addre
  */
 bool target_at_handler(const struct target_handlers *handlers, const struct target *target,
 		       uint64_t ip, uint64_t rsp, uint64_t *ret_ip);
+
+/* Return: the number of the signal in an i386 handler's frame at @esp; 0 if it cannot be read. */
+uint32_t target_handler_signal(const struct target *target, uint64_t esp);
+
+/* How the registers of a thread are to change, after its frame was moved. */
+struct target_move {
+	int bytes;      /* 0: it was not moved */
+	bool arguments; /* those that point to siginfo_t and ucontext_t have to follow, too */
+};
+
+/*
+ * QEMU 7.2 enters a signal handler with a stack that is not aligned as the ABI says, and code that
+ * compilers make may then fault. If that is so of the frame at @rsp, where a handler is about to
+ * begin, move the frame, except the state of the FPU, which is the last thing in it.
+ *
+ * Nothing has to be undone: the return from the handler, and an unwinder, look for the frame where
+ * the stack pointer is, and for the state of the FPU where the frame says.
+ */
+struct target_move target_align_frame(const struct target *target, uint64_t rsp);

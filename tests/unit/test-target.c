@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -291,6 +292,8 @@ static void handlers32(void **state)
 	assert_int_equal(ip, 0xf0401234);
 	assert_true(target_at_handler(&h, &target, 0x1000, 4 * INFO_FRAME, &ip));
 	assert_int_equal(ip, 0x402000);
+	assert_int_equal(target_handler_signal(&target, 4 * FRAME), 10);
+	assert_int_equal(target_handler_signal(&target, 4 * INFO_FRAME), 11);
 
 	/* One at the other's entry. */
 	m[FRAME + EIP] = 0x1000;
@@ -335,6 +338,56 @@ struct mmap2 {
 	uint32_t prot, flags;
 	char name[];
 };
+
+/* A frame is moved only if it is not aligned, and is what QEMU 7.2 makes: bytes after it stay. */
+static void frames_that_move(void **state)
+{
+	static const struct row {
+		uint8_t mode, at, argument_at;
+		uint16_t pointer_at, pointer, size;
+		int move;
+		bool arguments;
+	} rows[] = {
+		{ 64, 32, 0, 232, 448, 440, 8, true },
+		{ 64, 32, 0, 232, 440, 440, 0, false }, /* another layout */
+		{ 64, 40, 0, 232, 448, 440, 0, false }, /* aligned */
+		{ 32, 32, 8, 240, 272, 268, -4, true },
+		{ 32, 32, 12, 240, 272, 268, 0, false }, /* another argument */
+		{ 32, 28, 8, 240, 272, 268, 0, false },
+		{ 32, 32, 0, 84, 736, 732, -4, false },
+		{ 32, 32, 0, 84, 732, 732, 0, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct row *row = &rows[i];
+		alignas(16) uint8_t memory[1024], expected[1024];
+		const uintptr_t base = address(memory);
+		const struct target target = { &base, row->mode };
+		const uint64_t fpstate = row->at + row->pointer;
+		const uint32_t arguments[2] = { row->at + 16u, row->at + 144u };
+		const uint32_t moved[2] = { arguments[0] - 4, arguments[1] - 4 };
+		struct target_move move;
+
+		for (size_t n = 0; n < sizeof(memory); n++)
+			memory[n] = (uint8_t)(n * 7 % 251);
+		memcpy(memory + row->at + row->pointer_at, &fpstate, row->mode / 8);
+		if (row->argument_at)
+			memcpy(memory + row->at + row->argument_at, arguments, sizeof(arguments));
+		memcpy(expected, memory, sizeof(memory));
+		memcpy(expected + row->at + row->move, memory + row->at, row->move ? row->size : 0);
+		if (row->move && row->argument_at)
+			memcpy(expected + row->at + row->move + row->argument_at, moved,
+			       sizeof(moved));
+
+		move = target_align_frame(&target, row->at);
+		assert_int_equal(move.bytes, row->move);
+		assert_int_equal(move.arguments, row->arguments);
+		assert_memory_equal(memory, expected, sizeof(memory));
+	}
+	/* Nothing can be read, and nothing moves. */
+	assert_int_equal(target_align_frame(&plain, 16).bytes, 0);
+}
 
 static void image(void **state)
 {
@@ -609,6 +662,7 @@ int main(void)
 		cmocka_unit_test(handlers),
 		cmocka_unit_test(handlers32),
 		cmocka_unit_test(circular_frames),
+		cmocka_unit_test(frames_that_move),
 		cmocka_unit_test(image),
 		cmocka_unit_test(anonymous),
 		cmocka_unit_test(ranges),
