@@ -296,11 +296,40 @@ static void resync(struct engine *e, enum ptd_gap_reason reason, uint64_t ip, ui
 		ret_step->reason = why;
 }
 
+/*
+ * Return: whether a return at @ip may be one to a call in code that was not to be had: the CPU
+ * compresses a return only if it has written no PSB since the call.
+ */
+static bool is_call_hidden(struct engine *e, uint64_t ip, uint64_t offset)
+{
+	struct ptd_run run;
+	int r;
+
+	if (offset > e->hidden.psb || !e->view)
+		return false;
+	r = view_find_run(e->view, ip, e->mode, &run);
+	if (r < 0)
+		e->error = r;
+	return r == 0 && run_last(&run)->iclass == PTD_INSN_RETURN;
+}
+
+/* What begins at @offset is lost because an object is not to be had. */
+static void note_hidden(struct engine *e, uint64_t offset, enum ptd_gap_reason reason)
+{
+	if (offset > e->hidden.psb || e->hidden.psb == 0)
+		e->hidden.psb = psb_find(&e->walk.window, offset);
+	e->hidden.reason = reason;
+}
+
 void engine_lose(struct engine *e, enum ptd_gap_reason reason, uint64_t ip,
 		 struct engine_step *ret_step)
 {
 	const uint64_t lost_from = engine_used(e);
 
+	if (reason == PTD_GAP_BAD_FLOW && is_call_hidden(e, ip, lost_from))
+		reason = e->hidden.reason;
+	if (reason == PTD_GAP_NO_OBJECT || reason == PTD_GAP_WRONG_OBJECT)
+		note_hidden(e, lost_from, reason);
 	e->decoded += lost_from - e->from;
 	resync(e, reason, ip, lost_from, ret_step);
 }

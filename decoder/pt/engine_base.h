@@ -119,6 +119,12 @@ struct engine {
 	uint64_t spin_insns;         /* since a packet was taken */
 	struct engine_circle circle; /* since a packet decided where code goes on */
 
+	/* Of the last gap where an object was not to be had: the next PSB, and why. {}: none. */
+	struct engine_hidden {
+		uint64_t psb;
+		enum ptd_gap_reason reason;
+	} hidden;
+
 	uint64_t interrupted; /* where user code of the thread was interrupted last; 0: not known */
 
 	/* Behind the others: with the walk's queues between the fields that engine flow uses for
