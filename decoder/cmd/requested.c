@@ -54,7 +54,7 @@ int requested_note(struct request *request, int id, const char *name, const char
 	return REQUESTED_NOTED;
 }
 
-/* Return: whether @value is one of the words of @form, "zip|lz4|none". */
+/* Return: whether @value is one of the words of @form, "ns|us|ms". */
 static bool is_choice(const char *form, const char *value)
 {
 	const size_t n = strlen(value);

@@ -271,34 +271,11 @@ static void drmemtrace_close(void *state)
 	memtrace_schedule_deinit(&sink->directory.schedule);
 }
 
-/* Return: 0; or -EINVAL if the option has a value that it does not take. */
-static int parse_container(const struct sink_config *config, enum memtrace_container *ret_container)
-{
-	static const char *const names[] = {
-		[MEMTRACE_PLAIN] = "none",
-		[MEMTRACE_ZIP] = "zip",
-		[MEMTRACE_LZ4] = "lz4",
-	};
-	const char *name = sink_option(config, "compress");
-
-	*ret_container = MEMTRACE_ZIP;
-	if (!name)
-		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if (strcmp(name, names[i]) == 0) {
-			*ret_container = (enum memtrace_container)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
 static int drmemtrace_open(void *state, const struct sink_config *config, struct output *output)
 {
-	enum memtrace_container container;
 	struct drmemtrace *sink = state;
 	struct memtrace_directory *directory = &sink->directory;
-	int r = parse_container(config, &container);
+	int r;
 
 	sink->config = *config;
 	directory->decoder = config->decoder;
@@ -308,7 +285,7 @@ static int drmemtrace_open(void *state, const struct sink_config *config, struct
 	memtrace_mappings_init(&directory->mappings, &sink->config, &directory->clock);
 	directory->whole_system = sink_option(config, "whole-system");
 	directory->by_cores = sink_option(config, "core-sharded");
-	if (r < 0 || (directory->by_cores && directory->whole_system))
+	if (directory->by_cores && directory->whole_system)
 		return -EINVAL;
 	if (sink_option(config, "addresses")) {
 		directory->operands = calloc(1, sizeof(*directory->operands));
@@ -320,7 +297,7 @@ static int drmemtrace_open(void *state, const struct sink_config *config, struct
 				directory->by_cores ? "none" : sink_option(config, "func-markers"),
 				directory->whole_system);
 	if (r == 0)
-		r = memtrace_out_pool_init(&directory->pool, config->fd, config->room, container,
+		r = memtrace_out_pool_init(&directory->pool, config->fd, config->room,
 					   config->threads);
 	directory->marks_calls = sink->calls.layer;
 	return r;
@@ -663,9 +640,6 @@ static const char *drmemtrace_omission(void *state)
 static const char *const directories[] = { "trace", "aux", NULL };
 
 static const struct sink_option options[] = {
-	{ .name = "compress",
-	  .value = "zip|lz4|none",
-	  .help = "how the files are compressed (zip)" },
 	{ .name = "addresses", .help = "with data addresses relative to rip" },
 	{ .name = "core-sharded", .help = "a file for each core" },
 	{ .name = "whole-system", .help = "with the kernel's code" },

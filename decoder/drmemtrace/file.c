@@ -132,8 +132,8 @@ int memtrace_file_patch(struct memtrace_file *file, uint64_t offset, uint16_t ma
 }
 
 /*
- * The next instruction is written now: if the chunk is full, the next one begins. In a file with
- * members it begins with what readers do not count.
+ * The next instruction is written now: if the chunk is full, the next one begins, with what readers
+ * do not count.
  */
 static int enter_chunk(struct memtrace_file *file)
 {
@@ -144,8 +144,6 @@ static int enter_chunk(struct memtrace_file *file)
 		return 0;
 	file->chunk_start = file->n_insns;
 	file->symbol = MEMTRACE_NO_SYMBOL_YET;
-	if (!memtrace_out_has_members(&file->out))
-		return 0;
 	r = memtrace_file_marker(file, MEMTRACE_CHUNK_FOOTER, file->n_chunks++, NULL);
 	if (r == 0)
 		r = memtrace_out_end_member(&file->out);
@@ -356,8 +354,7 @@ int memtrace_file_records(struct memtrace_file *file, const uint8_t *records, si
 		return r;
 	memcpy(p, records, size);
 	commit(file, p + size);
-	if (memtrace_out_has_members(&file->out))
-		file->n_others += count_symbols(records, size);
+	file->n_others += count_symbols(records, size);
 	file->n_insns += n_insns;
 	file->symbol = symbol;
 	return 0;

@@ -8,13 +8,10 @@
  * remembers which instructions' bytes it has announced. What is written, and when that is legal, is
  * decided by struct memtrace_thread.
  *
- * A zip file has a member for each chunk of MEMTRACE_CHUNK instructions, so that a reader can begin
- * at any of them. A chunk ends with a footer; the next begins with what the reader has to know: how
- * many records it would have seen, the time, and the CPU. These are not counted as records.
- *
- * Bytes are announced anew in every chunk, and the symbol is given anew, also in a file without
- * members, which DynamoRIO treats as one chunk: a reader that relies on the chunk size in the
- * header finds both.
+ * It has a member for each chunk of MEMTRACE_CHUNK instructions, so that a reader can begin at any
+ * of them. A chunk ends with a footer; the next begins with what the reader has to know: how
+ * many records it would have seen, the time, and the CPU. These are not counted as records. Bytes
+ * are announced anew in every chunk, and the symbol is given anew.
  */
 
 #include <stdbool.h>

@@ -8,9 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "decoder/drmemtrace/writing.h"
 #include "decoder/util/outdir.h"
-#include "decoder/util/threads.h"
 #include "util/fullwrite.h"
 #include "util/map.h"
 
@@ -19,23 +17,11 @@ static_assert(MEMTRACE_OUT_BUFFER <= MEMTRACE_PIECE_ROOM, "what is added fits be
 #define NUMBER_MAX 9999
 #define PART       ".part"
 
-static const char *const suffixes[] = {
-	[MEMTRACE_PLAIN] = "",
-	[MEMTRACE_ZIP] = ".zip",
-	[MEMTRACE_LZ4] = ".lz4",
-};
-
 int memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t *room,
-			   enum memtrace_container container, struct ptd_threads *threads)
+			   struct ptd_threads *threads)
 {
-	*pool = (struct memtrace_out_pool){
-		.dir_fd = dir_fd,
-		.room = room,
-		.container = container,
-	};
-	if (container != MEMTRACE_PLAIN)
-		return memtrace_packing_new(container, threads, &pool->packing);
-	return threads_n(threads) > 1 ? memtrace_writing_new(threads, &pool->writing) : 0;
+	*pool = (struct memtrace_out_pool){ .dir_fd = dir_fd, .room = room };
+	return memtrace_packing_new(threads, &pool->packing);
 }
 
 void memtrace_out_pool_deinit(struct memtrace_out_pool *pool)
@@ -43,7 +29,6 @@ void memtrace_out_pool_deinit(struct memtrace_out_pool *pool)
 	map_deinit(&pool->n_made);
 	assert(!pool->newest);
 	(void)memtrace_packing_free(pool->packing);
-	(void)memtrace_writing_free(pool->writing);
 	*pool = (struct memtrace_out_pool){ .dir_fd = -1 };
 }
 
@@ -106,28 +91,10 @@ static int close_whole(struct memtrace_out_pool *pool, const char *name, int fd)
 	return r < 0 ? r : outdir_rename(pool->dir_fd, part, name);
 }
 
-/* Wait until all bytes that were handed on are in plain files. */
-static int drain(struct memtrace_out_pool *pool)
-{
-	return pool->writing ? memtrace_writing_drain(pool->writing) : 0;
-}
-
-static uint8_t *new_buffer(struct memtrace_out_pool *pool)
-{
-	return pool->packing   ? memtrace_packing_buffer(pool->packing)
-	       : pool->writing ? memtrace_writing_buffer(pool->writing)
-			       : malloc(MEMTRACE_OUT_BUFFER);
-}
-
 /* The file takes no more bytes until it is opened again. */
 static void free_buffer(struct memtrace_out *out)
 {
-	if (out->pool->packing)
-		memtrace_packing_give_back(out->pool->packing, out->buffer);
-	else if (out->pool->writing)
-		memtrace_writing_give_back(out->pool->writing, out->buffer);
-	else
-		free(out->buffer);
+	memtrace_packing_give_back(out->pool->packing, out->buffer);
 	out->buffer = NULL;
 	out->n = 0;
 	out->n_dictionary = 0;
@@ -137,13 +104,13 @@ static void free_buffer(struct memtrace_out *out)
 
 static int close_fd(struct memtrace_out *out)
 {
-	const int r = drain(out->pool), fd = out->fd;
+	const int fd = out->fd;
 
 	out->fd = -1;
-	return close(fd) < 0 && r == 0 ? -errno : r;
+	return close(fd) < 0 ? -errno : 0;
 }
 
-/* --- compressed files ------------------------------------------------------------------------- */
+/* --- pieces ----------------------------------------------------------------------------------- */
 
 /* Append bytes to the file itself. */
 static int append(struct memtrace_out *out, const uint8_t *bytes, size_t size)
@@ -200,12 +167,10 @@ static void place_watch(struct memtrace_out *out, const struct memtrace_piece *p
 
 		if (watch->offset != piece->offset)
 			continue;
-		watch->at = out->size + piece->verbatim_at;
+		watch->at = out->size + MEMTRACE_PACK_VERBATIM;
 		memcpy(watch->bytes, piece->bytes, sizeof(watch->bytes));
-		if (out->members.n > 0) {
-			watch->member = out->members.n - 1;
-			watch->offset_in_member = out->members.items[watch->member].size;
-		}
+		watch->member = out->members.n - 1;
+		watch->offset_in_member = out->members.items[watch->member].size;
 	}
 }
 
@@ -214,14 +179,14 @@ static int write_piece(struct memtrace_out *out, const struct memtrace_piece *pi
 	struct zip_member *member;
 	int r = piece->r;
 
-	if (r == 0 && out->pool->container == MEMTRACE_ZIP && !out->is_in_member)
+	if (r == 0 && !out->is_in_member)
 		r = begin_member(out);
 	if (r < 0)
 		return r;
 	if (piece->is_verbatim)
 		place_watch(out, piece);
 	r = append(out, piece->packed, piece->n_packed);
-	if (r < 0 || out->pool->container != MEMTRACE_ZIP)
+	if (r < 0)
 		return r;
 	member = &out->members.items[out->members.n - 1];
 	member->crc = (uint32_t)crc32_combine(member->crc, piece->crc, (z_off_t)piece->n);
@@ -238,14 +203,12 @@ static int end_file(struct memtrace_out *out)
 {
 	_cleanup_(freep) uint8_t *directory = NULL;
 	size_t size;
-	int r = 0, fd;
+	const int fd = out->fd;
+	int r;
 
-	if (out->pool->container == MEMTRACE_ZIP) {
-		r = zip_directory(out->members.items, out->members.n, out->size, &directory, &size);
-		if (r == 0)
-			r = append(out, directory, size);
-	}
-	fd = out->fd;
+	r = zip_directory(out->members.items, out->members.n, out->size, &directory, &size);
+	if (r == 0)
+		r = append(out, directory, size);
 	if (r < 0)
 		return r;
 	out->fd = -1;
@@ -280,7 +243,7 @@ static int write_ready(struct memtrace_out_pool *pool, bool all)
 	const struct memtrace_piece *piece;
 	int r = 0;
 
-	while (r == 0 && pool->packing && (piece = memtrace_packing_oldest(pool->packing, all)))
+	while (r == 0 && (piece = memtrace_packing_oldest(pool->packing, all)))
 		r = write_oldest(pool, piece);
 	return r;
 }
@@ -324,7 +287,7 @@ static int hand_on(struct memtrace_out *out, size_t n, enum piece_kind kind)
 	if (!next)
 		return -ENOMEM;
 	out->n_dictionary = before < MEMTRACE_DICTIONARY ? before : MEMTRACE_DICTIONARY;
-	if (kind != PIECE_COMPRESSED || out->pool->container != MEMTRACE_ZIP)
+	if (kind != PIECE_COMPRESSED)
 		out->n_dictionary = 0;
 	memcpy(next - out->n_dictionary, out->buffer + n - out->n_dictionary, out->n_dictionary);
 	memcpy(next, out->buffer + n, out->n - n);
@@ -369,7 +332,7 @@ static int hand_on_complete(struct memtrace_out *out)
 {
 	int r = 0;
 
-	while (r == 0 && out->pool->packing && out->n >= MEMTRACE_PIECE)
+	while (r == 0 && out->n >= MEMTRACE_PIECE)
 		r = hand_on_parts(out, MEMTRACE_PIECE, PIECE_COMPRESSED);
 	return r;
 }
@@ -384,40 +347,10 @@ static int hand_on_all(struct memtrace_out *out, enum piece_kind last)
 
 /* --- the life of a file ----------------------------------------------------------------------- */
 
-/* Have another thread write the buffer of a plain file. */
-static int hand_on_writing(struct memtrace_out *out)
-{
-	uint8_t *next = new_buffer(out->pool), *full = out->buffer;
-
-	if (!next)
-		return -ENOMEM;
-	out->buffer = next;
-	return memtrace_writing_add(out->pool->writing, out->fd, full, out->n, out->n_written);
-}
-
-static int flush(struct memtrace_out *out)
-{
-	int r;
-
-	if (out->pool->packing)
-		return hand_on_all(out, PIECE_COMPRESSED);
-	/* The file must not end in the middle of the records of an instruction. */
-	r = take_room(out->pool, out->n);
-	if (r == 0 && out->pool->writing)
-		r = hand_on_writing(out);
-	else if (r == 0)
-		r = fullwrite_at(out->fd, out->buffer, out->n, out->n_written);
-	if (r < 0)
-		return r;
-	out->n_written += out->n;
-	out->n = 0;
-	return 0;
-}
-
 /* Close the file to make room for another. */
 static int close_for_now(struct memtrace_out *out)
 {
-	int r = out->n ? flush(out) : 0;
+	int r = out->n ? hand_on_all(out, PIECE_COMPRESSED) : 0;
 
 	free_buffer(out);
 	if (out->n_packing == 0 && out->fd >= 0) {
@@ -431,7 +364,7 @@ static int close_for_now(struct memtrace_out *out)
 /* @fd belongs to @out afterwards; on failure it is closed. */
 static int adopt(struct memtrace_out *out, int fd)
 {
-	out->buffer = new_buffer(out->pool);
+	out->buffer = memtrace_packing_buffer(out->pool->packing);
 	if (!out->buffer) {
 		(void)close(fd);
 		out->fd = -1;
@@ -484,8 +417,7 @@ int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool
 		_cleanup_(freep) char *name = NULL;
 		int fd;
 
-		if (asprintf(&name, "%s.%04u.trace%s", stem, (unsigned)i,
-			     suffixes[pool->container]) < 0) {
+		if (asprintf(&name, "%s.%04u.trace.zip", stem, (unsigned)i) < 0) {
 			name = NULL;
 			return -ENOMEM;
 		}
@@ -531,21 +463,17 @@ int memtrace_out_use(struct memtrace_out *out)
 
 int memtrace_out_room(struct memtrace_out *out, size_t size, uint8_t **ret_room)
 {
-	int r = hand_on_complete(out);
+	const int r = hand_on_complete(out);
 
 	assert(out->buffer);
 	assert(size <= MEMTRACE_OUT_BUFFER);
 
-	if (r == 0 && !out->pool->packing && size > MEMTRACE_OUT_BUFFER - out->n)
-		r = flush(out);
 	*ret_room = out->buffer + out->n;
 	return r;
 }
 
 int memtrace_out_end_member(struct memtrace_out *out)
 {
-	assert(memtrace_out_has_members(out));
-
 	return hand_on_all(out, PIECE_ENDS_MEMBER);
 }
 
@@ -555,8 +483,6 @@ int memtrace_out_watch(struct memtrace_out *out, uint64_t offset)
 
 	assert(offset + MEMTRACE_OUT_WATCHED == memtrace_out_offset(out));
 
-	if (!out->pool->packing)
-		return 0;
 	if (out->watches.n == MEMTRACE_OUT_WATCH_MAX) {
 		out->watches.n--;
 		memmove(out->watches.items, out->watches.items + 1,
@@ -575,7 +501,7 @@ int memtrace_out_settle(struct memtrace_out *out, uint64_t offset)
 	return r;
 }
 
-/* Change the bytes that are watched in a compressed file. */
+/* Change the bytes that are watched, and were handed on. */
 static int change(struct memtrace_out *out, struct memtrace_watch *watch, const uint8_t *bytes)
 {
 	struct zip_member *member;
@@ -586,7 +512,7 @@ static int change(struct memtrace_out *out, struct memtrace_watch *watch, const 
 		r = write_ready(out->pool, true);
 	if (r == 0)
 		r = fullwrite_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, watch->at);
-	if (r < 0 || out->pool->container != MEMTRACE_ZIP)
+	if (r < 0)
 		return r;
 
 	/* A CRC is linear: what changed in it is what the change alone gives, with zeros behind. */
@@ -615,11 +541,6 @@ int memtrace_out_patch(struct memtrace_out *out, uint64_t offset,
 		memcpy(out->buffer + (offset - out->n_written), bytes, MEMTRACE_OUT_WATCHED);
 		return 0;
 	}
-	if (!out->pool->packing) {
-		const int q = drain(out->pool);
-
-		return q < 0 ? q : fullwrite_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, offset);
-	}
 	for (size_t i = 0; i < out->watches.n; i++)
 		if (out->watches.items[i].offset == offset)
 			return change(out, &out->watches.items[i], bytes);
@@ -628,24 +549,10 @@ int memtrace_out_patch(struct memtrace_out *out, uint64_t offset,
 
 int memtrace_out_finish(struct memtrace_out *out)
 {
-	int r, fd;
+	const int r = hand_on_all(out, PIECE_ENDS_FILE);
 
-	if (out->pool->packing) {
-		r = hand_on_all(out, PIECE_ENDS_FILE);
-		free_buffer(out);
-		return r;
-	}
-	r = flush(out);
-	if (r == 0)
-		r = drain(out->pool);
 	free_buffer(out);
-	if (r < 0) {
-		(void)close_fd(out);
-		return r;
-	}
-	fd = out->fd;
-	out->fd = -1;
-	return close_whole(out->pool, out->name, fd);
+	return r;
 }
 
 int memtrace_out_whole(struct memtrace_out_pool *pool, const char *name, const uint8_t *bytes,
@@ -667,7 +574,7 @@ int memtrace_out_whole(struct memtrace_out_pool *pool, const char *name, const u
 
 void memtrace_out_deinit(struct memtrace_out *out)
 {
-	if (out->pool && out->pool->packing)
+	if (out->pool)
 		memtrace_packing_forget(out->pool->packing, out);
 	if (out->buffer)
 		free_buffer(out);

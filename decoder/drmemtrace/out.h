@@ -8,13 +8,13 @@
  * of files; the number of descriptors and buffers is bounded. A file that was closed to make room
  * for another is opened again when it is written to.
  *
- * Files are plain, or compressed (pack.h). A zip file is an archive of members, and its
- * directory is written last. Until a file is finished, its name ends with ".part": what a full disk
- * or a signal left unfinished is never taken for a trace.
+ * A file is a zip archive of members (pack.h), whose directory is written last. Until it is
+ * finished, its name ends with ".part": what a full disk or a signal left unfinished is never taken
+ * for a trace.
  *
- * Records that were added may have to be changed later. In a compressed file this is possible for
- * those that are watched: they are in pieces of their own, which are not compressed, and nothing
- * behind them refers to them.
+ * Records that were added may have to be changed later. This is possible for those that are
+ * watched: they are in pieces of their own, which are not compressed, and nothing behind them
+ * refers to them.
  */
 
 #include <stdbool.h>
@@ -34,15 +34,12 @@
 
 struct memtrace_out;
 struct memtrace_schedule;
-struct memtrace_writing;
 
 struct memtrace_out_pool {
 	struct map n_made; /* hash of a stem → how many files were made with it */
 	int dir_fd;        /* the directory of the files (decoder/util/outdir.h); borrowed */
 	uint64_t *room;    /* bytes that may still be written; NULL: no limit; borrowed */
-	enum memtrace_container container;
-	struct memtrace_packing *packing; /* NULL: the files are plain, and written */
-	struct memtrace_writing *writing; /* by another thread; or, if this is NULL, at once */
+	struct memtrace_packing *packing;
 	struct memtrace_out *newest;
 	struct memtrace_out *oldest;
 	size_t n_open;
@@ -53,7 +50,7 @@ struct memtrace_watch {
 	uint64_t offset; /* before it is compressed */
 	uint64_t at;     /* in the file; 0: it is not there yet */
 	uint8_t bytes[MEMTRACE_OUT_WATCHED];
-	size_t member;             /* in a zip file */
+	size_t member;
 	uint64_t offset_in_member; /* before it is compressed */
 };
 
@@ -63,11 +60,10 @@ struct memtrace_out {
 	int fd;             /* -1 while closed */
 	uint8_t *buffer;    /* of the pool's size; NULL while closed */
 	size_t n;           /* bytes in the buffer */
-	uint64_t n_written; /* bytes before those, which were written or are being compressed */
+	uint64_t n_written; /* bytes before those, which were handed on to be compressed */
 	struct memtrace_out *newer;
 	struct memtrace_out *older;
 
-	/* If the file is compressed: */
 	uint64_t size;       /* of the file itself */
 	size_t n_dictionary; /* bytes before the buffer's to which those can refer */
 	size_t n_packing;    /* pieces in the ring */
@@ -83,7 +79,6 @@ struct memtrace_out {
  * Return: 0, or negative errno.
  */
 _must_check_ int memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t *room,
-					enum memtrace_container container,
 					struct ptd_threads *threads);
 
 /* Wait until all that was added to finished files is written. Return: 0, or negative errno. */
@@ -93,8 +88,7 @@ _must_check_ int memtrace_out_pool_flush(struct memtrace_out_pool *pool);
 void memtrace_out_pool_deinit(struct memtrace_out_pool *pool);
 
 /*
- * Create "<stem>.<4 digits>.trace" and the suffix of the pool's container, with the first number
- * that is free, and open it.
+ * Create "<stem>.<4 digits>.trace.zip", with the first number that is free, and open it.
  *
  * Return: 0; -EEXIST if all numbers are taken; or negative errno.
  */
@@ -111,8 +105,7 @@ _must_check_ int memtrace_out_use(struct memtrace_out *out);
 
 /*
  * Make room for @size bytes (at most MEMTRACE_OUT_BUFFER) in the buffer. The caller puts bytes at
- * @ret_room and adds their number to out->n. They are whole records. In a plain file, bytes that
- * were added together are never split between two writes.
+ * @ret_room and adds their number to out->n. They are whole records.
  *
  * Return: 0, or negative errno, which may be that of an earlier write, also to another file.
  */
@@ -122,12 +115,6 @@ _must_check_ int memtrace_out_room(struct memtrace_out *out, size_t size, uint8_
 static inline uint64_t memtrace_out_offset(const struct memtrace_out *out)
 {
 	return out->n_written + out->n;
-}
-
-/* Return: whether the file has members, which memtrace_out_end_member() ends. */
-static inline bool memtrace_out_has_members(const struct memtrace_out *out)
-{
-	return out->pool->container == MEMTRACE_ZIP;
 }
 
 /* The next bytes are in another member. Return: 0, or negative errno. */

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
-#include <lz4frame.h>
 #include <string.h>
 
 #include "decoder/drmemtrace/record.h"
@@ -22,9 +21,6 @@
 #define LEVEL          1
 #define LEVEL_BUF_SIZE ISAL_DEF_LVL1_DEFAULT
 
-#define STORED_HEADER 5  /* bytes of the header of a stored block that begins at a byte */
-#define LZ4_HEADER    11 /* bytes of the headers of a frame and of its block */
-
 /* A last, empty block with fixed codes. */
 const uint8_t memtrace_pack_end[2] = { 0x03, 0x00 };
 
@@ -35,9 +31,8 @@ struct packer {
 };
 
 struct memtrace_packing {
-	enum memtrace_container container;
 	struct ptd_threads *threads; /* borrowed */
-	struct packer **packers;     /* of each thread; none for lz4 */
+	struct packer **packers;     /* of each thread */
 	size_t n_threads;
 
 	/* The ring: @n_waiting from @oldest on were added. */
@@ -58,14 +53,8 @@ static void store(struct memtrace_piece *piece, size_t n)
 	piece->packed[0] = 0;
 	memcpy(piece->packed + 1, &length, sizeof(length));
 	memcpy(piece->packed + 3, &not_length, sizeof(not_length));
-	memcpy(piece->packed + STORED_HEADER, piece->bytes, n);
-	piece->n_packed = STORED_HEADER + n;
-}
-
-static void store_piece(struct memtrace_piece *piece)
-{
-	store(piece, piece->n);
-	piece->verbatim_at = STORED_HEADER;
+	memcpy(piece->packed + MEMTRACE_PACK_VERBATIM, piece->bytes, n);
+	piece->n_packed = MEMTRACE_PACK_VERBATIM + n;
 }
 
 /*
@@ -104,25 +93,6 @@ static int deflate_piece(struct packer *packer, struct memtrace_piece *piece)
 	return 0;
 }
 
-/* A verbatim piece is so short that nothing of it can be compressed. */
-static int lz4_piece(struct memtrace_piece *piece)
-{
-	static const LZ4F_preferences_t preferences = {
-		.frameInfo = { .blockSizeID = LZ4F_max256KB, .blockMode = LZ4F_blockIndependent },
-	};
-	const size_t n =
-	    LZ4F_compressFrame(piece->packed, PACKED_MAX, piece->bytes, piece->n, &preferences);
-
-	if (LZ4F_isError(n))
-		return -EIO;
-	piece->n_packed = n;
-	piece->verbatim_at = LZ4_HEADER;
-	if (piece->is_verbatim && (n < LZ4_HEADER + piece->n ||
-				   memcmp(piece->packed + LZ4_HEADER, piece->bytes, piece->n) != 0))
-		return -EIO;
-	return 0;
-}
-
 /* A thread's task. */
 static void pack_piece(struct task *task, size_t thread)
 {
@@ -131,14 +101,10 @@ static void pack_piece(struct task *task, size_t thread)
 	const struct memtrace_packing *packing = piece->packing;
 
 	piece->n_packed = 0;
-	if (packing->container == MEMTRACE_LZ4) {
-		piece->r = piece->n ? lz4_piece(piece) : 0;
-		return;
-	}
 	piece->crc = crc32_gzip_refl(0, piece->bytes, piece->n);
 	piece->r = 0;
 	if (piece->is_verbatim)
-		store_piece(piece);
+		store(piece, piece->n);
 	else if (piece->n)
 		piece->r = deflate_piece(packing->packers[thread], piece);
 }
@@ -147,8 +113,6 @@ static void pack_piece(struct task *task, size_t thread)
 
 static int make_packers(struct memtrace_packing *packing)
 {
-	if (packing->container != MEMTRACE_ZIP)
-		return 0;
 	packing->packers = calloc(packing->n_threads, sizeof(*packing->packers));
 	if (!packing->packers)
 		return -ENOMEM;
@@ -175,8 +139,7 @@ static int make_pieces(struct memtrace_packing *packing, size_t n)
 	return 0;
 }
 
-int memtrace_packing_new(enum memtrace_container container, struct ptd_threads *threads,
-			 struct memtrace_packing **ret_packing)
+int memtrace_packing_new(struct ptd_threads *threads, struct memtrace_packing **ret_packing)
 {
 	_cleanup_(memtrace_packing_freep) struct memtrace_packing *packing =
 	    calloc(1, sizeof(*packing));
@@ -184,7 +147,6 @@ int memtrace_packing_new(enum memtrace_container container, struct ptd_threads *
 
 	if (!packing)
 		return -ENOMEM;
-	packing->container = container;
 	packing->threads = threads;
 	packing->n_threads = threads_n(threads);
 	r = make_packers(packing);

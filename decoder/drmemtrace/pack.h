@@ -9,10 +9,8 @@
  * so the files do not depend on the number of threads. Pieces of all files wait in one ring and
  * leave it in the order in which they came; the ring bounds the memory.
  *
- * In a zip file, a piece becomes raw deflate that ends at a byte, so that pieces can be put one
- * behind the other. It may refer to bytes before it in the same file, its dictionary. In an lz4
- * file, it becomes a frame of one block. DynamoRIO reads on from one frame to the next, but takes a
- * byte 0xff for the end of the file where it begins to read; no record begins with one.
+ * A piece becomes raw deflate that ends at a byte, so that pieces can be put one behind the other.
+ * It may refer to bytes before it in the same file, its dictionary.
  *
  * A piece can be taken verbatim: its bytes then stand as they are in what it becomes, so that they
  * can be changed in the file.
@@ -25,14 +23,7 @@
 #include "base/base.h"
 #include "decoder/util/threads.h"
 
-/* How the files are compressed. */
-enum memtrace_container {
-	MEMTRACE_PLAIN,
-	MEMTRACE_ZIP,
-	MEMTRACE_LZ4,
-};
-
-#define MEMTRACE_PIECE      ((size_t)12 * 21845) /* bytes: records that fit into an lz4 block */
+#define MEMTRACE_PIECE      ((size_t)12 * 21845) /* bytes: whole records */
 #define MEMTRACE_PIECE_ROOM ((size_t)64 << 10)   /* for bytes behind a piece that is complete */
 #define MEMTRACE_DICTIONARY ((size_t)32 << 10)   /* bytes that deflate can refer to */
 
@@ -54,17 +45,16 @@ struct memtrace_piece {
 
 	uint8_t *packed;
 	size_t n_packed;
-	size_t verbatim_at; /* in @packed, if is_verbatim */
-	uint32_t crc;       /* CRC-32 of @bytes, in a zip file */
-	int r;              /* 0, or negative errno of compressing */
+	uint32_t crc; /* CRC-32 of @bytes */
+	int r;        /* 0, or negative errno of compressing */
 };
 
 /*
- * Make a ring, which plain files do not need. @threads, which may be NULL, is borrowed; the caller
- * is their owner. Return: 0, or negative errno.
+ * Make a ring. @threads, which may be NULL, is borrowed; the caller is their owner.
+ *
+ * Return: 0, or negative errno.
  */
-_must_check_ int memtrace_packing_new(enum memtrace_container container,
-				      struct ptd_threads *threads,
+_must_check_ int memtrace_packing_new(struct ptd_threads *threads,
 				      struct memtrace_packing **ret_packing);
 struct memtrace_packing *memtrace_packing_free(struct memtrace_packing *packing);
 
@@ -93,6 +83,9 @@ void memtrace_packing_drop(struct memtrace_packing *packing);
 
 /* Nothing of @out is wanted any more, which goes away. */
 void memtrace_packing_forget(struct memtrace_packing *packing, const struct memtrace_out *out);
+
+/* Where the bytes of a verbatim piece begin in what it becomes: behind the header of a block. */
+#define MEMTRACE_PACK_VERBATIM 5
 
 /* What stands behind the last piece of a member, and ends the deflated bytes. */
 extern const uint8_t memtrace_pack_end[2];

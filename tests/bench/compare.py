@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 import zlib
 
 # Printing by perf takes minutes on inputs that we take seconds for.
@@ -107,7 +108,7 @@ class Input:
         yield "summary", self.alone("summary"), {**block, **perf}
         yield "addresses", self.alone("export addresses", "-o", "/dev/null"), block | self.printing("ip")
         yield "text", self.alone("text", "-o", "/dev/null"), block | self.printing("ip,sym,insn")
-        yield "drmemtrace", self.alone("export drmemtrace --compress=none", "-o", memory), block
+        yield "drmemtrace", self.alone("export drmemtrace", "-o", memory), block
         yield from calls
 
     def printing(self, fields):
@@ -195,13 +196,12 @@ def size_of_traces(one):
 
 
 def size_by_zlib(one):
-    """How large zlib's level 1 makes the same records."""
+    """How large zlib's level 1 makes the same records, as one stream."""
     size = 0
     for path in glob.glob(one.memory + "/trace/drmemtrace.*"):
         packer = zlib.compressobj(1, zlib.DEFLATED, -15)
-        with open(path, "rb") as f:
-            while records := f.read(1 << 20):
-                size += len(packer.compress(records))
+        with zipfile.ZipFile(path) as archive:
+            size += sum(len(packer.compress(archive.read(name))) for name in archive.namelist())
         size += len(packer.flush())
     return size
 
@@ -226,25 +226,12 @@ def side_by_side(command, n_runs):
     return best
 
 
-def packed(one, n_insns, n_runs):
-    """Measure compressed traces against plain ones: wall time on one thread and on two, and bytes."""
-    speed, size = {}, {}
-    for _ in range(n_runs):
-        for how in ("none", "zip", "lz4"):
-            for threads in ("1", "2"):
-                shutil.rmtree(one.memory, ignore_errors=True)
-                wall = run(one.decode(f"export drmemtrace --compress={how}", "--threads", threads, "-o", one.memory))[1]
-                speed[how, threads] = max(n_insns / wall / 1e6, speed.get((how, threads), 0))
-                size[how] = size_of_traces(one)
-                if how == "none" and "zlib" not in size:
-                    size["zlib"] = size_by_zlib(one)
+def packed(one):
+    """Return: the KiB of the traces, and of zlib's."""
+    run(one.alone("export drmemtrace", "-o", one.memory))
+    size, least = size_of_traces(one), size_by_zlib(one)
     shutil.rmtree(one.memory)
-    for how, threads, peer in (("lz4", "1", ("none", "1")), ("lz4", "2", ("none", "2")), ("zip", "1", ("none", "1")),
-                               ("zip", "2", ("none", "1"))):
-        yield (f"drmemtrace, {how}, {threads} thread{'s' * (threads > '1')}, wall", speed[how, threads], speed[peer],
-               f"plain, {peer[1]} thread{'s' * (peer[1] > '1')}")
-    for how in ("zip", "lz4"):
-        yield f"drmemtrace, {how}, KiB", size[how] / 1024, size["zlib"] / 1024, "zlib -1, KiB"
+    return size / 1024, least / 1024
 
 
 def judge(args):
@@ -282,8 +269,9 @@ def judge(args):
                        "ptdecode, 1 process", wall / two)
         if name == EXPORTED_ONLY:
             continue
-        for what, ours, peer, peer_name in packed(one, n_insns, args.runs):
-            yield name, what, ours, peer, peer_name, ours / peer
+        remove_output(one.alone("export drmemtrace", "-o", one.memory))
+        ours, peer = packed(one)
+        yield name, "drmemtrace, KiB", ours, peer, "zlib -1, KiB", ours / peer
         if one.has_snapshot:
             for what, ours, whole, limit in parts(one, args.runs):
                 yield name, f"{what}, ms", ours, whole, "text of the whole, ms", whole / ours
@@ -293,7 +281,7 @@ def judge(args):
 def table(rows):
     """A row for each input, with what most users ask: how fast, and how many times as fast as others."""
     columns = (("runs", "libipt block"), ("runs", "libipt insn"), ("runs", "perf, counting"),
-               ("summary", "libipt block"), ("text", "libipt block"), ("drmemtrace", "libipt block"))
+               ("summary", "libipt block"), ("text", "libipt block"))
     lines = ["| Input | Runs, million instructions a second | " +
              " | ".join(f"{what}: {peer}" for what, peer in columns) + " |", "|---" * (len(columns) + 2) + "|"]
     for name in dict.fromkeys(row[0] for row in rows):

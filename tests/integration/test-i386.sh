@@ -39,7 +39,7 @@ threads 15
 judge relay "$T/relay"
 
 # The format of memory traces is that of 64-bit programs: what of the tree is one is written.
-"$O/ptdecode" export drmemtrace --compress=none -o "$T/relay.mem" --also "summary -o $T/relay.sum" "$T/relay" 2>"$T/err" || { cat "$T/err"; fail "relay: ptdecode"; }
+"$O/ptdecode" export drmemtrace -o "$T/relay.mem" --also "summary -o $T/relay.sum" "$T/relay" 2>"$T/err" || { cat "$T/err"; fail "relay: ptdecode"; }
 grep -qE "[0-9]+ instructions of 32-bit or 16-bit code are not in it" "$T/err" || fail "relay: nothing is said: $(cat "$T/err")"
 "$O/tools/memtrace-check" --list "$T/relay.mem" >"$T/checked" || fail "relay: the drmemtrace is not valid"
 left=$(sed -nE 's/.*: ([0-9]+) instructions of 32-bit.*/\1/p' "$T/err")

@@ -39,7 +39,7 @@ rm "$T/a" "$T/b"
 	fail "two outputs that do not fit"
 [[ $(($(stat -c %s "$T/a") + $(stat -c %s "$T/b"))) == $((2 * size - 1)) ]] || fail "$(ls -l "$T"/[ab])"
 refused "$T/traces: cannot write: more than the 102400 bytes of --max-output" \
-	--max-output 100K export drmemtrace --compress=none -o "$T/traces" "$T/true"
+	--max-output 100K export drmemtrace -o "$T/traces" "$T/true"
 written=$(cat "$T"/traces/trace/* | wc -c)
 [[ $written -le 102400 ]] || fail "drmemtrace: $written bytes"
 

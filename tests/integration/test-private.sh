@@ -135,8 +135,8 @@ nothing_left copy
 # A verb with options, one with a blank; and an export that is a directory.
 private record --then "latency --json --function='no such'" -- true >"$T/out" 2>"$T/err" || fail "--then latency: $(cat "$T/err")"
 grep -q '"wanted": "no such"' "$T/out" || fail "--then latency: $(cat "$T/out")"
-private record --then 'export drmemtrace --compress=none' -o "$T/tmp/mem" -- true 2>"$T/err" || fail "--then drmemtrace: $(cat "$T/err")"
-ls "$T"/tmp/mem/trace/*.trace >/dev/null || fail "--then drmemtrace: nothing"
+private record --then 'export drmemtrace' -o "$T/tmp/mem" -- true 2>"$T/err" || fail "--then drmemtrace: $(cat "$T/err")"
+ls "$T"/tmp/mem/trace/*.trace.zip >/dev/null || fail "--then drmemtrace: nothing"
 rm -rf "$T/tmp/mem"
 nothing_left "verbs"
 

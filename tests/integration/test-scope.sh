@@ -16,7 +16,7 @@ mapfile -t threads < <("$O/tools/emulog" "$T/family.log" | cut -d' ' -f1)
 shell=$(printf '%s\n' "${threads[@]%%.*}" | sort -n | head -1)
 
 "$O/ptctl" snapshot --pid "$shell" -o "$T/scoped" >/dev/null || fail "snapshot --pid $shell"
-"$O/ptdecode" summary -o "$T/summary" --also "text -o $T/text" --also "export drmemtrace --compress=none -o $T/mem" "$T/scoped" 2>"$T/err"
+"$O/ptdecode" summary -o "$T/summary" --also "text -o $T/text" --also "export drmemtrace -o $T/mem" "$T/scoped" 2>"$T/err"
 status=$?
 sed -n '1,/^Processes/p; /^Gaps/,$p' "$T/summary"
 [[ $status -eq 0 && ! -s $T/err ]] || { cat "$T/err"; fail "ptdecode: exit status $status"; }

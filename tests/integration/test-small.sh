@@ -18,7 +18,7 @@ small() {
 	tail -1 "$T/exact"
 
 	"$O/ptdecode" export addresses -o "$T/addresses" --also "summary -o $T/summary" \
-		--also "export drmemtrace --compress=none -o $T/$name.mem" --also "text -o $T/text" --also "sideband -o $T/sideband" "$T/$name" ||
+		--also "export drmemtrace -o $T/$name.mem" --also "text -o $T/text" --also "sideband -o $T/sideband" "$T/$name" ||
 		fail "$name: ptdecode"
 	"$O/tools/memtrace-check" "$T/$name.mem" >"$T/checked" || fail "$name: the drmemtrace is not valid"
 	"$O/tools/exact" -b "$T/$name.mem" "$T/$name.log" >"$T/exact" || { cat "$T/exact"; fail "$name: read back"; }

@@ -36,7 +36,7 @@ if command -v perf >/dev/null && [[ -z ${PTD_ASAN:-} ]]; then
 fi
 
 for threads in 1 3; do
-	"$O/ptdecode" --threads $threads export drmemtrace --compress=none -o "$T/mem.$threads" "$T/kernel" || fail "drmemtrace"
+	"$O/ptdecode" --threads $threads export drmemtrace -o "$T/mem.$threads" "$T/kernel" || fail "drmemtrace"
 	"$O/tools/memtrace-check" "$T/mem.$threads" || fail "memtrace-check"
 	tests/tools/drmemtrace.py kernel "$T/mem.$threads" >"$T/kernel.markers" || fail "the files"
 	same "drmemtrace, $threads threads" <"$T/kernel.markers"
@@ -48,7 +48,7 @@ fi
 # The rings of a long recording hold the latest only: what is no more there is not known, and nothing else is said.
 start_ptd AuxSize=64K
 record some "$O/targets/kernel.c"
-"$O/ptdecode" export drmemtrace --compress=none -o "$T/some.mem" "$T/some"
+"$O/ptdecode" export drmemtrace -o "$T/some.mem" "$T/some"
 "$O/tools/memtrace-check" "$T/some.mem" || fail "memtrace-check of the latest"
 tests/tools/drmemtrace.py kernel "$T/some.mem" | awk '$3 != 18446744073709551615' | sorted >"$T/found"
 sorted <"$T/some.out" >"$T/expected"

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 
 #include <cmocka.h>
-#include <lz4frame.h>
 #include <minizip/unzip.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,32 +43,6 @@ static void unpack_zip(struct unpacked *u, const char *path)
 	assert_int_equal(unzClose(zip), UNZ_OK);
 }
 
-static void unpack_lz4(struct unpacked *u, const char *path)
-{
-	FILE *f = fopen(path, "re");
-	static uint8_t packed[1 << 16];
-	LZ4F_dctx *context;
-	size_t n, hint = 1;
-
-	assert_non_null(f);
-	assert_false(LZ4F_isError(LZ4F_createDecompressionContext(&context, LZ4F_VERSION)));
-	while ((n = fread(packed, 1, sizeof(packed), f)) > 0) {
-		for (size_t done = 0; done < n;) {
-			size_t n_in = n - done, n_out = STEP;
-
-			assert_int_equal(vec_reserve(&u->bytes, STEP), 0);
-			hint = LZ4F_decompress(context, u->bytes.items + u->bytes.n, &n_out,
-					       packed + done, &n_in, NULL);
-			assert_false(LZ4F_isError(hint));
-			done += n_in;
-			u->bytes.n += n_out;
-		}
-	}
-	assert_int_equal(hint, 0);
-	(void)LZ4F_freeDecompressionContext(context);
-	fclose(f);
-}
-
 static void unpack_gzip(struct unpacked *u, const char *path)
 {
 	gzFile gz = gzopen(path, "rbe");
@@ -93,10 +66,7 @@ struct unpacked unpack(const char *path)
 		unpack_zip(&u, path);
 		return u;
 	}
-	if (suffix_is(path, ".lz4"))
-		unpack_lz4(&u, path);
-	else
-		unpack_gzip(&u, path);
+	unpack_gzip(&u, path);
 	assert_int_equal(vec_push(&u.ends, u.bytes.n), 0);
 	return u;
 }

@@ -4,9 +4,8 @@
 /*
  * Unpack
  *
- * Reads a file whole, through the library that its suffix asks for: minizip for ".zip", lz4 for
- * ".lz4", and zlib, which takes plain bytes too, for others. If that does not work, or a checksum
- * is wrong, the test fails.
+ * Reads a file whole, by minizip if its name ends with ".zip", and by zlib, which takes plain bytes
+ * too, otherwise. If that does not work, or a checksum is wrong, the test fails.
  */
 
 #include <stddef.h>

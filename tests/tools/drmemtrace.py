@@ -8,13 +8,14 @@ calls LOG OBJECT... < what func_view -show_func_trace printed
     does not name do not count.
 
 kernel DIR
-    Prints the system calls and signals in the files, which are not compressed, in the order of each: "TID call NUMBER"
+    Prints the system calls and signals in the files, in the order of each: "TID call NUMBER"
     and "TID signal NUMBER", where marker 25 is right behind a system call and marker 40 behind marker 0. The type of
     each file says that there are numbers.
 
-records FILE
-    Writes the records of a zip file as a file that is not compressed has them: without the footer at the end of each
-    chunk but the last, and without what the next one begins with, which must be there.
+schedule DIR
+    The schedule files agree with the traces: each CPU marker is an entry: the thread, the last timestamp, the CPU, and
+    how many instructions of the thread's file stand before it. Sorted by time, CPU, thread and instructions, of
+    entries of one thread that follow each other the first is kept.
 
 mix TEXT < what opcode_mix printed
     Each opcode was executed as often as TEXT has it, which ptdecode text --no-bytes printed. DynamoRIO and Zydis
@@ -22,11 +23,13 @@ mix TEXT < what opcode_mix printed
 """
 import collections
 import glob
+import gzip
 import re
 import struct
 import sys
 import zipfile
 
+RECORD = struct.Struct('<HHQ')
 THREAD, MARKER, ENCODING = 22, 28, 47
 INSNS = {10, 11, 12, 14, 15, 16, 31, 48, 49}
 SIGNAL, FILETYPE, SYSCALL, SIGNAL_NUMBER = 0, 9, 25, 40
@@ -129,13 +132,31 @@ def compare_mix(text):
     print(f'{len(mine)} opcodes, {sum(mine.values())} instructions as decoded')
 
 
+def records(path):
+    """The records of a file, without the footer at the end of each chunk but the last, and without what the next one
+    begins with, which must be there."""
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        for i, name in enumerate(names):
+            data = memoryview(archive.read(name))
+            if i > 0:
+                first = [RECORD.unpack_from(data, j * RECORD.size)[:2] for j in range(3)]
+                if first != [(MARKER, ORDINAL), (MARKER, TIMESTAMP), (MARKER, CPU)]:
+                    sys.exit(f'{path}: {name} begins with {first}')
+                data = data[3 * RECORD.size:]
+            if i + 1 < len(names):
+                last = RECORD.unpack_from(data, len(data) - RECORD.size)
+                if last != (MARKER, FOOTER, i):
+                    sys.exit(f'{path}: {name} ends with {last}')
+                data = data[:-RECORD.size]
+            yield from RECORD.iter_unpack(data)
+
+
 def print_kernel(directory):
     for path in sorted(glob.glob(f'{directory}/trace/drmemtrace.*')):
         tid, code, last, after_signal = 0, {}, None, False
         pieces = b''
-        with open(path, 'rb') as file:
-            data = file.read()
-        for kind, size, value in struct.iter_unpack('<HHQ', data):
+        for kind, size, value in records(path):
             if kind == THREAD:
                 tid = value
             elif kind == ENCODING:
@@ -157,27 +178,42 @@ def print_kernel(directory):
             after_signal = kind == MARKER and size == SIGNAL
 
 
-def write_records(path):
-    record = struct.Struct('<HHQ')
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        for i, name in enumerate(names):
-            data = memoryview(archive.read(name))
-            if i > 0:
-                first = [record.unpack_from(data, j * record.size)[:2] for j in range(3)]
-                if first != [(MARKER, ORDINAL), (MARKER, TIMESTAMP), (MARKER, CPU)]:
-                    sys.exit(f'{path}: {name} begins with {first}')
-                data = data[3 * record.size:]
-            if i + 1 < len(names):
-                last = record.unpack_from(data, len(data) - record.size)
-                if last != (MARKER, FOOTER, i):
-                    sys.exit(f'{path}: {name} ends with {last}')
-                data = data[:-record.size]
-            sys.stdout.buffer.write(data)
+def cpu_markers(path):
+    tid = time = count = 0
+    for kind, size, value in records(path):
+        if kind == THREAD:
+            tid = value
+        elif kind in INSNS:
+            count += 1
+        elif kind == MARKER and size == TIMESTAMP:
+            time = value
+        elif kind == MARKER and size == CPU:
+            yield time, value, tid, count
+
+
+def pack(rows):
+    kept = []
+    for time, cpu, tid, count in sorted(rows):
+        if not kept or kept[-1][0] != tid:
+            kept.append((tid, time, cpu, count))
+    return b''.join(struct.pack('<QQQQ', *row) for row in kept)
+
+
+def check_schedule(directory):
+    trace = directory + '/trace/'
+    rows = [row for path in glob.glob(trace + 'drmemtrace.*') for row in cpu_markers(path)]
+    with gzip.open(trace + 'serial_schedule.bin.gz') as f:
+        if f.read() != pack(rows):
+            sys.exit('serial_schedule.bin.gz does not agree with the traces')
+    with zipfile.ZipFile(trace + 'cpu_schedule.bin.zip') as archive:
+        members = {int(name): archive.read(name) for name in archive.namelist()}
+    if members != {cpu: pack(row for row in rows if row[1] == cpu) for cpu in {row[1] for row in rows}}:
+        sys.exit('cpu_schedule.bin.zip does not agree with the traces')
+    print(f'{len(rows)} CPU markers on {len(members)} CPUs are as in the schedule files')
 
 
 def main():
-    what = {'kernel': lambda a: print_kernel(*a), 'records': lambda a: write_records(*a),
+    what = {'kernel': lambda a: print_kernel(*a), 'schedule': lambda a: check_schedule(*a),
             'calls': lambda a: compare_calls(a[0], a[1:]), 'mix': lambda a: compare_mix(*a)}
     what[sys.argv[1]](sys.argv[2:])
 

@@ -21,6 +21,7 @@
 #include "decoder/sink/sinks.h"
 #include "tests/lib/kinds.h"
 #include "tests/lib/tempdir.h"
+#include "tests/lib/unpack.h"
 
 #define N_STREAMS 300
 #define N_STEPS   600
@@ -339,12 +340,15 @@ static bool is_of(const struct memtrace_record *r, const uint8_t *known,
 }
 
 /* Return: how many of the instructions executed are not in the file. */
-static size_t check_file(struct checker *c, FILE *file, const struct executed *executed, size_t n)
+static size_t check_file(struct checker *c, const char *path, const struct executed *executed,
+			 size_t n)
 {
+	struct unpacked u = unpack(path);
 	struct memtrace_record r = {};
 	size_t i = 0, n_missing = 0;
 
-	while (fread(&r, sizeof(r), 1, file) == 1) {
+	for (size_t at = 0; at < u.bytes.n; at += sizeof(r)) {
+		memcpy(&r, u.bytes.items + at, sizeof(r));
 		if (r.type == MEMTRACE_MARKER) {
 			check_marker(c, &r);
 		} else if (r.type == MEMTRACE_ENCODING) {
@@ -365,6 +369,7 @@ static size_t check_file(struct checker *c, FILE *file, const struct executed *e
 		}
 	}
 	assert_int_equal(r.type, MEMTRACE_FOOTER);
+	unpacked_deinit(&u);
 	for (; i < n; i++, n_missing++)
 		assert_true(may_be_missing(&executed[i]));
 	return n_missing;
@@ -377,28 +382,23 @@ static void random_streams(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < N_STREAMS; i++) {
-		const char *const options[] = { "compress=none", NULL };
 		const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 		char base[TEMPDIR_SIZE], path[128];
 		static struct checker checker;
 		struct sink *sink;
-		FILE *file;
 		size_t n;
 
 		seed = i;
 		tempdir_make("drmemtrace-rules", base);
-		assert_int_equal(sink_open(&sink_drmemtrace, base, &info, options, &sink), 0);
+		assert_int_equal(sink_open(&sink_drmemtrace, base, &info, NULL, &sink), 0);
 		n = feed(sink, executed);
 		assert_int_equal(sink_finish(sink, NULL), 0);
 		sink_free(sink);
 
 		checker = (struct checker){ .last_xfer = -1 };
-		snprintf(path, sizeof(path), "%s/trace/drmemtrace.r.7.0000.trace", base);
-		file = fopen(path, "re");
-		assert_non_null(file);
+		snprintf(path, sizeof(path), "%s/trace/drmemtrace.r.7.0000.trace.zip", base);
 		n_insns += n;
-		n_missing += check_file(&checker, file, executed, n);
-		fclose(file);
+		n_missing += check_file(&checker, path, executed, n);
 		for (size_t m = 0; m < ARRAY_LEN(n_markers); m++)
 			n_markers[m] += checker.n_markers[m];
 		tempdir_remove(base);

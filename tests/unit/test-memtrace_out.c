@@ -2,8 +2,8 @@
 
 /*
  * Memtrace out: files that are written side by side hold what was put into them, with records that
- * were changed afterwards, in whatever container; and their bytes depend neither on the threads nor
- * on how many records are added at a time.
+ * were changed afterwards; and their bytes depend neither on the threads nor on how many records
+ * are added at a time.
  */
 
 #include <setjmp.h>
@@ -24,7 +24,6 @@
 
 #define RECORD MEMTRACE_OUT_WATCHED
 
-static const char *const suffixes[] = { "", ".zip", ".lz4" };
 static char base[TEMPDIR_SIZE];
 
 static int make_base(void **state)
@@ -129,7 +128,7 @@ static void end_member(struct written *w)
 }
 
 /* Do something with a file, as @seed says. */
-static void step(struct written *w, enum memtrace_container container, uint32_t *seed)
+static void step(struct written *w, uint32_t *seed)
 {
 	const uint32_t what = next_random(seed) % 16;
 
@@ -141,7 +140,7 @@ static void step(struct written *w, enum memtrace_container container, uint32_t 
 		w->watched.n = next_random(seed) % w->watched.n;
 		assert_int_equal(memtrace_out_use(&w->out), 0);
 		assert_int_equal(memtrace_out_settle(&w->out, w->watched.items[w->watched.n]), 0);
-	} else if (what == 3 && container == MEMTRACE_ZIP) {
+	} else if (what == 3) {
 		add(w, 1, true, seed); /* no member is empty */
 		end_member(w);
 		add(w, 1, true, seed);
@@ -152,7 +151,7 @@ static void step(struct written *w, enum memtrace_container container, uint32_t 
 
 /* The file on disk holds what @w says. Return: its own bytes, which the caller frees. */
 static uint8_t *check(const struct written *w, unsigned int directory, size_t file,
-		      enum memtrace_container container, size_t *ret_size)
+		      size_t *ret_size)
 {
 	char path[TEMPDIR_SIZE + 64];
 	struct unpacked u;
@@ -160,17 +159,14 @@ static uint8_t *check(const struct written *w, unsigned int directory, size_t fi
 	struct stat st;
 	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "%s/%u/x%zu.0000.trace%s", base, directory, file,
-		       suffixes[container]);
+	(void)snprintf(path, sizeof(path), "%s/%u/x%zu.0000.trace.zip", base, directory, file);
 	u = unpack(path);
 	assert_int_equal(u.bytes.n, w->bytes.n);
 	assert_memory_equal(u.bytes.items, w->bytes.items, w->bytes.n);
-	if (container == MEMTRACE_ZIP) {
-		assert_int_equal(u.ends.n, w->ends.n + 1);
-		for (size_t i = 0; i < w->ends.n; i++)
-			assert_int_equal(u.ends.items[i], w->ends.items[i]);
-		assert_string_equal(u.names.items[0], "chunk.00000000");
-	}
+	assert_int_equal(u.ends.n, w->ends.n + 1);
+	for (size_t i = 0; i < w->ends.n; i++)
+		assert_int_equal(u.ends.items[i], w->ends.items[i]);
+	assert_string_equal(u.names.items[0], "chunk.00000000");
 	unpacked_deinit(&u);
 
 	assert_int_equal(stat(path, &st), 0);
@@ -183,8 +179,7 @@ static uint8_t *check(const struct written *w, unsigned int directory, size_t fi
 }
 
 /* Write @n_files files in @n_steps steps. Return: what they are made of, a sum. */
-static uint64_t write_files(size_t n_files, size_t n_steps, enum memtrace_container container,
-			    size_t n_threads)
+static uint64_t write_files(size_t n_files, size_t n_steps, size_t n_threads)
 {
 	_cleanup_(freep) struct written *files = calloc(n_files, sizeof(*files));
 	struct ptd_threads *threads = NULL;
@@ -197,7 +192,7 @@ static uint64_t write_files(size_t n_files, size_t n_steps, enum memtrace_contai
 	assert_true(files && fd >= 0);
 	if (n_threads > 0)
 		assert_int_equal(ptd_threads_new(n_threads, &threads), 0);
-	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, container, threads), 0);
+	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, threads), 0);
 	for (size_t i = 0; i < n_files; i++) {
 		char stem[32];
 
@@ -206,7 +201,7 @@ static uint64_t write_files(size_t n_files, size_t n_steps, enum memtrace_contai
 		add(&files[i], 1, true, &seed);
 	}
 	for (size_t i = 0; i < n_steps; i++)
-		step(&files[next_random(&seed) % n_files], container, &seed);
+		step(&files[next_random(&seed) % n_files], &seed);
 	for (size_t i = 0; i < n_files; i++) {
 		assert_int_equal(memtrace_out_use(&files[i].out), 0);
 		assert_int_equal(memtrace_out_finish(&files[i].out), 0);
@@ -214,7 +209,7 @@ static uint64_t write_files(size_t n_files, size_t n_steps, enum memtrace_contai
 	assert_int_equal(memtrace_out_pool_flush(&pool), 0);
 	for (size_t i = 0; i < n_files; i++) {
 		size_t size;
-		_cleanup_(freep) uint8_t *bytes = check(&files[i], directory, i, container, &size);
+		_cleanup_(freep) uint8_t *bytes = check(&files[i], directory, i, &size);
 
 		for (size_t k = 0; k < size; k++)
 			sum = sum * 31 + bytes[k];
@@ -235,19 +230,17 @@ static void any_threads(void **state)
 	static const size_t n_threads[] = { 1, 2, 3, 8 };
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		for (size_t c = MEMTRACE_PLAIN; c <= MEMTRACE_LZ4; c++) {
-			const uint64_t sum = write_files(rows[i].n_files, rows[i].n_steps, c, 0);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const uint64_t sum = write_files(rows[i].n_files, rows[i].n_steps, 0);
 
-			print_message("  %zu files%s\n", rows[i].n_files, suffixes[c]);
-			for (size_t k = 0; k < ARRAY_LEN(n_threads); k++) {
-				n_at_once = k ? 100 * k : SIZE_MAX;
-				assert_int_equal(
-				    write_files(rows[i].n_files, rows[i].n_steps, c, n_threads[k]),
-				    sum);
-			}
-			n_at_once = SIZE_MAX;
+		print_message("  %zu files\n", rows[i].n_files);
+		for (size_t k = 0; k < ARRAY_LEN(n_threads); k++) {
+			n_at_once = k ? 100 * k : SIZE_MAX;
+			assert_int_equal(
+			    write_files(rows[i].n_files, rows[i].n_steps, n_threads[k]), sum);
 		}
+		n_at_once = SIZE_MAX;
+	}
 }
 
 /* --- what is not finished ------------------------------------------------------------------- */
@@ -260,61 +253,52 @@ static bool has_file(int fd, const char *name)
 /* A file that is not finished never has its name. */
 static void unfinished(void **state)
 {
-	static const char *const names[] = { "x.0000.trace", "x.0000.trace.zip",
-					     "x.0000.trace.lz4" };
+	struct memtrace_out_pool pool;
+	struct written w = {};
+	unsigned int directory;
+	uint32_t seed = 1;
+	const int fd = open_directory(&directory);
 
 	(void)state;
-	for (size_t c = MEMTRACE_PLAIN; c <= MEMTRACE_LZ4; c++) {
-		struct memtrace_out_pool pool;
-		struct written w = {};
-		char part[64];
-		unsigned int directory;
-		uint32_t seed = 1;
-		const int fd = open_directory(&directory);
-
-		(void)snprintf(part, sizeof(part), "%s.part", names[c]);
-		assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, c, NULL), 0);
-		assert_int_equal(memtrace_out_create(&w.out, &pool, "x"), 0);
-		for (size_t i = 0; i < 100; i++)
-			add(&w, MEMTRACE_OUT_BUFFER / RECORD, false, &seed);
-		written_deinit(&w);
-		memtrace_out_pool_deinit(&pool);
-		assert_false(has_file(fd, names[c]));
-		assert_true(has_file(fd, part));
-		(void)close(fd);
-	}
+	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, NULL), 0);
+	assert_int_equal(memtrace_out_create(&w.out, &pool, "x"), 0);
+	for (size_t i = 0; i < 100; i++)
+		add(&w, MEMTRACE_OUT_BUFFER / RECORD, false, &seed);
+	written_deinit(&w);
+	memtrace_out_pool_deinit(&pool);
+	assert_false(has_file(fd, "x.0000.trace.zip"));
+	assert_true(has_file(fd, "x.0000.trace.zip.part"));
+	(void)close(fd);
 }
 
 /* When no more may be written, the error comes at the latest with the end, and so does no name. */
 static void no_room(void **state)
 {
-	(void)state;
-	for (size_t c = MEMTRACE_PLAIN; c <= MEMTRACE_LZ4; c++) {
-		uint64_t room = 1 << 20;
-		struct memtrace_out_pool pool;
-		struct written w = {};
-		unsigned int directory;
-		uint32_t seed = 1;
-		const int fd = open_directory(&directory);
-		uint8_t *to;
-		int r = 0;
+	uint64_t room = 1 << 20;
+	struct memtrace_out_pool pool;
+	struct written w = {};
+	unsigned int directory;
+	uint32_t seed = 1;
+	const int fd = open_directory(&directory);
+	uint8_t *to;
+	int r = 0;
 
-		assert_int_equal(memtrace_out_pool_init(&pool, fd, &room, c, NULL), 0);
-		assert_int_equal(memtrace_out_create(&w.out, &pool, "x"), 0);
-		for (size_t i = 0; i < 40 && r == 0; i++) {
-			r = memtrace_out_room(&w.out, MEMTRACE_OUT_BUFFER / RECORD * RECORD, &to);
-			if (r < 0)
-				break;
-			for (size_t k = 0; k < MEMTRACE_OUT_BUFFER / RECORD * RECORD; k++)
-				to[k] = (uint8_t)next_random(&seed);
-			w.out.n += MEMTRACE_OUT_BUFFER / RECORD * RECORD;
-		}
-		assert_int_equal(r, -EFBIG);
-		written_deinit(&w);
-		memtrace_out_pool_deinit(&pool);
-		assert_false(has_file(fd, "x.0000.trace"));
-		(void)close(fd);
+	(void)state;
+	assert_int_equal(memtrace_out_pool_init(&pool, fd, &room, NULL), 0);
+	assert_int_equal(memtrace_out_create(&w.out, &pool, "x"), 0);
+	for (size_t i = 0; i < 40 && r == 0; i++) {
+		r = memtrace_out_room(&w.out, MEMTRACE_OUT_BUFFER / RECORD * RECORD, &to);
+		if (r < 0)
+			break;
+		for (size_t k = 0; k < MEMTRACE_OUT_BUFFER / RECORD * RECORD; k++)
+			to[k] = (uint8_t)next_random(&seed);
+		w.out.n += MEMTRACE_OUT_BUFFER / RECORD * RECORD;
 	}
+	assert_int_equal(r, -EFBIG);
+	written_deinit(&w);
+	memtrace_out_pool_deinit(&pool);
+	assert_false(has_file(fd, "x.0000.trace.zip"));
+	(void)close(fd);
 }
 
 /* A record that was settled, and then compressed, cannot be changed any more. */
@@ -328,7 +312,7 @@ static void settled(void **state)
 	const int fd = open_directory(&directory);
 
 	(void)state;
-	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, MEMTRACE_ZIP, NULL), 0);
+	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, NULL), 0);
 	assert_int_equal(memtrace_out_create(&w.out, &pool, "x"), 0);
 	watch(&w, &seed);
 	watch(&w, &seed);
