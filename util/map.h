@@ -34,6 +34,21 @@ uint64_t *map_get(const struct map *map, uint64_t key);
 _must_check_ int map_put(struct map *map, uint64_t key, uint64_t value);
 
 /*
+ * Find the value of @key, which is @next from now on if it had none.
+ *
+ * Return: 1 if it had none; 0; or -ENOMEM.
+ */
+_must_check_ static inline int map_number(struct map *map, uint64_t key, uint64_t next,
+					  uint64_t *ret_value)
+{
+	const uint64_t *found = map_get(map, key);
+	const int r = found ? 0 : map_put(map, key, next);
+
+	*ret_value = found ? *found : next;
+	return found || r < 0 ? r : 1;
+}
+
+/*
  * Return: a hash of @key, of 44 bits that depend on all bits of the key, and on a
  * number that the chooser of the keys does not know.
  */

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Error messages
+ * Messages
  *
- * The text for the user that accompanies a negative errno.
+ * The text for the user that accompanies a negative errno, and other texts that are made.
  */
 
 #include <stdarg.h>
@@ -26,4 +26,17 @@ _printf_(3, 4) static inline int message_set(char **reterr_message, int r, const
 		*reterr_message = NULL;
 	va_end(ap);
 	return r;
+}
+
+/* Return: the text, which the caller frees; NULL if there is no memory. */
+_printf_(1, 2) static inline char *message_text(const char *format, ...)
+{
+	va_list ap;
+	char *text;
+
+	va_start(ap, format);
+	if (vasprintf(&text, format, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	return text;
 }

@@ -261,7 +261,7 @@ static int by_size(const void *a, const void *b)
 {
 	const struct sum *const *x = a, *const *y = b;
 
-	return (*x)->size > (*y)->size ? -1 : (*x)->size < (*y)->size;
+	return COMPARE((*y)->size, (*x)->size);
 }
 
 /* Make tasks of the data file, if it has pieces that are all to be hashed. */

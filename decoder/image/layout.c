@@ -284,7 +284,7 @@ static int compare_doubts(const void *pa, const void *pb)
 {
 	const struct doubt *a = pa, *b = pb;
 
-	return a->start < b->start ? -1 : a->start > b->start;
+	return COMPARE(a->start, b->start);
 }
 
 /* Sort the doubts, and join those that overlap. */

@@ -33,16 +33,16 @@ struct summary {
 /* One table of parts, with the columns of a row that it shows. */
 struct table {
 	const char *title, *key; /* in the text, and in JSON */
-	int (*rows)(const struct tally *tally, struct tally_rows *ret_rows);
+	enum tally_part part;
 	bool pid, tid, object;
 	const char *name_title;
 };
 
 static const struct table tables[] = {
-	{ "Processes", "processes", tally_processes, true, false, false, "command" },
-	{ "Threads", "threads", tally_threads, true, true, false, "command" },
-	{ "Objects", "objects", tally_objects, false, false, false, "object" },
-	{ "Symbols", "symbols", tally_symbols, false, false, true, "symbol (object)" },
+	{ "Processes", "processes", TALLY_PROCESSES, true, false, false, "command" },
+	{ "Threads", "threads", TALLY_THREADS, true, true, false, "command" },
+	{ "Objects", "objects", TALLY_OBJECTS, false, false, false, "object" },
+	{ "Symbols", "symbols", TALLY_SYMBOLS, false, false, true, "symbol (object)" },
 };
 
 /* Errors are not checked: the output keeps the first one, and sink_finish() returns it. */
@@ -107,7 +107,7 @@ static int put_table(struct summary *summary, const struct table *table)
 	uint64_t n_others = 0;
 	int r;
 
-	r = table->rows(&summary->tally, &rows);
+	r = tally_list(&summary->tally, table->part, &rows);
 	if (r < 0)
 		return r;
 
@@ -338,7 +338,7 @@ static int put_json_table(struct summary *summary, struct json *json, const stru
 	struct tally_rows rows = {};
 	int r;
 
-	r = table->rows(&summary->tally, &rows);
+	r = tally_list(&summary->tally, table->part, &rows);
 	if (r < 0)
 		return r;
 	json_array(json, table->key);

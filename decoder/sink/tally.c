@@ -54,19 +54,14 @@ static int get_thread(struct tally *tally, uint32_t pid, uint32_t tid,
 		      struct tally_thread **ret_thread)
 {
 	const uint64_t key = (uint64_t)pid << 32 | tid;
-	const uint64_t *index = map_get(&tally->thread_index, key);
-	int r;
+	uint64_t index;
+	int r = map_number(&tally->thread_index, key, tally->threads.n, &index);
 
-	if (!index) {
+	if (r > 0)
 		r = vec_push(&tally->threads, { .pid = pid, .tid = tid });
-		if (r < 0)
-			return r;
-		r = map_put(&tally->thread_index, key, tally->threads.n - 1);
-		if (r < 0)
-			return r;
-		index = map_get(&tally->thread_index, key);
-	}
-	*ret_thread = &tally->threads.items[*index];
+	if (r < 0)
+		return r;
+	*ret_thread = &tally->threads.items[index];
 	return 0;
 }
 
@@ -165,15 +160,11 @@ int tally_add(struct tally *tally, const struct ptd_batch *batch, const void *su
 static int by_size(const void *pa, const void *pb)
 {
 	const struct tally_row *a = pa, *b = pb;
-	const char *name_a = a->name ? a->name : "", *name_b = b->name ? b->name : "";
 
-	if (a->n_insns != b->n_insns)
-		return a->n_insns > b->n_insns ? -1 : 1;
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	return strcmp(name_a, name_b);
+	return COMPARE(b->n_insns, a->n_insns)
+		       ?: COMPARE(a->pid, b->pid)
+		       ?: COMPARE(a->tid, b->tid)
+		       ?: strcmp(a->name ?: "", b->name ?: "");
 }
 
 /* Drop the rows without instructions, and sort the others. */
@@ -189,65 +180,36 @@ static void tidy(struct tally_rows *rows)
 		qsort(rows->items, n, sizeof(*rows->items), by_size);
 }
 
-int tally_threads(const struct tally *tally, struct tally_rows *ret_rows)
-{
-	struct tally_rows rows = {};
-
-	for (size_t i = 0; i < tally->threads.n; i++) {
-		const struct tally_thread *t = &tally->threads.items[i];
-
-		if (vec_push(
-			&rows,
-			{ .n_insns = t->n_insns, .pid = t->pid, .tid = t->tid, .name = t->comm }) <
-		    0) {
-			vec_deinit(&rows);
-			return -ENOMEM;
-		}
-	}
-	tidy(&rows);
-	*ret_rows = rows;
-	return 0;
-}
-
 /* Add @n to the row of @key, which is made if it does not exist. */
 static int add_to(struct tally_rows *rows, struct map *index, uint64_t key, uint64_t n,
 		  struct tally_row **ret_row)
 {
-	const uint64_t *i = map_get(index, key);
+	uint64_t i;
+	int r = map_number(index, key, rows->n, &i);
 
-	if (!i) {
-		if (vec_push(rows, {}) < 0 || map_put(index, key, rows->n - 1) < 0)
-			return -ENOMEM;
-		i = map_get(index, key);
-	}
-	*ret_row = &rows->items[*i];
+	if (r > 0)
+		r = vec_push(rows, {});
+	if (r < 0)
+		return r;
+	*ret_row = &rows->items[i];
 	(*ret_row)->n_insns += n;
 	return 0;
 }
 
-int tally_processes(const struct tally *tally, struct tally_rows *ret_rows)
+/* Count the instructions of the thread to it, or to its process. */
+static int add_thread(const struct tally_thread *t, bool by_process, struct tally_rows *rows,
+		      struct map *index)
 {
-	_cleanup_(map_deinit) struct map index = {};
-	struct tally_rows rows = {};
+	const uint64_t key = (uint64_t)t->pid << 32 | (by_process ? 0 : t->tid);
 	struct tally_row *row;
 
-	for (size_t i = 0; i < tally->threads.n; i++) {
-		const struct tally_thread *t = &tally->threads.items[i];
-
-		if (add_to(&rows, &index, t->pid, t->n_insns, &row) < 0) {
-			vec_deinit(&rows);
-			return -ENOMEM;
-		}
-		row->pid = t->pid;
-		/*
-		 * The process is called as its first thread, or as any thread until that one is
-		 * seen.
-		 */
-		if (!row->name || t->tid == t->pid)
-			row->name = t->comm;
-	}
-	tidy(&rows);
-	*ret_rows = rows;
+	if (add_to(rows, index, key, t->n_insns, &row) < 0)
+		return -ENOMEM;
+	row->pid = t->pid;
+	row->tid = by_process ? 0 : t->tid;
+	/* The process is called as its first thread, or as any thread until that one is seen. */
+	if (!row->name || t->tid == t->pid)
+		row->name = t->comm;
 	return 0;
 }
 
@@ -288,18 +250,22 @@ static int add_insns(const struct tally *tally, const struct tally_block *b, boo
 	return 0;
 }
 
-static int add_blocks(const struct tally *tally, bool by_symbol, struct tally_rows *ret_rows)
+int tally_list(const struct tally *tally, enum tally_part part, struct tally_rows *ret_rows)
 {
+	const bool of_threads = part == TALLY_PROCESSES || part == TALLY_THREADS;
 	_cleanup_(map_deinit) struct map index = {};
 	struct tally_rows rows = {};
+	int r = 0;
 
-	for (size_t i = 0; i < tally->blocks.n; i++) {
-		const struct tally_block *b = &tally->blocks.items[i];
-
-		if (b->block && add_insns(tally, b, by_symbol, &rows, &index) < 0) {
-			vec_deinit(&rows);
-			return -ENOMEM;
-		}
+	for (size_t i = 0; of_threads && i < tally->threads.n && r == 0; i++)
+		r = add_thread(&tally->threads.items[i], part == TALLY_PROCESSES, &rows, &index);
+	for (size_t i = 0; !of_threads && i < tally->blocks.n && r == 0; i++)
+		if (tally->blocks.items[i].block)
+			r = add_insns(tally, &tally->blocks.items[i], part == TALLY_SYMBOLS, &rows,
+				      &index);
+	if (r < 0) {
+		vec_deinit(&rows);
+		return r;
 	}
 	tidy(&rows);
 	*ret_rows = rows;
@@ -321,14 +287,4 @@ uint64_t tally_n_claimed(const struct tally *tally)
 		}
 	}
 	return n_claimed;
-}
-
-int tally_objects(const struct tally *tally, struct tally_rows *ret_rows)
-{
-	return add_blocks(tally, false, ret_rows);
-}
-
-int tally_symbols(const struct tally *tally, struct tally_rows *ret_rows)
-{
-	return add_blocks(tally, true, ret_rows);
 }

@@ -73,6 +73,13 @@ struct tally_row {
 	uint64_t first, last;
 };
 
+enum tally_part {
+	TALLY_PROCESSES,
+	TALLY_THREADS,
+	TALLY_OBJECTS,
+	TALLY_SYMBOLS,
+};
+
 struct tally_rows {
 	struct tally_row *items;
 	size_t n;
@@ -105,10 +112,8 @@ _must_check_ int tally_add(struct tally *tally, const struct ptd_batch *batch, c
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int tally_threads(const struct tally *tally, struct tally_rows *ret_rows);
-_must_check_ int tally_processes(const struct tally *tally, struct tally_rows *ret_rows);
-_must_check_ int tally_objects(const struct tally *tally, struct tally_rows *ret_rows);
+_must_check_ int tally_list(const struct tally *tally, enum tally_part part,
+			    struct tally_rows *ret_rows);
 
 /* Return: how many instructions were executed whose bytes only a jitdump states. */
 uint64_t tally_n_claimed(const struct tally *tally);
-_must_check_ int tally_symbols(const struct tally *tally, struct tally_rows *ret_rows);

@@ -131,7 +131,7 @@ static void counts_each_instruction(void **state)
 	for (size_t i = 0; i < RUNS; i += BATCH_RUNS)
 		add(f, f->runs + i, BATCH_RUNS);
 
-	assert_int_equal(tally_objects(&f->tally, &rows), 0);
+	assert_int_equal(tally_list(&f->tally, TALLY_OBJECTS, &rows), 0);
 	assert_int_equal(rows.n, OBJECTS);
 	for (size_t i = 0; i < rows.n; i++) {
 		assert_true(rows.items[i].n_insns == count(f, rows.items[i].name, NULL));
@@ -140,14 +140,14 @@ static void counts_each_instruction(void **state)
 	assert_true(n == f->tally.n_insns);
 	vec_deinit(&rows);
 
-	assert_int_equal(tally_symbols(&f->tally, &rows), 0);
+	assert_int_equal(tally_list(&f->tally, TALLY_SYMBOLS, &rows), 0);
 	assert_int_equal(rows.n, OBJECTS * SYMBOLS);
 	for (size_t i = 0; i < rows.n; i++)
 		assert_true(rows.items[i].n_insns ==
 			    count(f, rows.items[i].object, rows.items[i].name ?: ""));
 	vec_deinit(&rows);
 
-	assert_int_equal(tally_threads(&f->tally, &rows), 0);
+	assert_int_equal(tally_list(&f->tally, TALLY_THREADS, &rows), 0);
 	assert_int_equal(rows.n, 1);
 	assert_true(rows.items[0].n_insns == n);
 	assert_string_equal(rows.items[0].name, "demo");

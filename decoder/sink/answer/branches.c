@@ -227,32 +227,31 @@ static int branches_batch(void *state, const struct ptd_batch *batch, uint64_t t
 
 /* --- the rows --------------------------------------------------------------------------------- */
 
+static int compare_places(const struct place *a, const struct place *b)
+{
+	return COMPARE(a->object->id, b->object->id) ?: COMPARE(a->address, b->address);
+}
+
 /* Blocks that overlap end with the same branch. */
 static int by_place(const void *pa, const void *pb)
 {
 	const struct branch *a = pa, *b = pb;
 
-	if (a->place.object != b->place.object)
-		return a->place.object->id < b->place.object->id ? -1 : 1;
-	return a->place.address < b->place.address ? -1 : a->place.address > b->place.address;
+	return compare_places(&a->place, &b->place);
 }
 
 static int by_count(const void *pa, const void *pb)
 {
 	const struct branch *a = pa, *b = pb;
 
-	return a->n > b->n ? -1 : a->n < b->n ? 1 : by_place(a, b);
+	return COMPARE(b->n, a->n) ?: by_place(a, b);
 }
 
 static int by_target_count(const void *pa, const void *pb)
 {
 	const struct target *a = pa, *b = pb;
 
-	if (a->n != b->n)
-		return a->n > b->n ? -1 : 1;
-	if (a->place.object != b->place.object)
-		return a->place.object->id < b->place.object->id ? -1 : 1;
-	return a->place.address < b->place.address ? -1 : a->place.address > b->place.address;
+	return COMPARE(b->n, a->n) ?: compare_places(&a->place, &b->place);
 }
 
 /* Add the counts of @from, whose targets are freed. */

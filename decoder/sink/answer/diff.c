@@ -483,14 +483,13 @@ static int get_function(struct diff *diff, const char *name, const char *object,
 			struct diff_function **ret_function)
 {
 	const char *base = strrchr(object, '/');
-	const uint64_t *index;
-	uint64_t key;
+	uint64_t key, index;
 	int r;
 
 	base = base ? base + 1 : object;
 	key = map_hash(base, strlen(base)) * 31 + (name ? map_hash(name, strlen(name)) : 0);
-	index = map_get(&diff->function_index, key);
-	if (!index) {
+	r = map_number(&diff->function_index, key, diff->functions.n, &index);
+	if (r > 0) {
 		struct diff_function f = { .name = name ? strdup(name) : NULL,
 					   .object = strdup(base) };
 
@@ -498,14 +497,11 @@ static int get_function(struct diff *diff, const char *name, const char *object,
 		if (r < 0) {
 			free(f.name);
 			free(f.object);
-			return r;
 		}
-		r = map_put(&diff->function_index, key, diff->functions.n - 1);
-		if (r < 0)
-			return r;
-		index = map_get(&diff->function_index, key);
 	}
-	*ret_function = &diff->functions.items[*index];
+	if (r < 0)
+		return r;
+	*ret_function = &diff->functions.items[index];
 	return 0;
 }
 
@@ -516,7 +512,7 @@ static int keep_counts(struct diff *diff)
 	struct diff_function *f;
 	int r;
 
-	r = tally_symbols(&diff->tally, &rows);
+	r = tally_list(&diff->tally, TALLY_SYMBOLS, &rows);
 	for (size_t i = 0; r == 0 && i < rows.n; i++) {
 		r = get_function(diff, rows.items[i].name, rows.items[i].object, &f);
 		if (r == 0)

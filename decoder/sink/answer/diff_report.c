@@ -196,16 +196,11 @@ static bool is_different(const struct diff_function *f)
 static int by_distance(const void *pa, const void *pb)
 {
 	const struct diff_function *const *a = pa, *const *b = pb;
-	const uint64_t insns_a = distance((*a)->n_insns), insns_b = distance((*b)->n_insns);
-	const uint64_t entered_a = distance((*a)->n_entered), entered_b = distance((*b)->n_entered);
-	int r;
 
-	if (insns_a != insns_b)
-		return insns_a > insns_b ? -1 : 1;
-	if (entered_a != entered_b)
-		return entered_a > entered_b ? -1 : 1;
-	r = strcmp((*a)->object, (*b)->object);
-	return r ? r : strcmp((*a)->name ? (*a)->name : "", (*b)->name ? (*b)->name : "");
+	return COMPARE(distance((*b)->n_insns), distance((*a)->n_insns))
+		       ?: COMPARE(distance((*b)->n_entered), distance((*a)->n_entered))
+		       ?: strcmp((*a)->object, (*b)->object)
+		       ?: strcmp((*a)->name ?: "", (*b)->name ?: "");
 }
 
 static void put_function(struct output *output, const struct diff_function *f)

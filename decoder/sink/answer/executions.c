@@ -100,9 +100,8 @@ static int by_insns(const void *pa, const void *pb)
 {
 	const struct execution_part *a = pa, *b = pb;
 
-	if (a->n_insns_self != b->n_insns_self)
-		return a->n_insns_self > b->n_insns_self ? -1 : 1;
-	return a->function->id < b->function->id ? -1 : a->function->id > b->function->id;
+	return COMPARE(b->n_insns_self, a->n_insns_self)
+		   ?: COMPARE(a->function->id, b->function->id);
 }
 
 /* Copy an execution. Of very many parts, the smallest become one. Return: 0 or -ENOMEM. */

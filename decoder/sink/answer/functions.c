@@ -25,8 +25,8 @@ struct functions {
 	uint64_t n_rows;
 	struct profile profile;
 
-	/* At the end: those that were called. Borrowed from the profile. */
-	VEC(const struct profile_function *) rows;
+	/* At the end: those that were called. */
+	struct profile_list rows;
 };
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -36,47 +36,11 @@ static const struct cost *cost_of(const struct profile_function *f, bool is_time
 	return is_time ? &f->t : &f->n_insns;
 }
 
-static int compare(const struct profile_function *a, const struct profile_function *b, bool is_time)
-{
-	const struct cost *x = cost_of(a, is_time), *y = cost_of(b, is_time);
-	const int order = strcmp(a->function->name, b->function->name);
-
-	if (x->self != y->self)
-		return x->self > y->self ? -1 : 1;
-	if (x->total != y->total)
-		return x->total > y->total ? -1 : 1;
-	return order ? order : a->function->id < b->function->id ? -1 : 1;
-}
-
-static int by_time(const void *pa, const void *pb)
-{
-	return compare(*(const struct profile_function *const *)pa,
-		       *(const struct profile_function *const *)pb, true);
-}
-
-static int by_insns(const void *pa, const void *pb)
-{
-	return compare(*(const struct profile_function *const *)pa,
-		       *(const struct profile_function *const *)pb, false);
-}
-
-static int collect_rows(void *state, const struct ptd_stats *stats, struct output *output)
+static int list_functions(void *state, const struct ptd_stats *stats, struct output *output)
 {
 	struct functions *functions = state;
-	const struct profile *profile = &functions->profile;
 
-	for (size_t i = 0; i < profile->functions.n; i++)
-		if (profile->functions.items[i].function &&
-		    vec_push(&functions->rows, &profile->functions.items[i]) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
-static void sort_rows(struct functions *functions, bool is_time)
-{
-	if (functions->rows.n > 0)
-		qsort(functions->rows.items, functions->rows.n, sizeof(*functions->rows.items),
-		      is_time ? by_time : by_insns);
+	return profile_list(&functions->profile, &functions->rows);
 }
 
 /* --- text ------------------------------------------------------------------------------------- */
@@ -140,7 +104,7 @@ static void put_table(struct functions *functions, bool is_time, struct output *
 	const size_t n_rows = functions->rows.n;
 	uint64_t n_others = 0;
 
-	sort_rows(functions, is_time);
+	profile_sort(&functions->rows, is_time);
 	output_printf(output, "\nBy %s:\n%12s %7s%12s%12s%12s%12s%12s%12s%12s  %s\n",
 		      is_time ? "time" : "instructions", "self", "%", "total", "calls", "partial",
 		      "min", "median", "p99", "max", "function (object)");
@@ -206,7 +170,7 @@ static int put_json(void *state, const struct ptd_stats *stats, struct json *jso
 {
 	struct functions *functions = state;
 
-	sort_rows(functions, functions->clock != PTD_CLOCK_NONE);
+	profile_sort(&functions->rows, functions->clock != PTD_CLOCK_NONE);
 	json_number(json, "calls", functions->profile.n_calls);
 	json_number(json, "partial", functions->profile.n_partial);
 	json_array(json, "functions");
@@ -263,7 +227,7 @@ const struct sink_ops sink_functions = {
 	.state_size = sizeof(struct functions),
 	.open = functions_open,
 	.calls = functions_calls,
-	.finish = collect_rows,
+	.finish = list_functions,
 	.text = put_text,
 	.json = put_json,
 	.close = functions_close,

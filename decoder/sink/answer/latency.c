@@ -45,7 +45,7 @@ static int by_name(const struct difference *a, const struct difference *b)
 {
 	if (!a->function || !b->function)
 		return !a->function - !b->function;
-	return a->function->id < b->function->id ? -1 : a->function->id > b->function->id;
+	return COMPARE(a->function->id, b->function->id);
 }
 
 static int by_insns(const void *pa, const void *pb)
@@ -54,7 +54,7 @@ static int by_insns(const void *pa, const void *pb)
 	const uint64_t x = distance(a->slowest.n_insns_self, a->median.n_insns_self);
 	const uint64_t y = distance(b->slowest.n_insns_self, b->median.n_insns_self);
 
-	return x > y ? -1 : x < y ? 1 : by_name(a, b);
+	return COMPARE(y, x) ?: by_name(a, b);
 }
 
 static int by_time(const void *pa, const void *pb)
@@ -63,7 +63,7 @@ static int by_time(const void *pa, const void *pb)
 	const uint64_t x = distance(a->slowest.t_self, a->median.t_self);
 	const uint64_t y = distance(b->slowest.t_self, b->median.t_self);
 
-	return x > y ? -1 : x < y ? 1 : by_insns(pa, pb);
+	return COMPARE(y, x) ?: by_insns(pa, pb);
 }
 
 static struct difference *find_difference(const struct latency *latency,

@@ -3,6 +3,7 @@
 #include "decoder/sink/answer/profile.h"
 
 #include <errno.h>
+#include <string.h>
 
 void profile_deinit(struct profile *profile)
 {
@@ -162,4 +163,38 @@ int profile_add(struct profile *profile, const struct ptd_call_batch *batch)
 		}
 	}
 	return r;
+}
+
+/* --- the list --------------------------------------------------------------------------------- */
+
+int profile_list(const struct profile *profile, struct profile_list *ret_list)
+{
+	struct profile_list list = {};
+
+	for (size_t i = 0; i < profile->functions.n; i++)
+		if (profile->functions.items[i].function &&
+		    vec_push(&list, &profile->functions.items[i]) < 0) {
+			vec_deinit(&list);
+			return -ENOMEM;
+		}
+	*ret_list = list;
+	return 0;
+}
+
+static int compare(const void *pa, const void *pb, void *by_time)
+{
+	const struct profile_function *a = *(const struct profile_function *const *)pa;
+	const struct profile_function *b = *(const struct profile_function *const *)pb;
+	const struct cost *x = by_time ? &a->t : &a->n_insns, *y = by_time ? &b->t : &b->n_insns;
+
+	return COMPARE(y->self, x->self)
+		       ?: COMPARE(y->total, x->total)
+		       ?: strcmp(a->function->name, b->function->name)
+		       ?: COMPARE(a->function->id, b->function->id);
+}
+
+void profile_sort(struct profile_list *list, bool by_time)
+{
+	if (list->n > 0)
+		qsort_r(list->items, list->n, sizeof(*list->items), compare, by_time ? list : NULL);
 }

@@ -8,6 +8,8 @@
  * functions and on how deep the stacks are, and not on the number of calls.
  */
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
@@ -47,6 +49,18 @@ void profile_deinit(struct profile *profile);
 
 /* Count the calls of a batch. Return: 0 or -ENOMEM. */
 _must_check_ int profile_add(struct profile *profile, const struct ptd_call_batch *batch);
+
+/* Functions that were called; borrowed from a profile. */
+struct profile_list {
+	const struct profile_function **items;
+	size_t n, n_capacity;
+};
+
+/* List the functions. The caller frees @ret_list with vec_deinit(). Return: 0 or -ENOMEM. */
+_must_check_ int profile_list(const struct profile *profile, struct profile_list *ret_list);
+
+/* Sort them by their own cost, in time or in instructions, the largest first. */
+void profile_sort(struct profile_list *list, bool by_time);
 
 /* Return: whether what was entered so goes on, and is the call that was counted before: behind a
  * gap, or behind a jump that turned out to be a call. */

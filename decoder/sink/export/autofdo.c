@@ -283,7 +283,7 @@ static int by_address(const void *pa, const void *pb)
 {
 	const struct spot *a = pa, *b = pb;
 
-	return a->address < b->address ? -1 : a->address > b->address;
+	return COMPARE(a->address, b->address);
 }
 
 /* Sort the spots. Blocks overlap: what is at the same address becomes one. */
@@ -391,9 +391,7 @@ static int by_sum(const void *pa, const void *pb)
 	const struct function *a = *(struct function *const *)pa;
 	const struct function *b = *(struct function *const *)pb;
 
-	if (a->n_sum != b->n_sum)
-		return a->n_sum > b->n_sum ? -1 : 1;
-	return strcmp(a->name, b->name);
+	return COMPARE(b->n_sum, a->n_sum) ?: strcmp(a->name, b->name);
 }
 
 static void put_functions(struct autofdo *a, struct output *output)

@@ -111,15 +111,15 @@ static int count_edge(struct callgrind *cg, uint32_t i)
 	const uint32_t caller =
 	    above->function + (above->parent == STACKTREE_NONE ? cg->n_functions : 0);
 	const uint64_t key = (uint64_t)caller << 32 | node->function;
-	const uint64_t *found = map_get(&cg->edges_by_ends, key);
 	struct edge *edge;
+	uint64_t index;
+	int r = map_number(&cg->edges_by_ends, key, cg->edges.n, &index);
 
-	if (!found) {
-		if (map_put(&cg->edges_by_ends, key, cg->edges.n) < 0 ||
-		    vec_push(&cg->edges, { .caller = caller, .callee = node->function }) < 0)
-			return -ENOMEM;
-	}
-	edge = &cg->edges.items[found ? *found : cg->edges.n - 1];
+	if (r > 0)
+		r = vec_push(&cg->edges, { .caller = caller, .callee = node->function });
+	if (r < 0)
+		return r;
+	edge = &cg->edges.items[index];
 	edge->n_calls += node->n_calls;
 	if (cg->n_open[node->function] == 0)
 		add_cost(&edge->total, &cg->totals[i]);
@@ -158,9 +158,7 @@ static int by_ends(const void *pa, const void *pb)
 {
 	const struct edge *a = pa, *b = pb;
 
-	if (a->caller != b->caller)
-		return a->caller < b->caller ? -1 : 1;
-	return a->callee < b->callee ? -1 : a->callee > b->callee;
+	return COMPARE(a->caller, b->caller) ?: COMPARE(a->callee, b->callee);
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */
@@ -179,11 +177,11 @@ static void put_id(struct output *output, const char *key, uint64_t number, cons
 /* Write which file of the source code a function is in. Return: 0 or -ENOMEM. */
 static int put_file(struct callgrind *cg, struct output *output, const char *key, const char *file)
 {
-	const uint64_t *found = map_get(&cg->files, (uintptr_t)file);
-	const uint64_t number = found ? *found : cg->files.n_used + 1;
+	uint64_t number;
+	const int r = map_number(&cg->files, (uintptr_t)file, cg->files.n_used + 1, &number);
 
-	put_id(output, key, number, found ? NULL : file ?: "???");
-	return found ? 0 : map_put(&cg->files, (uintptr_t)file, number);
+	put_id(output, key, number, r == 0 ? NULL : file ?: "???");
+	return r < 0 ? r : 0;
 }
 
 /* Find where the function begins. Return: 0 or -ENOMEM. */

@@ -122,22 +122,23 @@ static int make_function(struct chrome *chrome, const struct ptd_function *funct
 static int get_name(struct chrome *chrome, const char *key, const char *text,
 		    struct members *ret_members)
 {
-	const uint64_t *found = map_get(&chrome->by_text, (uintptr_t)key);
-	struct members name = {};
 	struct json json;
-	int r;
+	uint64_t number;
+	int r = map_number(&chrome->by_text, (uintptr_t)key, chrome->names.n, &number);
 
-	if (found) {
-		*ret_members = chrome->names.items[*found];
-		return 0;
+	if (r > 0) {
+		struct members name = {};
+
+		json = begin_members(chrome);
+		json_text(&json, "name", text);
+		r = keep_members(chrome, &name);
+		if (r == 0)
+			r = vec_push(&chrome->names, name);
 	}
-	json = begin_members(chrome);
-	json_text(&json, "name", text);
-	r = keep_members(chrome, &name);
-	if (r == 0)
-		r = vec_push(&chrome->names, name);
-	*ret_members = name;
-	return r < 0 ? r : map_put(&chrome->by_text, (uintptr_t)key, chrome->names.n - 1);
+	if (r < 0)
+		return r;
+	*ret_members = chrome->names.items[number];
+	return 0;
 }
 
 /* A span with that name begins on the track. */
@@ -347,29 +348,17 @@ static int put_mark(void *state, const struct viewtrack *track, uint64_t t,
 	return end_point(chrome);
 }
 
-static int put_noted(struct chrome *chrome, char phase, const struct viewtrack *track, uint64_t t,
-		     const struct ptd_symbol *symbol)
-{
-	(void)put_point(chrome, phase, t, track, VIEWTRACK_NOTED, symbol->name);
-	return end_point(chrome);
-}
-
-static int begin_noted(void *state, const struct viewtrack *track, uint64_t t,
-		       const struct ptd_symbol *symbol)
+static int put_noted(void *state, const struct viewtrack *track, uint64_t t,
+		     const struct ptd_symbol *symbol, bool begins)
 {
 	struct chrome *chrome = state;
 	struct members name;
 
-	if (get_name(chrome, symbol->name, symbol->name, &name) < 0 ||
-	    open_span(chrome, track, name) < 0)
+	if (begins && (get_name(chrome, symbol->name, symbol->name, &name) < 0 ||
+		       open_span(chrome, track, name) < 0))
 		return -ENOMEM;
-	return put_noted(chrome, 'B', track, t, symbol);
-}
-
-static int point_noted(void *state, const struct viewtrack *track, uint64_t t,
-		       const struct ptd_symbol *symbol)
-{
-	return put_noted(state, 'i', track, t, symbol);
+	(void)put_point(chrome, begins ? 'B' : 'i', t, track, VIEWTRACK_NOTED, symbol->name);
+	return end_point(chrome);
 }
 
 static int put_signal(void *state, const struct viewtrack *track,
@@ -479,8 +468,7 @@ static const struct viewtracks_ops ops = {
 	.begin = begin,
 	.begin_gap = begin_gap,
 	.end = end,
-	.begin_noted = begin_noted,
-	.point_noted = point_noted,
+	.noted = put_noted,
 	.mark = put_mark,
 	.signal = put_signal,
 	.snapshot = put_snapshot,

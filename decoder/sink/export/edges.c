@@ -32,18 +32,14 @@ static int number_of(struct edges *edges, const struct ptd_block *block, size_t 
 		     uint32_t *ret_number)
 {
 	const uint64_t address = block->address + block->insns[insn].offset;
-	const uint64_t *known = map_get(&edges->numbers, address);
+	uint64_t number;
 	int r;
 
-	if (known) {
-		*ret_number = (uint32_t)*known;
-		return 0;
-	}
 	if (edges->addresses.n == UINT32_MAX)
 		return -ENOMEM;
-	*ret_number = (uint32_t)edges->addresses.n;
-	r = vec_push(&edges->addresses, address);
-	return r < 0 ? r : map_put(&edges->numbers, address, *ret_number);
+	r = map_number(&edges->numbers, address, edges->addresses.n, &number);
+	*ret_number = (uint32_t)number;
+	return r > 0 ? vec_push(&edges->addresses, address) : r;
 }
 
 static bool has_name(const struct ptd_object *object, const char *name)
@@ -142,17 +138,14 @@ static int find_thread(struct edges *edges, const struct ptd_slice *slice,
 		       struct edge_thread **ret_thread)
 {
 	const uint64_t key = (uint64_t)slice->space << 32 | slice->tid;
-	const uint64_t *known = map_get(&edges->thread_index, key);
-	int r = 0;
+	uint64_t index;
+	int r = map_number(&edges->thread_index, key, edges->threads.n, &index);
 
-	if (!known) {
+	if (r > 0)
 		r = vec_push(&edges->threads, {});
-		if (r == 0)
-			r = map_put(&edges->thread_index, key, edges->threads.n - 1);
-		if (r < 0)
-			return r;
-	}
-	*ret_thread = &edges->threads.items[known ? *known : edges->threads.n - 1];
+	if (r < 0)
+		return r;
+	*ret_thread = &edges->threads.items[index];
 	return 0;
 }
 
@@ -177,9 +170,7 @@ static int by_place(const void *pa, const void *pb)
 {
 	const struct edge *a = pa, *b = pb;
 
-	if (a->from != b->from)
-		return a->from < b->from ? -1 : 1;
-	return a->to < b->to ? -1 : a->to > b->to;
+	return COMPARE(a->from, b->from) ?: COMPARE(a->to, b->to);
 }
 
 int edges_list(const struct edges *edges, enum edge_kind kind, struct edge **ret_list,

@@ -299,17 +299,14 @@ static int get_object(struct fxt *fxt, const struct ptd_object *object,
 /* Get the index of the file of the source code. Return: 0 or -ENOMEM. */
 static int get_file(struct fxt *fxt, const char *name, uint32_t *ret_file)
 {
-	const uint64_t *found = map_get(&fxt->files_by_name, (uintptr_t)name);
 	struct fxt_string string;
+	uint64_t number;
+	int r = map_number(&fxt->files_by_name, (uintptr_t)name, fxt->files.n, &number);
 
-	if (found) {
-		*ret_file = (uint32_t)*found;
-		return 0;
-	}
-	if (copy_string(fxt, name, &string) < 0 || vec_push(&fxt->files, string) < 0)
-		return -ENOMEM;
-	*ret_file = (uint32_t)fxt->files.n - 1;
-	return map_put(&fxt->files_by_name, (uintptr_t)name, *ret_file);
+	if (r > 0)
+		r = copy_string(fxt, name, &string) < 0 ? -ENOMEM : vec_push(&fxt->files, string);
+	*ret_file = (uint32_t)number;
+	return r;
 }
 
 /* --- functions -------------------------------------------------------------------------------- */
@@ -559,9 +556,10 @@ static int put_mark(void *state, const struct viewtrack *track, uint64_t t,
 			 NAME_CATEGORIES + VIEWTRACK_MARK, (uint16_t)(NAME_MARKS + mark->kind));
 }
 
-static int put_noted(struct fxt *fxt, enum fxt_event_type type, const struct viewtrack *track,
-		     uint64_t t, const struct ptd_symbol *symbol)
+static int put_noted(void *state, const struct viewtrack *track, uint64_t t,
+		     const struct ptd_symbol *symbol, bool begins)
 {
+	struct fxt *fxt = state;
 	struct fxt_record record = { .n_words = 2 };
 	char name[OUTPUT_NAME_MAX];
 	const int size = snprintf(name, sizeof(name), "%s", symbol->name);
@@ -569,20 +567,9 @@ static int put_noted(struct fxt *fxt, enum fxt_event_type type, const struct vie
 
 	printable_clean(name, n);
 	fxt_record_text(&record, name, n);
-	return put_event(fxt, &record, type, refer_thread(fxt, track), t,
-			 NAME_CATEGORIES + VIEWTRACK_NOTED, (uint16_t)(FXT_INLINE | n));
-}
-
-static int begin_noted(void *state, const struct viewtrack *track, uint64_t t,
-		       const struct ptd_symbol *symbol)
-{
-	return put_noted(state, FXT_EVENT_BEGIN, track, t, symbol);
-}
-
-static int point_noted(void *state, const struct viewtrack *track, uint64_t t,
-		       const struct ptd_symbol *symbol)
-{
-	return put_noted(state, FXT_EVENT_INSTANT, track, t, symbol);
+	return put_event(fxt, &record, begins ? FXT_EVENT_BEGIN : FXT_EVENT_INSTANT,
+			 refer_thread(fxt, track), t, NAME_CATEGORIES + VIEWTRACK_NOTED,
+			 (uint16_t)(FXT_INLINE | n));
 }
 
 static int put_signal(void *state, const struct viewtrack *track,
@@ -632,8 +619,7 @@ static const struct viewtracks_ops ops = {
 	.begin = begin,
 	.begin_gap = begin_gap,
 	.end = end,
-	.begin_noted = begin_noted,
-	.point_noted = point_noted,
+	.noted = put_noted,
 	.mark = put_mark,
 	.signal = put_signal,
 	.snapshot = put_snapshot,

@@ -157,16 +157,15 @@ static int bound_memory(struct ovni *ovni)
 
 static int find_cpu(struct ovni *ovni, uint32_t number, int32_t *ret_cpu)
 {
-	const uint64_t *known = map_get(&ovni->by_number, number);
+	uint64_t index;
 	int r;
 
-	if (number == PTD_ID_UNKNOWN || known) {
-		*ret_cpu = known ? (int32_t)*known : OVNI_CPU_NONE;
+	*ret_cpu = OVNI_CPU_NONE;
+	if (number == PTD_ID_UNKNOWN)
 		return 0;
-	}
-	r = vec_push(&ovni->cpus, { .number = number });
-	*ret_cpu = (int32_t)(ovni->cpus.n - 1);
-	return r < 0 ? r : map_put(&ovni->by_number, number, ovni->cpus.n - 1);
+	r = map_number(&ovni->by_number, number, ovni->cpus.n, &index);
+	*ret_cpu = (int32_t)index;
+	return r > 0 ? vec_push(&ovni->cpus, { .number = number }) : r;
 }
 
 /* The thread that runs leaves its CPU. */

@@ -255,15 +255,10 @@ static int add_text(struct pprof *pprof, const char *text, uint64_t *ret_number)
 /* Get the number of a file's name, which is the decoder's string. Return: 0 or -ENOMEM. */
 static int get_file(struct pprof *pprof, const char *file, uint64_t *ret_number)
 {
-	const uint64_t *found = map_get(&pprof->files, (uintptr_t)file);
-	int r;
+	const int r =
+	    map_number(&pprof->files, (uintptr_t)file, _TEXTS + pprof->texts.n, ret_number);
 
-	if (found) {
-		*ret_number = *found;
-		return 0;
-	}
-	r = add_text(pprof, file, ret_number);
-	return r < 0 ? r : map_put(&pprof->files, (uintptr_t)file, *ret_number);
+	return r > 0 ? vec_push(&pprof->texts, file) : r;
 }
 
 static int put_text(struct pprof *pprof, const char *text)

@@ -48,15 +48,11 @@ static int add_node(struct stacktree *tree, uint32_t parent, uint32_t function, 
 /* Get the node of @function below @parent, which is made if need be. Return: 0 or -ENOMEM. */
 static int get_child(struct stacktree *tree, uint32_t parent, uint32_t function, uint32_t *ret_node)
 {
-	const uint64_t key = key_of(parent, function), *found = map_get(&tree->children, key);
-	int r;
+	uint64_t node;
+	const int r = map_number(&tree->children, key_of(parent, function), tree->nodes.n, &node);
 
-	if (found) {
-		*ret_node = (uint32_t)*found;
-		return 0;
-	}
-	r = add_node(tree, parent, function, ret_node);
-	return r < 0 ? r : map_put(&tree->children, key, *ret_node);
+	*ret_node = (uint32_t)node;
+	return r > 0 ? add_node(tree, parent, function, ret_node) : r;
 }
 
 /* --- parts ------------------------------------------------------------------------------------ */

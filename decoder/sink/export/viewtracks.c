@@ -69,11 +69,6 @@ static uint64_t key_of(uint32_t pid, uint32_t tid)
 	return (uint64_t)pid << 32 | tid;
 }
 
-static int name_track(const struct viewtracks *ts, const struct viewtrack *track)
-{
-	return ts->ops->name ? ts->ops->name(ts->state, track) : 0;
-}
-
 /* Make a track. Return: 0 or negative errno. */
 static int make_track(struct viewtracks *ts, const struct viewtrack *track, uint32_t *ret_track)
 {
@@ -83,7 +78,7 @@ static int make_track(struct viewtracks *ts, const struct viewtrack *track, uint
 		return r;
 	*ret_track = (uint32_t)ts->all.n - 1;
 	ts->all.items[*ret_track].id = *ret_track;
-	return name_track(ts, &ts->all.items[*ret_track]);
+	return ts->ops->name(ts->state, &ts->all.items[*ret_track]);
 }
 
 /* Get the track of a thread. Return: 0 or negative errno. */
@@ -95,15 +90,11 @@ static int get_thread_track(struct viewtracks *ts, uint32_t pid, uint32_t tid, c
 					 .stack = VIEWTRACK_NONE,
 					 .noted_by = VIEWTRACK_NONE,
 					 .comm = comm };
-	const uint64_t key = key_of(pid, tid), *found = map_get(&ts->threads, key);
-	int r;
+	uint64_t id;
+	const int r = map_number(&ts->threads, key_of(pid, tid), ts->all.n, &id);
 
-	if (found) {
-		*ret_track = (uint32_t)*found;
-		return 0;
-	}
-	r = make_track(ts, &track, ret_track);
-	return r < 0 ? r : map_put(&ts->threads, key, *ret_track);
+	*ret_track = (uint32_t)id;
+	return r > 0 ? make_track(ts, &track, ret_track) : r;
 }
 
 static struct viewtrack_stack *get_stack(struct viewtracks *ts, uint32_t id)
@@ -193,7 +184,7 @@ static inline int get_track(struct viewtracks *ts, const struct ptd_call_thread 
 	if (track->comm && thread->comm && strcmp(track->comm, thread->comm) == 0)
 		return 0;
 	track->comm = thread->comm;
-	return name_track(ts, track);
+	return ts->ops->name(ts->state, track);
 }
 
 /* --- functions -------------------------------------------------------------------------------- */
@@ -391,28 +382,26 @@ static int get_noted(struct viewtracks *ts, const struct ptd_slice *slice,
 		     struct viewtrack_noted **ret_noted)
 {
 	const uint64_t key = key_of(slice->pid, slice->tid);
-	const uint64_t *found = map_get(&ts->noted_by_thread, key);
 	const struct viewtrack track = { .pid = shown_id(slice->pid),
 					 .tid = VIEWTRACK_TID_UNKNOWN + ts->n_further + 1,
 					 .stack = VIEWTRACK_NONE,
 					 .noted_by = shown_id(slice->tid),
 					 .comm = slice->comm };
 	struct viewtrack_noted noted = {};
-	int r = 0;
+	uint64_t index;
+	int r = map_number(&ts->noted_by_thread, key, ts->noted.n, &index);
 
-	if (!found) {
+	if (r > 0) {
+		ts->n_further++;
 		r = get_thread_track(ts, slice->pid, slice->tid, slice->comm, &noted.of_thread);
 		if (r == 0)
 			r = make_track(ts, &track, &noted.track);
 		if (r == 0)
 			r = vec_push(&ts->noted, noted);
-		if (r == 0)
-			r = map_put(&ts->noted_by_thread, key, ts->noted.n - 1);
-		if (r < 0)
-			return r;
-		ts->n_further++;
 	}
-	*ret_noted = &ts->noted.items[found ? (size_t)*found : ts->noted.n - 1];
+	if (r < 0)
+		return r;
+	*ret_noted = &ts->noted.items[index];
 	return 0;
 }
 
@@ -438,12 +427,12 @@ static int leave_noted(struct viewtracks *ts, struct viewtrack_noted *noted,
 	while (i > 0 && noted->open.items[i - 1] != symbol)
 		i--;
 	if (i == 0)
-		return ts->ops->point_noted(ts->state, track, track->last, symbol);
+		return ts->ops->noted(ts->state, track, track->last, symbol, false);
 	r = end_noted(ts, noted, i - 1);
 	noted->open.n--;
 	for (i--; r == 0 && i < noted->open.n; i++) {
 		noted->open.items[i] = noted->open.items[i + 1];
-		r = ts->ops->begin_noted(ts->state, track, track->last, noted->open.items[i]);
+		r = ts->ops->noted(ts->state, track, track->last, noted->open.items[i], true);
 	}
 	return r;
 }
@@ -457,8 +446,6 @@ static int show_noted(struct viewtracks *ts, const struct ptd_slice *slice,
 	struct viewtrack *track;
 	int r;
 
-	if (!ts->ops->begin_noted)
-		return 0;
 	r = get_noted(ts, slice, &noted);
 	if (r < 0)
 		return r;
@@ -466,10 +453,10 @@ static int show_noted(struct viewtracks *ts, const struct ptd_slice *slice,
 	track->last = not_before(mark->t, track->last);
 	if (mark->kind == PTD_MARK_BEGIN && noted->open.n < VIEWTRACK_NOTED_MAX) {
 		r = vec_push(&noted->open, symbol);
-		return r < 0 ? r : ts->ops->begin_noted(ts->state, track, track->last, symbol);
+		return r < 0 ? r : ts->ops->noted(ts->state, track, track->last, symbol, true);
 	}
 	if (mark->kind != PTD_MARK_END)
-		return ts->ops->point_noted(ts->state, track, track->last, symbol);
+		return ts->ops->noted(ts->state, track, track->last, symbol, false);
 	return leave_noted(ts, noted, symbol);
 }
 
@@ -490,7 +477,7 @@ int viewtracks_mark(void *state, const struct ptd_slice *slice, const struct ptd
 	if (tracks->clock == PTD_CLOCK_NONE)
 		t = not_before(track->last, VIEWTRACK_START);
 	if (mark->kind != PTD_MARK_GAP && mark->kind != PTD_MARK_OUT_OF_SCOPE)
-		return tracks->ops->mark ? tracks->ops->mark(tracks->state, track, t, mark) : 0;
+		return tracks->ops->mark(tracks->state, track, t, mark);
 	/* When a gap began that comes first is not known. */
 	if (track->last == 0 && t > ROOM_UNSEEN + ROOM_MORE)
 		t -= ROOM_UNSEEN + ROOM_MORE;
@@ -509,7 +496,7 @@ int viewtracks_sideband(void *state, const struct ptd_sideband *record)
 	struct viewtracks *tracks = state;
 	const bool is_fatal = record->kind == PTD_SIDEBAND_EXIT && record->signal != 0;
 
-	if ((record->kind != PTD_SIDEBAND_SIGNAL && !is_fatal) || !tracks->ops->signal)
+	if (record->kind != PTD_SIDEBAND_SIGNAL && !is_fatal)
 		return 0;
 	if (tracks->signals.n == VIEWTRACK_SIGNALS_MAX) {
 		tracks->n_signals_left_out++;
@@ -534,8 +521,6 @@ static int show_run(struct viewtracks *ts, uint64_t t, bool is_in)
 	uint32_t track = 0;
 	int r;
 
-	if (!ts->ops->run)
-		return 0;
 	r = get_thread_track(ts, slice->pid, slice->tid, slice->comm, &track);
 	if (r < 0)
 		return r;

@@ -117,10 +117,8 @@ struct viewtracks_ops {
 		   const struct ptd_call *leave);
 
 	/* What a thread noted itself: a region begins, which end() ends; or a point. */
-	int (*begin_noted)(void *state, const struct viewtrack *track, uint64_t t,
-			   const struct ptd_symbol *symbol);
-	int (*point_noted)(void *state, const struct viewtrack *track, uint64_t t,
-			   const struct ptd_symbol *symbol);
+	int (*noted)(void *state, const struct viewtrack *track, uint64_t t,
+		     const struct ptd_symbol *symbol, bool begins);
 
 	/* Points in time, in any order. The snapshot has a track of its own. */
 	int (*mark)(void *state, const struct viewtrack *track, uint64_t t,

@@ -25,29 +25,6 @@ void report_deinit(struct report *report)
 
 /* --- which functions -------------------------------------------------------------------------- */
 
-static int compare(const struct profile_function *a, const struct profile_function *b, bool is_time)
-{
-	const struct cost *x = is_time ? &a->t : &a->n_insns, *y = is_time ? &b->t : &b->n_insns;
-
-	if (x->self != y->self)
-		return x->self > y->self ? -1 : 1;
-	if (x->total != y->total)
-		return x->total > y->total ? -1 : 1;
-	return a->function->id < b->function->id ? -1 : a->function->id > b->function->id;
-}
-
-static int by_time(const void *pa, const void *pb)
-{
-	return compare(*(const struct profile_function *const *)pa,
-		       *(const struct profile_function *const *)pb, true);
-}
-
-static int by_insns(const void *pa, const void *pb)
-{
-	return compare(*(const struct profile_function *const *)pa,
-		       *(const struct profile_function *const *)pb, false);
-}
-
 /* Return: the bytes that the name takes at most. */
 static uint64_t size_of_name(const char *name)
 {
@@ -61,16 +38,9 @@ static int list_functions(struct report *report)
 	uint64_t size = 0;
 
 	report->numbers = calloc(profile->functions.n + 1, sizeof(*report->numbers));
-	if (!report->numbers)
+	if (!report->numbers || profile_list(profile, &report->functions) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < profile->functions.n; i++)
-		if (profile->functions.items[i].function &&
-		    vec_push(&report->functions, &profile->functions.items[i]) < 0)
-			return -ENOMEM;
-	if (report->functions.n > 0)
-		qsort(report->functions.items, report->functions.n,
-		      sizeof(*report->functions.items),
-		      report->info->clock != PTD_CLOCK_NONE ? by_time : by_insns);
+	profile_sort(&report->functions, report->info->clock != PTD_CLOCK_NONE);
 	for (size_t i = 0; i < report->functions.n && i < REPORT_FUNCTIONS; i++) {
 		const struct ptd_function *function = report->functions.items[i]->function;
 
@@ -414,7 +384,7 @@ static int by_size(const void *pa, const void *pb)
 {
 	const uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
 
-	return a > b ? -1 : a < b;
+	return COMPARE(b, a);
 }
 
 /* Return: the least cost with which a node is among the first FLAMETREE_NODES. */

@@ -66,9 +66,9 @@ struct report {
 	const struct stacktree *tree;
 	const struct trackspans *trackspans;
 
-	VEC(const struct profile_function *) functions; /* those that were called, by their cost */
-	size_t n_listed;                                /* of these */
-	uint32_t *numbers; /* in the list, + 1, by their ids; 0: it is not listed */
+	struct profile_list functions; /* those that were called, by their cost */
+	size_t n_listed;               /* of these */
+	uint32_t *numbers;             /* in the list, + 1, by their ids; 0: it is not listed */
 	struct flametree flame;
 	uint64_t base;
 };

@@ -182,7 +182,7 @@ static int by_number(const void *pa, const void *pb)
 {
 	const uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
 
-	return a < b ? -1 : a > b;
+	return COMPARE(a, b);
 }
 
 /* Find out, by a sample, since when spans are among the SPANS_WHOLE that end last. */
@@ -261,23 +261,15 @@ int spans_add(struct spans *spans, const struct span *span)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static int order(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int compare(const void *pa, const void *pb)
 {
 	const struct span *a = pa, *b = pb;
-	int r = order(a->track, b->track);
 
-	if (r == 0)
-		r = order(a->kind, b->kind);
-	if (r == 0)
-		r = a->row < b->row ? -1 : a->row > b->row;
-	if (r == 0)
-		r = order(a->t, b->t);
-	return r ?: order(a->duration, b->duration);
+	return COMPARE(a->track, b->track)
+		       ?: COMPARE(a->kind, b->kind)
+		       ?: COMPARE(a->row, b->row)
+		       ?: COMPARE(a->t, b->t)
+		       ?: COMPARE(a->duration, b->duration);
 }
 
 int spans_finish(struct spans *spans)

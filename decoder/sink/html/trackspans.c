@@ -68,24 +68,11 @@ static int begin(void *state, const struct viewtrack *track, uint64_t t,
 /* Get the number of the name. Return: 0 or -ENOMEM. */
 static int find_name(struct trackspans *ts, const struct ptd_symbol *symbol, uint32_t *ret_name)
 {
-	const uint64_t key = (uintptr_t)symbol, *found = map_get(&ts->names_by_symbol, key);
-	int r;
+	uint64_t name;
+	const int r = map_number(&ts->names_by_symbol, (uintptr_t)symbol, ts->names.n, &name);
 
-	*ret_name = found ? (uint32_t)*found : (uint32_t)ts->names.n;
-	if (found)
-		return 0;
-	r = map_put(&ts->names_by_symbol, key, *ret_name);
-	return r < 0 ? r : vec_push(&ts->names, symbol);
-}
-
-static int begin_noted(void *state, const struct viewtrack *track, uint64_t t,
-		       const struct ptd_symbol *symbol)
-{
-	struct trackspans_track *to = track_of(state, track);
-	struct trackspans_open open = { .t = t, .row = (int32_t)to->open.n };
-	const int r = find_name(state, symbol, &open.name);
-
-	return r < 0 ? r : vec_push(&to->open, open);
+	*ret_name = (uint32_t)name;
+	return r > 0 ? vec_push(&ts->names, symbol) : r;
 }
 
 static int add_noted(struct trackspans *ts, const struct viewtrack *track, uint64_t t,
@@ -101,13 +88,16 @@ static int add_noted(struct trackspans *ts, const struct viewtrack *track, uint6
 					    .kind = SPAN_NOTED });
 }
 
-static int point_noted(void *state, const struct viewtrack *track, uint64_t t,
-		       const struct ptd_symbol *symbol)
+static int show_noted(void *state, const struct viewtrack *track, uint64_t t,
+		      const struct ptd_symbol *symbol, bool begins)
 {
-	struct trackspans_open point = { .t = t, .row = (int32_t)track_of(state, track)->open.n };
-	const int r = find_name(state, symbol, &point.name);
+	struct trackspans_track *to = track_of(state, track);
+	struct trackspans_open open = { .t = t, .row = (int32_t)to->open.n };
+	const int r = find_name(state, symbol, &open.name);
 
-	return r < 0 ? r : add_noted(state, track, t, &point);
+	if (r < 0)
+		return r;
+	return begins ? vec_push(&to->open, open) : add_noted(state, track, t, &open);
 }
 
 /* --- functions that end ----------------------------------------------------------------------- */
@@ -250,8 +240,7 @@ static const struct viewtracks_ops ops = {
 	.begin = begin,
 	.begin_gap = begin_gap,
 	.end = end,
-	.begin_noted = begin_noted,
-	.point_noted = point_noted,
+	.noted = show_noted,
 	.mark = add_mark,
 	.signal = add_signal,
 	.run = run,
