@@ -368,6 +368,7 @@ int client_snapshot(sd_bus *bus, const struct client_scope *scope, sd_bus_messag
 		{ "complete_since", 't', &s.complete_since_ns },
 		{ "taken", 't', &s.taken_ns },
 		{ "objects_missing", 'u', &s.n_missing },
+		{ "objects_without_room", 'u', &s.n_without_room },
 	};
 	int r;
 

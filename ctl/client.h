@@ -36,7 +36,7 @@ struct client_snapshot {
 	/* On CLOCK_MONOTONIC: the snapshot has all PT since the first time (0: all that was
 	 * requested), and was taken at the second. */
 	uint64_t complete_since_ns, taken_ns;
-	uint32_t n_missing;
+	uint32_t n_missing, n_without_room; /* objects; the latter are among the former */
 };
 
 /* Free what the struct owns. */

@@ -150,12 +150,15 @@ static void print_usage(void)
 	putchar('\n');
 	for (size_t i = 0; i < ARRAY_LEN(options_help); i++)
 		print_option(&options_help[i]);
-	puts("\n"
-	     "ID is the id of a snapshot, or latest: the newest one.\n"
-	     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 ptd cannot be reached, 4 access\n"
-	     "denied, 5 ptd is busy, 6 no such snapshot. record: that of the command, or 128 plus\n"
-	     "the number of the signal that killed it; 125 ptctl or ptd failed, 126 the command\n"
-	     "cannot be executed, 127 it was not found. See ptctl(1).");
+	puts(
+	    "\n"
+	    "ID is the id of a snapshot, or latest: the newest one.\n"
+	    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 ptd cannot be reached, 4 access\n"
+	    "denied, 5 ptd is busy, 6 no such snapshot, 7 no room for files that ran. record: "
+	    "that\n"
+	    "of the command, or 128 plus the number of the signal that killed it; 124 no room for\n"
+	    "files that ran, 125 ptctl or ptd failed, 126 the command cannot be executed, 127 it\n"
+	    "was not found. See ptctl(1).");
 }
 
 static bool has_option(const struct verb *verb, const struct option_help *option)

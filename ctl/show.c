@@ -66,6 +66,17 @@ static void show_overwritten(const struct client_snapshot *s, uint64_t since_ns)
 		    size, time, (double)(s->complete_since_ns - since_ns) / NS_PER_S);
 }
 
+int show_without_room(const struct client_snapshot *snapshot)
+{
+	if (snapshot->n_without_room == 0)
+		return EXIT_OK;
+	log_error("no room to keep %" PRIu32 " file%s that ran: without them the snapshot cannot "
+		  "be decoded, but on a machine that has the same files; free some of the disk, or "
+		  "lower KeepFree= (see ptd.conf(5))",
+		  snapshot->n_without_room, plural(snapshot->n_without_room));
+	return EXIT_NO_ROOM;
+}
+
 void show_taken(const struct client_snapshot *snapshot, const char *output, uint64_t since_ns)
 {
 	char size[SHOW_SIZE_MAX];

@@ -30,6 +30,14 @@ const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX]);
  */
 void show_taken(const struct client_snapshot *snapshot, const char *output, uint64_t since_ns);
 
+/*
+ * Report on standard error, before anything else is said of a new snapshot, that ptd had no room to
+ * keep files that it needs.
+ *
+ * Return: EXIT_OK, or EXIT_NO_ROOM if so.
+ */
+_must_check_ int show_without_room(const struct client_snapshot *snapshot);
+
 /* Print a string as JSON. */
 void show_json_string(FILE *f, const char *s);
 

@@ -67,7 +67,7 @@ static int take_snapshot(const struct trigger_wish *wish, const struct condition
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
 	struct client_scope scope = *wish->scope;
-	int r;
+	int kept = EXIT_OK, r;
 
 	describe_event(wish, event, scope.trigger);
 	scope.trigger_tid = event->tid;
@@ -77,9 +77,13 @@ static int take_snapshot(const struct trigger_wish *wish, const struct condition
 	if (r == EXIT_OK)
 		r = client_snapshot(bus, &scope, &reply, &snapshot);
 	(void)send(fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (r == EXIT_OK)
+		kept = show_without_room(&snapshot);
 	if (r == EXIT_OK && wish->output)
 		r = copyout_snapshot(bus, snapshot.id, wish->output);
-	return r == EXIT_OK ? show_snapshot(wish, reply, &snapshot, &scope) : r;
+	if (r == EXIT_OK)
+		r = show_snapshot(wish, reply, &snapshot, &scope);
+	return r == EXIT_OK ? kept : r;
 }
 
 static void serve(struct trigger *trigger, int fd)

@@ -21,8 +21,10 @@ enum {
 	EXIT_DENIED = 4,
 	EXIT_BUSY = 5,
 	EXIT_NO_SNAPSHOT = 6,
+	EXIT_NO_ROOM = 7, /* there is a snapshot, but without files that it needs */
 
 	/* Of the verb record, as of env(1). Lower ones are those of the recorded program. */
+	EXIT_NOT_KEPT = 124,     /* EXIT_NO_ROOM */
 	EXIT_NOT_RECORDED = 125, /* ptctl or ptd failed */
 	EXIT_CANNOT_EXECUTE = 126,
 	EXIT_NOT_FOUND = 127,
@@ -40,7 +42,7 @@ struct context {
  * Each function parses its arguments (argv[0] is the verb) and reports errors on standard
  * error.
  *
- * Return: the exit status. Statuses below EXIT_NOT_RECORDED of verb_record() are those of the
+ * Return: the exit status. Statuses below EXIT_NOT_KEPT of verb_record() are those of the
  *         recorded program.
  */
 int verb_status(const struct context *context, int argc, char **argv);

@@ -152,18 +152,19 @@ static int save_snapshot(sd_bus *bus, const struct client_scope *scope, const st
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
-	int r;
+	int kept = EXIT_OK, r;
 
 	r = client_snapshot(bus, scope, &reply, &snapshot);
 	if (r == EXIT_OK)
+		kept = show_without_room(&snapshot);
+	if (r == EXIT_OK)
 		r = decode_taken(bus, snapshot.id, &wish->then);
-	if (r != EXIT_OK || wish->then.what)
-		return r;
 	/* Standard output belongs to the program, so the reply goes to standard error. */
-	if (json)
-		return show_reply(stderr, reply, "WaitSnapshot");
-	show_taken(&snapshot, wish->then.output, scope->started_ns);
-	return EXIT_OK;
+	if (r == EXIT_OK && json && !wish->then.what)
+		r = show_reply(stderr, reply, "WaitSnapshot");
+	else if (r == EXIT_OK && !wish->then.what)
+		show_taken(&snapshot, wish->then.output, scope->started_ns);
+	return r == EXIT_OK ? kept : r;
 }
 
 static int record_emulated(sd_bus *bus, const struct wish *wish, struct client_scope *scope,
@@ -481,5 +482,7 @@ int verb_record(const struct context *context, int argc, char **argv)
 	r = record_anyhow(context, &wish, &status);
 	if (r == EXIT_OK)
 		return status;
+	if (r == EXIT_NO_ROOM)
+		return EXIT_NOT_KEPT;
 	return r == EXIT_CANNOT_EXECUTE || r == EXIT_NOT_FOUND ? r : EXIT_NOT_RECORDED;
 }

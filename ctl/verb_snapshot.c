@@ -136,7 +136,7 @@ static int take_snapshot(const struct context *context, struct wish *wish)
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
 	struct client_scope *scope = &wish->scope;
-	int r;
+	int kept = EXIT_OK, r;
 
 	r = decode_check(&wish->then);
 	if (r != EXIT_OK)
@@ -148,15 +148,17 @@ static int take_snapshot(const struct context *context, struct wish *wish)
 	if (r == EXIT_OK)
 		r = client_snapshot(bus, scope, &reply, &snapshot);
 	if (r == EXIT_OK)
+		kept = show_without_room(&snapshot);
+	if (r == EXIT_OK)
 		r = decode_taken(bus, snapshot.id, &wish->then);
-	if (r != EXIT_OK || wish->then.what)
-		return r;
-	if (context->json)
-		return show_reply(stdout, reply, "WaitSnapshot");
+	if (r == EXIT_OK && context->json && !wish->then.what)
+		r = show_reply(stdout, reply, "WaitSnapshot");
+	if (r != EXIT_OK || wish->then.what || context->json)
+		return r != EXIT_OK ? r : kept;
 	printf("%s\n", snapshot.id);
 	(void)fflush(stdout);
 	show_taken(&snapshot, wish->then.output, 0);
-	return EXIT_OK;
+	return kept;
 }
 
 int verb_snapshot(const struct context *context, int argc, char **argv)

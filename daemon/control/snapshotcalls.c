@@ -131,7 +131,8 @@ static int reply_done(sd_bus_message *call, const char *directory, const struct 
 	    (r = call_append_u64(reply, "taken", job->result.taken_ns)) < 0 ||
 	    (r = call_append_u32(reply, "cpus", job->result.n_cpus)) < 0 ||
 	    (r = call_append_u32(reply, "objects", job->result.n_objects)) < 0 ||
-	    (r = call_append_u32(reply, "objects_missing", job->result.n_missing)) < 0)
+	    (r = call_append_u32(reply, "objects_missing", job->result.n_missing)) < 0 ||
+	    (r = call_append_u32(reply, "objects_without_room", job->result.n_without_room)) < 0)
 		return r;
 	return call_send_reply(reply, 0);
 }

@@ -288,6 +288,18 @@ size_t selection_n_missing(const struct selection *selection)
 	return n;
 }
 
+size_t selection_n_without_room(const struct selection *selection)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < selection->n_entries; i++) {
+		const struct entry *e = &selection->entries[i];
+
+		n += e->is_selected && !has_copy(e) && e->object->error == -ENOSPC;
+	}
+	return n;
+}
+
 void selection_write_map(const struct selection *selection, FILE *stream)
 {
 	for (size_t i = 0; i < selection->n_entries; i++) {

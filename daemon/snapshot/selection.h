@@ -75,5 +75,8 @@ const struct object *selection_next(const struct selection *selection, size_t *a
 /* Return: how many selected objects have no copy, plus how many paths have no object. */
 size_t selection_n_missing(const struct selection *selection);
 
+/* Return: how many of them the disk had no room for. */
+size_t selection_n_without_room(const struct selection *selection);
+
 /* Write the lines of objects.map. */
 void selection_write_map(const struct selection *selection, FILE *stream);

@@ -348,8 +348,10 @@ static int add_objects(struct writer *w)
 
 	w->step = PTD_SNAPSHOT_OBJECTS;
 	r = select_objects(w);
-	if (r == 0)
+	if (r == 0) {
 		w->result.n_missing = (uint32_t)selection_n_missing(w->selection);
+		w->result.n_without_room = (uint32_t)selection_n_without_room(w->selection);
+	}
 	while (r == 0 && (object = selection_next(w->selection, &at, &by_content)))
 		r = cancel_asked(w->request->cancel) ? -ECANCELED
 						     : add_object(w, object, by_content);

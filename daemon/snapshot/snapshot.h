@@ -75,7 +75,8 @@ struct snapshot_result {
 
 	uint32_t n_cpus; /* that have any PT */
 	uint32_t n_objects;
-	uint32_t n_missing; /* objects that the snapshot should have, and has not */
+	uint32_t n_missing;      /* objects that the snapshot should have, and has not */
+	uint32_t n_without_room; /* those for which there was no room on the disk */
 };
 
 /*

@@ -28,10 +28,17 @@
 #include "decoder/util/threads.h"
 #include "ptd/decode.h"
 #include "ptd/snapshot.h"
+#include "util/buildid.h"
 #include "util/dirs.h"
+#include "util/mapfile.h"
+#include "util/objectsmap.h"
+#include "util/regular.h"
 #include "util/vec.h"
 
 #define TREE_FDS 16 /* that are open while a directory is looked through */
+
+/* So many files that a snapshot lacks are looked for on this machine. */
+#define LACKED_MAX 4096u
 
 static bool is_file(const char *path, const struct stat *st)
 {
@@ -406,8 +413,8 @@ static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 /*
  * Return: whether @input has a snapshot's manifest.
  *
- * A snapshot has all objects that it needs; those of another recording are at the paths from which
- * they were mapped.
+ * A snapshot has the objects that it needs, or says which it lacks; those of another recording are
+ * at the paths from which they were mapped.
  */
 static bool has_manifest(const char *input)
 {
@@ -473,6 +480,61 @@ static int add_everywhere(struct roots *roots)
 	return r < 0 ? r : add_root(roots, "/dev/shm");
 }
 
+/* A snapshot may name any path: what has no build-id, it cannot have meant. */
+static bool has_build_id(const char *path)
+{
+	_cleanup_(fd_closep) int fd = path[0] == '/' ? regular_open(AT_FDCWD, path, 0) : -1;
+	struct buildid id;
+
+	return fd >= 0 && buildid_read(fd, &id) == 0 && id.size > 0;
+}
+
+/* Add the file that @line of a snapshot's map says is not in the snapshot, if it is on this
+ * machine. */
+static int add_lacked(struct roots *roots, char *line, uint32_t *n_lacked, uint32_t *n_here)
+{
+	const char *id, *path;
+	char *copy;
+	int r;
+
+	if (line[0] != '-' || objectsmap_split(line, &id, &path) < 0 || ++*n_lacked > LACKED_MAX ||
+	    !has_build_id(path))
+		return 0;
+	copy = strdup(path);
+	r = add_own_root(roots, copy);
+	*n_here += r == 0;
+	return r;
+}
+
+/* Add the files on this machine for which the snapshot @input had no room: the decoder takes those
+ * that have the build-ids of what ran. */
+static int add_all_lacked(struct roots *roots, const char *input)
+{
+	_cleanup_(mapfile_deinit) struct mapfile file = {};
+	_cleanup_(freep) char *path = NULL, *text = NULL;
+	uint32_t n_lacked = 0, n_here = 0;
+	int r = 0;
+
+	if (asprintf(&path, "%s/" PTD_SNAPSHOT_OBJECTS_MAP, input) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	/* What is wrong with it, the decoder says. */
+	if (mapfile_read(&file, AT_FDCWD, path) < 0 || file.size == 0)
+		return 0;
+	text = strndup((const char *)file.bytes, file.size);
+	if (!text)
+		return -ENOMEM;
+	for (char *rest = text, *line; r == 0 && (line = strsep(&rest, "\n"));)
+		r = add_lacked(roots, line, &n_lacked, &n_here);
+	if (n_here > 0)
+		log_notice("%s lacks %" PRIu32 " file%s: %" PRIu32 " of this machine %s taken, "
+			   "if %s the build-id of what ran",
+			   input, n_lacked, n_lacked == 1 ? "" : "s", n_here,
+			   n_here == 1 ? "is" : "are", n_here == 1 ? "it has" : "each has");
+	return r;
+}
+
 static int collect_roots(const struct command *c, struct roots *roots)
 {
 	const struct ptd_options *o = &c->options;
@@ -490,9 +552,13 @@ static int collect_roots(const struct command *c, struct roots *roots)
 
 		r = copy ? add_own_root(roots, strdup(dirname(copy))) : -ENOMEM;
 	}
-	if (r == 0 && ((o->input && !has_manifest(o->input)) ||
-		       (c->other_input && !has_manifest(c->other_input))))
-		r = add_everywhere(roots);
+	if ((o->input && !has_manifest(o->input)) ||
+	    (c->other_input && !has_manifest(c->other_input)))
+		return r < 0 ? r : add_everywhere(roots);
+	if (r == 0 && o->input && !o->symfs)
+		r = add_all_lacked(roots, o->input);
+	if (r == 0 && c->other_input && !o->symfs)
+		r = add_all_lacked(roots, c->other_input);
 	return r;
 }
 

@@ -178,6 +178,40 @@ start_ptd AuxSize=1M Cpus=1 MaxAge=1s
 await grep -q "removed snapshot $third" "$T/ptd.log"
 has "$second"
 
+echo "--- no room for what ran: it is decoded where the same files are, and the gaps say why elsewhere"
+disk size=64m
+cp /bin/true "$T/itself"
+start_ptd AuxSize=1M Cpus=1 KeepFree=100%
+record_unkept() { # ARGUMENT...
+	local status=0
+	"$ptctl" record "$@" -- "$T/itself" >"$T/out" 2>&1 || status=$?
+	[[ $status == 124 ]] || fail "exit status $status: $(cat "$T/out")"
+	[[ $(head -1 "$T/out") == "ptctl: no room to keep "[1-9]*" file"*" that ran: "*KeepFree=* ]] || fail "$(cat "$T/out")"
+	[[ $(grep -c "no room" "$T/out") == 1 ]] || fail "said more than once: $(cat "$T/out")"
+}
+record_unkept -o "$T/unkept"
+id=$(ls "$state")
+status=0
+"$ptctl" snapshot -o "$T/unkept.again" >"$T/out" 2>&1 || status=$?
+[[ $status == 7 && $(head -1 "$T/out") == "ptctl: no room to keep "* ]] || fail "snapshot: exit status $status: $(cat "$T/out")"
+grep -q "^- the disk is full.*$T/itself$" "$T/unkept/objects.map" || fail "$(cat "$T/unkept/objects.map")"
+"$O/ptdecode" summary "$T/unkept" >"$T/summary" 2>"$T/said" || fail "exit status $?: $(cat "$T/said")"
+grep -qx "Gaps: 0" "$T/summary" || fail "$(grep -A5 ^Gaps "$T/summary")"
+[[ $(grep -c "lacks .* of this machine .* build-id of what ran" "$T/said") == 1 ]] || fail "$(cat "$T/said")"
+record_unkept --then summary
+grep -qx "Gaps: 0" "$T/out" || fail "--then: $(cat "$T/out")"
+# Another build of it is not what ran.
+cp /bin/false "$T/itself"
+status=0
+"$O/ptdecode" summary "$T/unkept" >"$T/summary" 2>"$T/said" || status=$?
+[[ $status == 3 ]] || fail "exit status $status"
+grep -A9 ^Gaps "$T/summary" | grep -q "object has another build-id" || fail "$(grep -A5 ^Gaps "$T/summary")"
+# It is on no other machine.
+rm "$T/itself"
+"$O/ptdecode" summary "$T/unkept" >"$T/summary" 2>"$T/said"
+grep -A9 ^Gaps "$T/summary" | grep -q "object not found" && ! grep -q "packets contradict" "$T/summary" ||
+	fail "$(grep -A5 ^Gaps "$T/summary")"
+
 echo "--- inodes are room"
 disk size=64m,nr_inodes=400
 start_ptd AuxSize=1M Cpus=1 MaxUse=1T KeepFree=50%

@@ -67,6 +67,14 @@ size=$(find "$T/in/snapshot" -type f -printf '%s\n' | awk '{ n += $1 } END { pri
 refused $((6 * size + (33 << 30))) "limit of memory"
 echo "all $(wc -l <"$T/said") ways out of a snapshot refused"
 
+# A snapshot may lack files, and name any: only those with a build-id can be read.
+printf -- '-\t%s\n' "$T/outside" "$(realpath /bin/true)" >>"$T/in/snapshot/objects.map"
+(cd "$T/in/snapshot" && sha256sum -- $(sed 's/^[^ ]*  //' SHA256SUMS) >"$T/sums" && cp "$T/sums" SHA256SUMS)
+if [[ $has_landlock ]]; then
+	escape "" "$T/in/snapshot"
+	refused "Permission denied" read "read the console" "memory of another" "environment of another"
+fi
+
 # A perf.data file may name objects anywhere, so all can be read but devices and /proc; nothing else.
 "$O/ptdecode" export addresses -o "$T/plain" "$T/in/snapshot/data"
 if [[ $has_landlock ]]; then

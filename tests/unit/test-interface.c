@@ -184,7 +184,8 @@ static int run(struct job *job)
 						.taken_ns = 5,
 						.n_cpus = 6,
 						.n_objects = 7,
-						.n_missing = 8 };
+						.n_missing = 8,
+						.n_without_room = 9 };
 	return f->result;
 }
 
@@ -490,7 +491,7 @@ static void take(void **state)
 
 #define RESULT                                                                              \
 	"\"bytes\":1,\"pt_bytes\":2,\"pt_overwritten\":3,\"complete_since\":4,\"taken\":5," \
-	"\"cpus\":6,\"objects\":7,\"objects_missing\":8}"
+	"\"cpus\":6,\"objects\":7,\"objects_missing\":8,\"objects_without_room\":9}"
 
 /* Who waits is answered when it is done, and not before. */
 static void waiting(void **state)
