@@ -179,9 +179,7 @@ def check_pprof_go(_, roots, export):
     samples, locations = re.fullmatch(
         r"PeriodType:.*\nPeriod: 0\nSamples:\ncalls/count time/nanoseconds\[dflt\] instructions/count\n(.*)"
         r"\nLocations\n(.*)\nMappings\n.*", run.stdout, re.S).groups()
-    # A name that was shortened for people stands in full at the end.
-    names = {i: whole or name for i, name, whole in re.findall(
-        r"^ +([0-9]+): 0x[0-9a-f]+ M=[0-9]+ (.*) \S*:[0-9]+ s=[0-9]+(?:\((.*)\))?$", locations, re.M)}
+    names = dict(re.findall(r"^ +([0-9]+): 0x[0-9a-f]+ M=[0-9]+ (.*) \S*:[0-9]+ s=[0-9]+\(\)$", locations, re.M))
     found = collections.defaultdict(lambda: (0, 0, 0))
     for calls, time, insns, stack in re.findall(r"^ +([0-9]+) +([0-9]+) +([0-9]+): ([0-9 ]+) $", samples, re.M):
         stack = tuple(names[i] for i in reversed(stack.split()))

@@ -147,7 +147,6 @@ enum {
 
 	FUNCTION_ID = 1,
 	FUNCTION_NAME = 2,
-	FUNCTION_SYSTEM_NAME = 3,
 	FUNCTION_FILE = 4,
 	FUNCTION_LINE = 5,
 };
@@ -382,7 +381,10 @@ static int put_object(struct pprof *pprof, const struct ptd_object *object)
 	return put_profile_field(pprof, PROFILE_MAPPING);
 }
 
-/* Write the function, and its location, which is where it begins. */
+/*
+ * Write the function, and its location, which is where it begins. It has no system name: pprof cuts
+ * the arguments off a name that is the same as that (findings/pprof-cuts-arguments.sh).
+ */
 static int put_function(struct pprof *pprof, const struct ptd_function *function)
 {
 	const uint64_t id = function->id + UINT64_C(1);
@@ -397,7 +399,6 @@ static int put_function(struct pprof *pprof, const struct ptd_function *function
 		return -ENOMEM;
 	put_field(message, FUNCTION_ID, id);
 	put_field(message, FUNCTION_NAME, name);
-	put_field(message, FUNCTION_SYSTEM_NAME, name);
 	put_field(message, FUNCTION_FILE, file);
 	put_field(message, FUNCTION_LINE, position.line);
 	r = put_profile_field(pprof, PROFILE_FUNCTION);
