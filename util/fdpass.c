@@ -67,7 +67,7 @@ int fdpass_receive_parts(int socket, void *ret_message, size_t size, size_t *ret
 {
 	union control control;
 	struct iovec part = { .iov_base = ret_message, .iov_len = size };
-	/* CMSG_SPACE() of one descriptor has room for two. */
+	/* CMSG_SPACE() of one has room for two (findings/cmsg-space-has-room-for-two.sh). */
 	struct msghdr m = { .msg_iov = &part,
 			    .msg_iovlen = 1,
 			    .msg_control = &control,
