@@ -236,7 +236,8 @@ static void note_made(struct intake *intake, struct map *made, const struct reco
 	jitfiles_fork(intake->jitfiles, task.pid, task.ppid, &user);
 }
 
-static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t size)
+/* Records of files that only their inodes tell apart are changed. */
+static void store_mapped(struct intake *intake, uint8_t *bytes, size_t size)
 {
 	_cleanup_(map_deinit) struct map seen = {}, made = {};
 	struct cursor c = cursor_from(bytes, size);
@@ -259,6 +260,9 @@ static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t siz
 		r = objectstore_add(intake->options.store, &mmap, user.uid, &object);
 		if (r < 0)
 			say_no_room(intake, mmap.name, r);
+		else if (object && mmap.build_id.size > 0 && object_is_by_inode(object))
+			record_set_inode(bytes + (record.bytes - bytes), object->mapped.maj,
+					 object->mapped.min, object->mapped.ino);
 	}
 }
 
@@ -275,8 +279,8 @@ static void note_epoch(struct intake *intake, uint64_t moment)
 	intake->began = moment;
 }
 
-/* Gets a record of a task that existed before recording began. */
-static int on_task(void *userdata, const void *bytes, size_t size)
+/* Gets a record of a task that existed before recording began, before the sideband does. */
+static int on_task(void *userdata, void *bytes, size_t size)
 {
 	struct intake *intake = userdata;
 
@@ -554,6 +558,18 @@ static int watch_source(struct intake *intake)
 	return r < 0 ? r : 0;
 }
 
+/* The sideband has these records: what the process before us has changed stays, and no more is. */
+static int store_resumed(struct intake *intake, const uint8_t *bytes, size_t size)
+{
+	_cleanup_(freep) uint8_t *copy = malloc(size + 1);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, bytes, size);
+	store_mapped(intake, copy, size);
+	return 0;
+}
+
 /* Go on from where the process before us was. */
 static int resume_intake(struct intake *intake)
 {
@@ -570,8 +586,8 @@ static int resume_intake(struct intake *intake)
 		r = sideband_view_init(intake->sideband, &view);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < view.n_spans; i++)
-		store_mapped(intake, view.spans[i].pos, cursor_left(&view.spans[i]));
+	for (size_t i = 0; r == 0 && i < view.n_spans; i++)
+		r = store_resumed(intake, view.spans[i].pos, cursor_left(&view.spans[i]));
 	sideband_view_deinit(&view);
 	if (intake->code)
 		codestore_lose(intake->code);

@@ -7,11 +7,23 @@
  * The lines of a snapshot's objects.map: the identity of an object, a tab, and the path by which it
  * was mapped. A path may hold any byte but NUL. A newline and a backslash are written as in
  * /proc/mounts: a backslash and three octal digits.
+ *
+ * If several files had one path, and records tell them apart by device and inode, "@", these
+ * numbers and a space stand before the identity.
  */
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/base.h"
+
+#define OBJECTSMAP_INODE "@%" PRIu32 ":%" PRIu32 ":%" PRIu64 " "
+
+/* What a record names a file by that it names no build-id of; all 0: nothing. */
+struct objectsmap_inode {
+	uint32_t maj, min;
+	uint64_t ino;
+};
 
 /* Write a line. @id has no tabs. Whether writing failed is to be asked of @f afterwards. */
 void objectsmap_put(FILE *f, const char *id, const char *path);
@@ -23,3 +35,7 @@ void objectsmap_put(FILE *f, const char *id, const char *path);
  * Return: 0, and @ret_id and @ret_path point into @line; -EBADMSG if it is no such line.
  */
 _must_check_ int objectsmap_split(char *line, const char **ret_id, const char **ret_path);
+
+/* Take device and inode off the identity at *@id, if there are any. Return: 0 and @ret_inode, whose
+ * numbers are 0 if there are none; or -EBADMSG. */
+_must_check_ int objectsmap_take_inode(const char **id, struct objectsmap_inode *ret_inode);

@@ -73,11 +73,16 @@ struct object *object_unref(struct object *object)
 	return NULL;
 }
 
+bool object_is_by_inode(const struct object *object)
+{
+	return object->claimed.size > 0 && object->mapped.build_id.size == 0;
+}
+
 bool object_matches(const struct object *object, const struct record_mmap2 *mmap)
 {
 	const uint64_t ino = object->mapped.ino;
 
-	return buildid_equal(&object->claimed, &mmap->build_id) &&
+	return buildid_equal(&object->mapped.build_id, &mmap->build_id) &&
 	       (ino == 0 || mmap->ino == 0 || ino == mmap->ino) &&
 	       strcmp(object->path, mmap->name) == 0;
 }

@@ -35,7 +35,9 @@ struct object {
 	uint64_t asker;        /* for whom it is copied: a user, or another number */
 	bool is_shared;        /* processes of several users mapped it */
 
-	struct record_mmap2 mapped; /* by whom and where; its name is @path */
+	/* By whom and where; its name is @path. What it names the file by, the build-id or the
+	 * inode, does not change. */
+	struct record_mmap2 mapped;
 	uid_t user; /* who started that process, should it have ended; 0: root, or not known */
 	struct original original; /* to notice when another file replaces it */
 
@@ -70,6 +72,10 @@ struct object *object_ref(struct object *object);
 struct object *object_unref(struct object *object);
 
 DEFINE_CLEANUP(struct object *, object_unref);
+
+/* Return: whether records are to name the object by its inode, though the kernel names it by a
+ *         build-id: another file was mapped by the same path and with the same build-id before. */
+bool object_is_by_inode(const struct object *object);
 
 /* Return: whether the record @mmap means this object. */
 bool object_matches(const struct object *object, const struct record_mmap2 *mmap);

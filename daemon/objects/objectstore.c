@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 
 #include "daemon/helper/collector/link.h"
 #include "daemon/objects/asker.h"
@@ -307,15 +308,47 @@ static void want_too(struct objectstore *store, struct object *object,
 	object->wanted_by = user;
 }
 
-static int add_object(struct objectstore *store, const struct record_mmap2 *mmap, uid_t user,
+/*
+ * Name the file that was found by its inode, if the kernel names by the same path and build-id
+ * another file, which was mapped before: in a mount namespace of their own, users can have any file
+ * at any path, and anybody can write any build-id into a file. Return: how records name it.
+ */
+static struct record_mmap2 name_file(const struct objectstore *store,
+				     const struct record_mmap2 *mmap,
+				     const struct original *original)
+{
+	struct record_mmap2 named = *mmap;
+	bool has_other = false;
+
+	for (struct object *o = newest_object(store, text_key(mmap->name)); o; o = o->alike) {
+		if (mmap->build_id.size == 0 || !original->found || !o->original.found ||
+		    !object_matches(o, mmap))
+			continue;
+		if (o->original.dev == original->dev && o->original.ino == original->ino)
+			return named;
+		has_other = true;
+	}
+	if (has_other) {
+		named.build_id = (struct buildid){};
+		named.maj = major(original->dev);
+		named.min = minor(original->dev);
+		named.ino = original->ino;
+	}
+	return named;
+}
+
+static int add_object(struct objectstore *store, const struct record_mmap2 *recorded, uid_t user,
 		      struct object **ret_object)
 {
 	_cleanup_(object_unrefp) struct object *object = NULL;
 	struct original original = {};
+	struct record_mmap2 named;
+	const struct record_mmap2 *const mmap = &named;
 	struct object *known;
 	int error, fd;
 
-	error = ask_for(store, ORIGINAL_LOOK, mmap, user, &fd, &original);
+	error = ask_for(store, ORIGINAL_LOOK, recorded, user, &fd, &original);
+	named = name_file(store, recorded, &original);
 	known = find_object(store, mmap, &original);
 
 	/* An object that could not be copied is tried again, unless a snapshot may be reading
@@ -335,6 +368,7 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 	if (!object || vec_reserve(&store->objects, 1) < 0 || index_object(store, object) < 0)
 		return -ENOMEM;
 	object->seen = store->moment;
+	object->claimed = recorded->build_id;
 	have_copied(store, object, mmap, user, &original, error);
 	*ret_object = object;
 	return vec_push(&store->objects, TAKE(object));

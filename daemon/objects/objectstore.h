@@ -84,6 +84,8 @@ bool objectstore_names_has(const struct map *names, const char *hash);
  * others;
  *        0: root, or not known
  *
+ * If object_is_by_inode(), the caller has the record name it so, as @mapped of the object does.
+ *
  * Return: 0 and the object, borrowed, which may still wait to be copied, or NULL if the record maps
  *         no object; -ENOBUFS if there are OBJECTSTORE_MAX; or -ENOMEM.
  */

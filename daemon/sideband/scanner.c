@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 #include <systemd/sd-event.h>
 #include <time.h>
 
@@ -44,9 +45,14 @@ static void arm_timer(struct scanner *s, uint64_t at)
 static int put_found(void *userdata, const void *bytes, size_t size)
 {
 	const struct scanner_options *o = &((struct scanner *)userdata)->options;
-	const int r = sideband_add_found(o->sideband, bytes, size);
-	const int other = o->put(o->userdata, bytes, size);
+	_cleanup_(freep) uint8_t *copy = malloc(size + 1);
+	int r, other;
 
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, bytes, size);
+	other = o->put(o->userdata, copy, size);
+	r = sideband_add_found(o->sideband, copy, size);
 	return r < 0 ? r : other;
 }
 

@@ -22,8 +22,9 @@ struct scanner_options {
 	sd_event *event; /* borrowed, as are the next two */
 	struct source *source;
 	struct sideband *sideband;
-	record_put_fn put; /* is given each record after the sideband */
-	void *userdata;    /* of put(), borrowed */
+	/* Is given each record before the sideband, and may change it. */
+	int (*put)(void *userdata, void *bytes, size_t size);
+	void *userdata; /* of put(), borrowed */
 };
 
 /* Return: 0, or negative errno. */

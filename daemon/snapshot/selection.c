@@ -300,24 +300,54 @@ size_t selection_n_without_room(const struct selection *selection)
 	return n;
 }
 
+/* Return: whether the object is told from others of its path by its inode: records that name a
+ * build-id do not mean it. */
+static bool is_told_by_inode(const struct selection *s, const struct entry *entry)
+{
+	const struct object *object = entry->object;
+	size_t n = 0;
+
+	if (object_is_by_inode(object))
+		return true;
+	if (object->claimed.size > 0 || object->mapped.ino == 0)
+		return false;
+	for (size_t i = (size_t)*find_path(s, object->path); i > 0 && n < 2;
+	     i = s->entries[i - 1].alike)
+		n += s->entries[i - 1].is_selected;
+	return n > 1;
+}
+
+/* What it is that the snapshot has of the object. */
+static void write_id(const struct entry *entry, char *ret_id, size_t size)
+{
+	char hex[BUILDID_HEX_MAX];
+
+	if (entry->late)
+		(void)snprintf(ret_id, size, "- %s", entry->late);
+	else if (entry->left_out)
+		(void)snprintf(ret_id, size, "- %s", USERPARTS_WHY);
+	else if (!has_copy(entry))
+		(void)snprintf(ret_id, size, "- %s", object_why(entry->object->error));
+	else if (entry->by_content)
+		(void)snprintf(ret_id, size, "sha256:%s", entry->object->sha256);
+	else
+		(void)snprintf(ret_id, size, "%s", buildid_hex(&entry->object->build_id, hex));
+}
+
 void selection_write_map(const struct selection *selection, FILE *stream)
 {
 	for (size_t i = 0; i < selection->n_entries; i++) {
 		const struct entry *entry = &selection->entries[i];
+		const struct record_mmap2 *mapped = &entry->object->mapped;
 		char id[ID_SIZE];
+		int n = 0;
 
 		if (!entry->is_selected)
 			continue;
-		if (entry->late)
-			(void)snprintf(id, sizeof(id), "- %s", entry->late);
-		else if (entry->left_out)
-			(void)snprintf(id, sizeof(id), "- %s", USERPARTS_WHY);
-		else if (!has_copy(entry))
-			(void)snprintf(id, sizeof(id), "- %s", object_why(entry->object->error));
-		else if (entry->by_content)
-			(void)snprintf(id, sizeof(id), "sha256:%s", entry->object->sha256);
-		else
-			(void)buildid_hex(&entry->object->build_id, id);
+		if (is_told_by_inode(selection, entry))
+			n = snprintf(id, sizeof(id), OBJECTSMAP_INODE, mapped->maj, mapped->min,
+				     mapped->ino);
+		write_id(entry, id + n, sizeof(id) - (size_t)n);
 		objectsmap_put(stream, id, entry->object->path);
 	}
 	for (size_t i = 0; i < selection->unknown.n; i++)

@@ -8,8 +8,8 @@
  * name. Also decides where each one lies in the snapshot. An object lies under its build-id, where
  * perf looks for it. But two files may claim one build-id and differ, or a file that claims it may
  * be missing. Such objects lie under the hash of their content, where only objects.map leads to
- * them. If one path has led to two of them, it is not known which was executed, and a reader finds
- * neither.
+ * them. If one path has led to two of them, their inodes tell them apart, as far as the records
+ * name inodes; otherwise it is not known which was executed, and a reader finds neither.
  *
  * An object is missing if it could not be copied, or if it is beyond the part of its user
  * (daemon/snapshot/userparts.h). Those of a user's objects are chosen first whose processes ran

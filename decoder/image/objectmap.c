@@ -24,16 +24,19 @@
 
 struct line {
 	struct line *next;  /* the next line whose path has the same hash */
-	struct line *exact; /* the next line whose path and location have the same hash */
+	struct line *exact; /* the next line whose path and location, or inode, have the same hash
+			     */
 	const char *path;
-	const char *location; /* NULL: ptd could not copy the file */
+	const char *location;          /* NULL: ptd could not copy the file */
+	struct objectsmap_inode inode; /* of the file that is meant; all 0: any */
 };
 
 struct objectmap {
 	bool is_there; /* the snapshot has a map */
 	struct arena arena;
-	struct map lines; /* hash of path → struct line */
-	struct map exact; /* hash of path and location → struct line; lines of build-ids only */
+	struct map lines;  /* hash of path → struct line */
+	struct map exact;  /* hash of path and location → struct line; lines of build-ids only */
+	struct map inodes; /* hash of path and inode → struct line */
 };
 
 static bool is_hex(const char *s, size_t n)
@@ -109,6 +112,42 @@ static int index_exact(struct objectmap *map, struct line *line)
 	return map_put(&map->exact, key, (uintptr_t)line);
 }
 
+static uint64_t inode_key(const char *path, const struct objectsmap_inode *inode)
+{
+	const uint64_t key[] = { map_hash(path, strlen(path)),
+				 (uint64_t)inode->maj << 32 | inode->min, inode->ino };
+
+	return map_hash(key, sizeof(key));
+}
+
+static bool is_of_inode(const struct line *l, const char *path,
+			const struct objectsmap_inode *inode)
+{
+	return l->inode.ino == inode->ino && l->inode.maj == inode->maj &&
+	       l->inode.min == inode->min && strcmp(l->path, path) == 0;
+}
+
+static const char *place_or_none(const struct line *line)
+{
+	return line->location ?: "";
+}
+
+/* Put the line before the others of its path and inode. More than two that differ say no more than
+ * two. */
+static int index_inode(struct objectmap *map, struct line *line)
+{
+	const uint64_t key = inode_key(line->path, &line->inode);
+	const uint64_t *head = map_get(&map->inodes, key);
+	size_t n_others = 0;
+
+	line->exact = head ? (struct line *)(uintptr_t)*head : NULL;
+	for (const struct line *l = line->exact; l; l = l->exact)
+		if (is_of_inode(l, line->path, &line->inode) &&
+		    (++n_others == 2 || strcmp(place_or_none(l), place_or_none(line)) == 0))
+			return 0;
+	return map_put(&map->inodes, key, (uintptr_t)line);
+}
+
 /*
  * Put @line, which belongs to @map, before the other lines of its hash. If a path has two lines of
  * one kind whose places differ, the search without a build-id is ambiguous: further lines are left
@@ -122,7 +161,8 @@ static int chain(struct objectmap *map, struct line *line)
 
 	line->next = head ? (struct line *)(uintptr_t)*head : NULL;
 	for (const struct line *l = line->next; l; l = l->next) {
-		if (kind_of(l) != kind_of(line) || strcmp(l->path, line->path) != 0)
+		if (kind_of(l) != kind_of(line) || (l->inode.ino > 0) != (line->inode.ino > 0) ||
+		    strcmp(l->path, line->path) != 0)
 			continue;
 		if (++n_others == 2 || !line->location || strcmp(l->location, line->location) == 0)
 			return 0;
@@ -143,14 +183,20 @@ static int add_line(struct objectmap *map, const uint8_t *bytes, size_t size)
 	memcpy(text, bytes, size);
 	if (strlen(text) != size || objectsmap_split(text, &id, &line->path) < 0)
 		return -EBADMSG;
-	line->location = NULL;
+	*line = (struct line){ .path = line->path };
+	r = objectsmap_take_inode(&id, &line->inode);
+	if (r < 0)
+		return r;
 	/* After the dash there may be a space and the reason. */
 	if (strcmp(id, "-") != 0 && strncmp(id, "- ", 2) != 0) {
 		r = locate(map, id, mapname_in_cache(line->path), &line->location);
 		if (r < 0)
 			return r;
 	}
-	r = line->location && kind_of(line) == BY_ID ? index_exact(map, line) : 0;
+	if (line->inode.ino > 0)
+		r = index_inode(map, line);
+	else
+		r = line->location && kind_of(line) == BY_ID ? index_exact(map, line) : 0;
 	return r < 0 ? r : chain(map, line);
 }
 
@@ -215,17 +261,47 @@ static bool find_by_id(const struct objectmap *map, const char *path, const stru
 	return line != NULL;
 }
 
+/* Return: 0 and the place; OBJECTMAP_LOST; OBJECTMAP_AMBIGUOUS; or OBJECTMAP_NONE if the map has no
+ * line of this inode. */
+static int find_by_inode(const struct objectmap *map, const char *path,
+			 const struct objectsmap_inode *inode, const char **ret_location)
+{
+	const uint64_t *head = map_get(&map->inodes, inode_key(path, inode));
+	const struct line *found = NULL;
+
+	for (const struct line *l = head ? (struct line *)(uintptr_t)*head : NULL; l;
+	     l = l->exact) {
+		if (!is_of_inode(l, path, inode))
+			continue;
+		if (found)
+			return OBJECTMAP_AMBIGUOUS;
+		found = l;
+	}
+	if (!found)
+		return OBJECTMAP_NONE;
+	if (!found->location)
+		return OBJECTMAP_LOST;
+	*ret_location = found->location;
+	return 0;
+}
+
 int objectmap_find(const struct objectmap *map, const char *path, const struct buildid *id,
-		   const char **ret_location)
+		   const struct objectsmap_inode *inode, const char **ret_location)
 {
 	const uint64_t *head = map_get(&map->lines, map_hash(path, strlen(path)));
 	const char *found = NULL;
 	bool lost = false;
+	int r;
 
+	r = inode->ino > 0 ? find_by_inode(map, path, inode, ret_location) : OBJECTMAP_NONE;
+	if (r != OBJECTMAP_NONE)
+		return r;
 	if (id->size > 1 && find_by_id(map, path, id, ret_location))
 		return 0;
 	for (const struct line *l = head ? (struct line *)(uintptr_t)*head : NULL; l; l = l->next) {
-		if (strcmp(l->path, path) != 0)
+		/* Those of an inode are other files, unless it is not known what is meant. */
+		if (strcmp(l->path, path) != 0 ||
+		    (l->inode.ino > 0 && (id->size > 0 || inode->ino > 0)))
 			continue;
 		lost = lost || !l->location;
 		if (!l->location || (id->size > 0 && kind_of(l) == BY_ID))
@@ -244,12 +320,23 @@ int objectmap_find(const struct objectmap *map, const char *path, const struct b
 	return 0;
 }
 
+bool objectmap_tells_inodes(const struct objectmap *map, const char *path)
+{
+	const uint64_t *head = map_get(&map->lines, map_hash(path, strlen(path)));
+
+	for (const struct line *l = head ? (struct line *)(uintptr_t)*head : NULL; l; l = l->next)
+		if (l->inode.ino > 0 && strcmp(l->path, path) == 0)
+			return true;
+	return false;
+}
+
 struct objectmap *objectmap_free(struct objectmap *map)
 {
 	if (!map)
 		return NULL;
 	map_deinit(&map->lines);
 	map_deinit(&map->exact);
+	map_deinit(&map->inodes);
 	arena_deinit(&map->arena);
 	free(map);
 	return NULL;

@@ -8,10 +8,13 @@
  * directory objects/ the file is that was mapped by this path.
  */
 
+#include <stdbool.h>
+
 #include "base/base.h"
 
 struct buildid;
 struct objectmap;
+struct objectsmap_inode;
 
 enum {
 	OBJECTMAP_NO_MAP = 1, /* there is no objects.map: files can be found by build-id alone */
@@ -32,7 +35,8 @@ struct objectmap *objectmap_free(struct objectmap *map);
 
 /*
  * Find the file that was mapped by @path and is said to have the build-id @id, whose size is 0 if
- * it is not known. Anyone can write any build-id into a file; therefore a file with this build-id
+ * it is not known. A line of the map for the inode @inode, all 0 if it is not known, comes first.
+ * Anyone can write any build-id into a file; therefore a file with this build-id
  * that was mapped by another path does not count. A file may also be found by the hash of its
  * content, if other files had its build-id, too; the caller must check that its build-id is the
  * right one.
@@ -41,6 +45,10 @@ struct objectmap *objectmap_free(struct objectmap *map);
  *         of OBJECTMAP_….
  */
 _must_check_ int objectmap_find(const struct objectmap *map, const char *path,
-				const struct buildid *id, const char **ret_location);
+				const struct buildid *id, const struct objectsmap_inode *inode,
+				const char **ret_location);
+
+/* Return: whether the map tells several files of this path apart by their inodes. */
+bool objectmap_tells_inodes(const struct objectmap *map, const char *path);
 
 DEFINE_CLEANUP(struct objectmap *, objectmap_free);

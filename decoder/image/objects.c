@@ -13,13 +13,22 @@
 #include "util/arena.h"
 #include "util/map.h"
 #include "util/mapname.h"
+#include "util/objectsmap.h"
 
 /* The result of an earlier search. Those whose paths and build-ids hash alike are chained. */
 struct answer {
 	struct answer *next;
 	const char *path;
 	struct buildid asked;
+	struct objectsmap_inode inode;
 	struct codefile *file;
+};
+
+/* What is searched for. */
+struct question {
+	const char *path;
+	struct buildid id;             /* size 0: not known */
+	struct objectsmap_inode inode; /* all 0: not known */
 };
 
 struct objects {
@@ -96,13 +105,14 @@ static int search_snapshot_by_id(struct objects *objects, const char *path,
  * Return: 0; OBJECTMAP_AMBIGUOUS if no other place can have the file, and the snapshot does not;
  *         -ENOMEM.
  */
-static int search_snapshot(struct objects *objects, const char *path, const struct buildid *wanted,
+static int search_snapshot(struct objects *objects, const struct question *question,
 			   enum object_state *state, struct codefile **ret_file)
 {
-	const char *location;
+	const struct buildid *wanted = &question->id;
+	const char *path = question->path, *location;
 	int r;
 
-	r = objectmap_find(objects->objectmap, path, wanted, &location);
+	r = objectmap_find(objects->objectmap, path, wanted, &question->inode, &location);
 	switch (r) {
 	case 0:
 		return try_in_snapshot(objects, location, wanted, state, ret_file);
@@ -168,9 +178,11 @@ static void search_elsewhere(struct objects *objects, const struct buildid *want
 		try_file(objects, path, fd, wanted, state, ret_file);
 }
 
-static int search_file(struct objects *objects, const char *path, const struct buildid *wanted,
+static int search_file(struct objects *objects, const struct question *question,
 		       enum object_state *ret_state, struct codefile **ret_file)
 {
+	const struct buildid *wanted = &question->id;
+	const char *path = question->path;
 	enum object_state state = mapname_is_file(path)      ? OBJECT_MISSING
 				  : mapname_is_uprobes(path) ? OBJECT_COPIES
 							     : OBJECT_NO_FILE;
@@ -178,7 +190,7 @@ static int search_file(struct objects *objects, const char *path, const struct b
 	int r = 0;
 
 	if (objects->dir) {
-		r = search_snapshot(objects, path, wanted, &state, ret_file);
+		r = search_snapshot(objects, question, &state, ret_file);
 		if (r < 0)
 			return r;
 		is_only_there = r == OBJECTMAP_AMBIGUOUS;
@@ -200,38 +212,40 @@ static int search_file(struct objects *objects, const char *path, const struct b
 	return 0;
 }
 
-static uint64_t key_of(const char *path, const struct buildid *id)
+static uint64_t key_of(const struct question *q)
 {
-	const uint64_t key[] = { map_hash(path, strlen(path)), map_hash(id->bytes, id->size) };
+	const uint64_t key[] = { map_hash(q->path, strlen(q->path)),
+				 map_hash(q->id.bytes, q->id.size), q->inode.ino };
 
 	return map_hash(key, sizeof(key));
 }
 
-/* Return: the file that was found for @path with build-id @id; NULL if it was not searched for. */
-static struct codefile *find_answer(const struct objects *objects, const char *path,
-				    const struct buildid *id)
+/* Return: the file that was found for the question; NULL if it was not searched for. */
+static struct codefile *find_answer(const struct objects *objects, const struct question *q)
 {
-	const uint64_t *head = map_get(&objects->answers, key_of(path, id));
+	const uint64_t *head = map_get(&objects->answers, key_of(q));
 
 	for (const struct answer *a = head ? (struct answer *)(uintptr_t)*head : NULL; a;
 	     a = a->next)
-		if (strcmp(a->path, path) == 0 && buildid_equal(&a->asked, id))
+		if (strcmp(a->path, q->path) == 0 && buildid_equal(&a->asked, &q->id) &&
+		    a->inode.ino == q->inode.ino && a->inode.maj == q->inode.maj &&
+		    a->inode.min == q->inode.min)
 			return a->file;
 	return NULL;
 }
 
-static int add_answer(struct objects *objects, const char *path, const struct buildid *id,
-		      struct codefile *file)
+static int add_answer(struct objects *objects, const struct question *q, struct codefile *file)
 {
-	const uint64_t key = key_of(path, id), *head = map_get(&objects->answers, key);
+	const uint64_t key = key_of(q), *head = map_get(&objects->answers, key);
 	struct answer *answer = arena_alloc(&objects->arena, sizeof(*answer));
 
 	if (!answer)
 		return -ENOMEM;
 	*answer = (struct answer){
 		.next = head ? (struct answer *)(uintptr_t)*head : NULL,
-		.path = arena_strdup(&objects->arena, path),
-		.asked = *id,
+		.path = arena_strdup(&objects->arena, q->path),
+		.asked = q->id,
+		.inode = q->inode,
 		.file = file,
 	};
 	if (!answer->path)
@@ -239,54 +253,73 @@ static int add_answer(struct objects *objects, const char *path, const struct bu
 	return map_put(&objects->answers, key, (uintptr_t)answer);
 }
 
-static int find_new_file(struct objects *objects, const char *path, const struct buildid *asked,
+static bool is_same(const struct codefile *a, const struct codefile *b)
+{
+	return a && a->object.state == OBJECT_OK &&
+	       strcmp(a->object.id.source, b->object.id.source) == 0;
+}
+
+static int find_new_file(struct objects *objects, const struct question *q,
 			 struct codefile **ret_file)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
+	struct question by_id = { .path = q->path };
 	struct codefile *same = NULL;
 	enum object_state state;
-	struct buildid id;
 	int r;
 
-	r = search_file(objects, path, asked, &state, &file);
+	r = search_file(objects, q, &state, &file);
 	if (r < 0)
 		return r;
 	if (!file) {
-		r = codefile_new_missing(asked, &file);
+		r = codefile_new_missing(&q->id, &file);
 		if (r < 0)
 			return r;
 	}
 
 	/* A search with the build-id and one without find one object, not two of the same name. */
-	id = (struct buildid){ .size = file->object.id.build_id_size };
-	memcpy(id.bytes, file->object.id.build_id, sizeof(id.bytes));
-	if (state == OBJECT_OK && id.size)
-		same = find_answer(objects, path, &id);
-	if (same && same->object.state == OBJECT_OK) {
+	by_id.id.size = file->object.id.build_id_size;
+	memcpy(by_id.id.bytes, file->object.id.build_id, sizeof(by_id.id.bytes));
+	if (state == OBJECT_OK && by_id.id.size)
+		same = find_answer(objects, &by_id);
+	if (is_same(same, file)) {
 		*ret_file = same;
 	} else {
 		*ret_file = file;
-		r = codefiles_adopt(&objects->files, path, state, &file);
-		if (r == 0 && state == OBJECT_OK && id.size && !same && !asked->size)
-			r = add_answer(objects, path, &id, *ret_file);
+		r = codefiles_adopt(&objects->files, q->path, state, &file);
+		if (r == 0 && state == OBJECT_OK && by_id.id.size && !same && !q->id.size &&
+		    !q->inode.ino)
+			r = add_answer(objects, &by_id, *ret_file);
 		if (r < 0)
 			return r;
 	}
-	return add_answer(objects, path, asked, *ret_file);
+	return add_answer(objects, q, *ret_file);
+}
+
+int objects_find_mapped(struct objects *objects, const char *path, const struct buildid *build_id,
+			const struct objectsmap_inode *inode, const struct object **ret_object)
+{
+	const bool counts =
+	    inode && objects->dir && objectmap_tells_inodes(objects->objectmap, path);
+	const struct question question = {
+		.path = path,
+		.id = build_id ? *build_id : (struct buildid){},
+		.inode = counts ? *inode : (struct objectsmap_inode){},
+	};
+	struct codefile *file = find_answer(objects, &question);
+	int r = 0;
+
+	if (!file)
+		r = find_new_file(objects, &question, &file);
+	if (r == 0)
+		*ret_object = &file->object;
+	return r;
 }
 
 int objects_find(struct objects *objects, const char *path, const struct buildid *build_id,
 		 const struct object **ret_object)
 {
-	const struct buildid asked = build_id ? *build_id : (struct buildid){};
-	struct codefile *file = find_answer(objects, path, &asked);
-	int r = 0;
-
-	if (!file)
-		r = find_new_file(objects, path, &asked, &file);
-	if (r == 0)
-		*ret_object = &file->object;
-	return r;
+	return objects_find_mapped(objects, path, build_id, NULL, ret_object);
 }
 
 /*

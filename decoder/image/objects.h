@@ -16,6 +16,7 @@
 #include "util/buildid.h"
 
 struct objects;
+struct objectsmap_inode;
 
 /*
  * Make an empty collection that searches in the snapshot, or directory of perf, @snapshot_dir;
@@ -61,6 +62,13 @@ const char *objects_failure(const struct objects *objects);
  */
 _must_check_ int objects_find(struct objects *objects, const char *path,
 			      const struct buildid *build_id, const struct object **ret_object);
+
+/* The same for a file that a record names by @inode, if that is not NULL, nor all 0: if several
+ * files had the path, it tells which one is meant. */
+_must_check_ int objects_find_mapped(struct objects *objects, const char *path,
+				     const struct buildid *build_id,
+				     const struct objectsmap_inode *inode,
+				     const struct object **ret_object);
 
 /*
  * Add the file at @path without searching for it.

@@ -12,6 +12,7 @@
 #include "ptd/snapshot.h"
 #include "util/jitmagic.h"
 #include "util/mapname.h"
+#include "util/objectsmap.h"
 #include "util/perf/codec.h"
 #include "util/perf/perfabi.h"
 
@@ -610,10 +611,10 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 		.offset = map.pgoff,
 		.is_shared = map.flags & MAP_SHARED,
 	};
-	r = objects_find(tasks->objects, map.name,
-			 map.build_id.size ? &map.build_id
-					   : idtable_find(&tasks->build_ids, map.name),
-			 &mapping.object);
+	r = objects_find_mapped(
+	    tasks->objects, map.name,
+	    map.build_id.size ? &map.build_id : idtable_find(&tasks->build_ids, map.name),
+	    &(struct objectsmap_inode){ map.maj, map.min, map.ino }, &mapping.object);
 	if (r < 0)
 		return r;
 	if (is_jitdump(mapping.object) && map.pgoff == 0) {

@@ -15,7 +15,8 @@
  *				vDSO is called "vdso"
  *	DIR/objects.map		one line an object: its build-id, or "sha256:<hex>", or "-" if it is
  *				missing, with a space and the reason, if that is known; a tab; the
- *				path it was mapped by
+ *				path it was mapped by. Before it "@major:minor:inode" and a space,
+ *				if only records that name this inode mean this file
  *	DIR/jit/		jit-PID.dump: what a JIT compiler said of its code, and
  *				jit-PID.N.dump the Nth of a process; perf-PID.map: the names alone
  *	DIR/jit.map		one line a jitdump: PID, the time in ns of its first mapping, and

@@ -9,6 +9,7 @@
 #include "decoder/image/objectmap.h"
 #include "ptd/snapshot.h"
 #include "util/buildid.h"
+#include "util/objectsmap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,10 +27,12 @@ static void put_map(const char *dir, const uint8_t *data, size_t size)
 static void find(const struct objectmap *map_of_objects, const char *path)
 {
 	const struct buildid ids[] = { {}, { .bytes = { 0x0a, 0x0b }, .size = 2 } };
+	static const struct objectsmap_inode inodes[] = { {}, { 8, 1, 23 } };
 	const char *location;
 
-	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
-		if (objectmap_find(map_of_objects, path, &ids[i], &location) != 0)
+	for (size_t i = 0; i < 2 * ARRAY_LEN(ids); i++) {
+		if (objectmap_find(map_of_objects, path, &ids[i / 2], &inodes[i % 2], &location) !=
+		    0)
 			continue;
 		if (strncmp(location, PTD_SNAPSHOT_OBJECTS "/", strlen(PTD_SNAPSHOT_OBJECTS "/")) !=
 			0 ||

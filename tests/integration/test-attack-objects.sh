@@ -21,6 +21,32 @@ attack 5 as_nobody "$T/bin/attack-large" "$T/nobody"
 grep -q "^- more than 768 MiB of its owner's files wait to be copied	$T/nobody/large" "$snapshot/objects.map" ||
 	fail "a snapshot had all of them: $(cat "$snapshot/objects.map")"
 
+# In a mount namespace of their own, users can have any file at any path. What root executes there is found as before.
+echo "--- another file at a path of root, in a user and mount namespace"
+if as_nobody unshare --user --map-root-user --mount true 2>/dev/null; then
+	attack_start pt
+	cp /bin/sleep "$T/bin/namesake"
+	{ cat /bin/sleep; echo forged; } >"$T/nobody/namesake"
+	chmod 755 "$T/nobody/namesake"
+	"$T/bin/namesake" 0.1
+	set -m
+	as_nobody unshare --user --map-root-user --mount sh -c 'mount --bind "$1" "$2" && exec "$2" 300' - \
+		"$T/nobody/namesake" "$T/bin/namesake" &
+	attacker=$!
+	set +m
+	until pgrep -g $attacker -x namesake >/dev/null; do sleep 0.1; done
+	sleep 1
+	"$O/ptctl" snapshot >"$T/out" 2>&1 || fail "no snapshot: $(cat "$T/out")"
+	snapshot=$T/state/snapshots/$(grep -m 1 '^[0-9T.]*Z-[0-9]*$' "$T/out")
+	sha() { sha256sum <"$1" | cut -c -64; }
+	grep "	$T/bin/namesake$" "$snapshot/objects.map" | cut -f 1 >"$T/namesakes"
+	printf '%s\n' "sha256:$(sha "$T/bin/namesake")" "@$(stat -c %Hd:%Ld:%i "$T/nobody/namesake") sha256:$(sha "$T/nobody/namesake")" |
+		diff - "$T/namesakes" || fail "the inode does not tell the namesakes apart"
+	attack_over
+else
+	echo "not judged: no user namespaces"
+fi
+
 # The one is too large to be kept, the other claims to be it. The one's code is unknown then, for its file is
 # gone when it is decoded; and the other's is not shown in its place.
 echo "--- a file with the build-id of one that is not kept"

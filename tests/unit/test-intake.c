@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
 #include <time.h>
@@ -216,6 +217,78 @@ static const struct object *find(const struct fixture *f, const char *path)
 	}
 	free(list);
 	return found;
+}
+
+/* What the sideband's records of mappings say, one line each. */
+static void list_mapped(const struct fixture *f, char *ret_text, size_t size)
+{
+	struct sideband_view view;
+	size_t n = 0;
+
+	assert_int_equal(sideband_view_init(intake_sideband(f->intake), &view), 0);
+	for (size_t i = 0; i < view.n_spans; i++) {
+		struct cursor c = view.spans[i];
+		struct record_mmap2 mmap;
+		struct record record;
+
+		while (record_next(&c, &record) == 0)
+			if (record_get_mmap2(&record, &mmap) == 0)
+				n += (size_t)snprintf(ret_text + n, size - n,
+						      "%u: %u %u %u:%u:%" PRIu64 "\n", mmap.pid,
+						      mmap.build_id.size, mmap.prot, mmap.maj,
+						      mmap.min, mmap.ino);
+	}
+	sideband_view_deinit(&view);
+}
+
+/*
+ * Two files of one path and build-id, as a mount namespace can have them: records name the second
+ * one by its inode, so that it is not taken for the first.
+ */
+static void twins_are_named_by_inode(void **state)
+{
+	struct fixture *f = *state;
+	struct records *r = &f->fake.records;
+	char path[128], other[128], self[64], command[1024], text[1024] = "", expected[1024];
+	const uint32_t pid = dead_pid();
+	struct object **list;
+	struct buildid id;
+	struct stat st;
+	size_t n;
+	int fd;
+
+	now_ns = 1; /* it is waited for each */
+	(void)snprintf(path, sizeof(path), "%s/program", f->dir);
+	(void)snprintf(other, sizeof(other), "%s/other", f->dir);
+	(void)snprintf(self, sizeof(self), "/proc/%d/exe", (int)getpid());
+	(void)snprintf(command, sizeof(command), "cp %s %s && cp %s %s && echo >>%s", self, path,
+		       self, other, other);
+	assert_int_equal(system(command), 0);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(buildid_read(fd, &id), 0);
+	(void)close(fd);
+	records_comm(r, pid, "first", 1);
+	records_mmap2(r, pid, path, &id, 2);
+	intake_drain(f->intake);
+	assert_int_equal(stat(other, &st), 0);
+	assert_int_equal(rename(other, path), 0);
+	for (uint64_t time = 3; time < 5; time++) {
+		records_comm(r, pid + 1, "second", time);
+		records_mmap2(r, pid + 1, path, &id, time);
+		intake_drain(f->intake);
+	}
+	list_mapped(f, text, sizeof(text));
+	(void)snprintf(expected, sizeof(expected), "%u: %u %u 0:0:0\n%u: 0 %u %u:%u:%ju\n", pid,
+		       id.size, PROT_EXEC | PROT_READ, pid + 1, PROT_EXEC | PROT_READ,
+		       major(st.st_dev), minor(st.st_dev), (uintmax_t)st.st_ino);
+	assert_memory_equal(text, expected, strlen(expected));
+	assert_int_equal(objectstore_list(f->store, &list, &n), 0);
+	assert_int_equal(n, 2);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(object_is_by_inode(list[i]), i == 1);
+		(void)object_unref(list[i]);
+	}
+	free(list);
 }
 
 /*
@@ -585,6 +658,7 @@ static void how_long_it_rests(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(twins_are_named_by_inode, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_server_among_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_of_past_epochs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_room_is_said_once, set_up, tear_down),

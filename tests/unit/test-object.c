@@ -20,6 +20,7 @@
 #include "decoder/image/objects.h"
 #include "tests/lib/tempdir.h"
 #include "util/mapfile.h"
+#include "util/objectsmap.h"
 
 #define HEX64   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define HEX65   HEX64 "0"
@@ -338,6 +339,51 @@ static void one_build_id_twice(void **state)
 	(void)find(objects, "/b", &f->id, OBJECT_MISSING);
 }
 
+/* Of two files of one path and build-id, records name one by its inode. */
+static void inodes_tell_twins_apart(void **state)
+{
+	static const struct objectsmap_inode inode = { 8, 1, 23 }, other = { 8, 1, 24 };
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	_cleanup_(freep) char *map = NULL;
+	const struct object *first, *second, *o;
+
+	tempdir_put(f->dir, "objects/sha256/" HEX64 "/elf", f->bytes.bytes, f->bytes.size);
+	tempdir_put(f->dir, "objects/sha256/" OTHER64 "/elf", f->bytes.bytes, f->bytes.size);
+	assert_true(asprintf(&map,
+			     "sha256:" HEX64 "\t%s\n@8:1:23 sha256:" OTHER64 "\t%s\n"
+			     "sha256:" HEX64 "\t/lost\n@8:1:23 - it is too large\t/lost\n"
+			     "@8:1:23 sha256:" HEX64 "\t/none\n@8:1:24 sha256:" OTHER64 "\t/none\n"
+			     "@8:1:23 sha256:" HEX64 "\t/twice\n@8:1:23 sha256:" OTHER64
+			     "\t/twice\n",
+			     f->self, f->self) > 0);
+	tempdir_put(f->dir, "objects.map", map, strlen(map));
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+
+	first = find(objects, f->self, &f->id, OBJECT_OK);
+	assert_non_null(strstr(first->id.source, HEX64));
+	assert_int_equal(objects_find_mapped(objects, f->self, NULL, &inode, &second), 0);
+	assert_int_equal(second->state, OBJECT_OK);
+	assert_non_null(strstr(second->id.source, OTHER64));
+	/* The table of a file's header may state the build-id of a path. */
+	assert_int_equal(objects_find_mapped(objects, f->self, &f->id, &inode, &o), 0);
+	assert_non_null(strstr(o->id.source, OTHER64));
+	assert_int_equal(objects_find_mapped(objects, f->self, &f->id, &other, &o), 0);
+	assert_non_null(strstr(o->id.source, HEX64));
+	/* Which of the two it is, is not known. */
+	(void)find(objects, f->self, NULL, OBJECT_WRONG_ID);
+
+	(void)find(objects, "/lost", &f->id, OBJECT_OK);
+	assert_int_equal(objects_find_mapped(objects, "/lost", NULL, &inode, &o), 0);
+	assert_int_equal(o->state, OBJECT_MISSING);
+	assert_int_equal(objects_find_mapped(objects, "/none", NULL, &inode, &o), 0);
+	assert_non_null(strstr(o->id.source, HEX64));
+	assert_int_equal(objects_find_mapped(objects, "/none", NULL, &other, &o), 0);
+	assert_non_null(strstr(o->id.source, OTHER64));
+	assert_int_equal(objects_find_mapped(objects, "/twice", NULL, &inode, &o), 0);
+	assert_int_equal(o->state, OBJECT_WRONG_ID);
+}
+
 static void malformed_map(void **state)
 {
 	static const struct {
@@ -359,6 +405,12 @@ static void malformed_map(void **state)
 		{ "build-id too long", "000102030405060708090a0b0c0d0e0f1011121314\t/a\n",
 		  -EBADMSG },
 		{ "hash too short", "sha256:0123\t/a\n", -EBADMSG },
+		{ "inode", "@8:1:23 0a0b\t/a\n@8:1:23 -\t/b\n", 0 },
+		{ "no inode", "@8:1: 0a0b\t/a\n", -EBADMSG },
+		{ "inode 0", "@8:1:0 0a0b\t/a\n", -EBADMSG },
+		{ "inode too large", "@8:1:18446744073709551616 0a0b\t/a\n", -EBADMSG },
+		{ "device too large", "@4294967296:1:2 0a0b\t/a\n", -EBADMSG },
+		{ "inode without an identity", "@8:1:23\t/a\n", -EBADMSG },
 		{ "hash too long", "sha256:" HEX65 "\t/a\n", -EBADMSG },
 		{ "hash leads out", "sha256:../../../../etc/passwd\t/a\n", -EBADMSG },
 	};
@@ -558,6 +610,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(many_build_ids, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_vdso, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_build_id_twice, setup, teardown),
+		cmocka_unit_test_setup_teardown(inodes_tell_twins_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(malformed_map, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses_by_segments, setup, teardown),

@@ -291,11 +291,22 @@ static void forget_all(struct objectstore *store)
 	assert_int_equal(objectstore_count(store), 0);
 }
 
+static void add_mapped(struct fixture *f, const struct record *record,
+		       const struct record_mmap2 *mmap)
+{
+	struct object *object;
+
+	assert_int_equal(objectstore_add(f->store, mmap, 0, &object), 0);
+	if (object && object_is_by_inode(object) && mmap->build_id.size > 0)
+		record_set_inode(f->tasks.bytes + (record->bytes - f->tasks.bytes),
+				 object->mapped.maj, object->mapped.min, object->mapped.ino);
+}
+
 /* What the manager does: keep the objects of the task records, then write. */
 static int take(struct fixture *f)
 {
 	struct cursor c = cursor_from(f->tasks.bytes, f->tasks.size);
-	struct object **objects, *object;
+	struct object **objects;
 	struct sideband_view tasks;
 	struct record_mmap2 mmap;
 	struct record record;
@@ -303,7 +314,7 @@ static int take(struct fixture *f)
 
 	while (record_next(&c, &record) == 0)
 		if (record_get_mmap2(&record, &mmap) == 0)
-			assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
+			add_mapped(f, &record, &mmap);
 	if (f->forgets)
 		forget_all(f->store);
 	assert_int_equal(sideband_add(f->sideband, f->tasks.bytes, f->tasks.size), 0);
@@ -1239,6 +1250,40 @@ static void two_files_with_one_build_id(void **state)
 		free(hashes[i]);
 }
 
+/* Two files of one path and build-id: the inode tells the second one from the first. */
+static void two_files_at_one_path(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+	char path[128], other[128];
+	struct buildid id;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/program", f->dir);
+	(void)snprintf(other, sizeof(other), "%s/other", f->dir);
+	free(output_of(NULL, "cp /proc/%d/exe %s && cp %s %s && echo >>%s", (int)getpid(), path,
+		       path, other, other));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(buildid_read(fd, &id), 0);
+	(void)close(fd);
+	records_mmap2(&f->tasks, 10, path, &id, 1);
+	records_switch(&f->fake.switches[0], 10, false, 2, 0);
+	assert_int_equal(take(f), 0);
+	free(output_of(NULL, "cd %s/snap && rm -r * && ln %s %s.first && mv %s %s", f->dir, path,
+		       path, other, path));
+	records_mmap2(&f->tasks, 11, path, &id, 3);
+	records_switch(&f->fake.switches[0], 11, false, 4, 0);
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->result.n_objects, 2);
+	text =
+	    output_of(NULL,
+		      "cd %s/snap && cut -f 1 objects.map | sed \"s/sha256:$(sha256sum <%s.first "
+		      "| cut -c -64)/first/; s/sha256:$(sha256sum <%s | cut -c -64)/second/; "
+		      "s/$(stat -c %%Hd:%%Ld:%%i %s)/inode/\"",
+		      f->dir, path, path, path);
+	assert_string_equal(text, "first\n@inode second\n");
+}
+
 /*
  * Of two files with one build-id, one cannot be kept: the other must not be found by the build-id,
  * or it would be taken for that.
@@ -1587,6 +1632,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(more_than_a_part, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_content_of_two, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(two_files_at_one_path, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_missing_file_claims_a_build_id, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(objects_that_were_given_up, set_up, tear_down),

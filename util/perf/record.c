@@ -102,6 +102,23 @@ void record_set_id(uint8_t *bytes, size_t size, uint64_t id)
 	trailer_write(&trailer, bytes + size - TRAILER_SIZE);
 }
 
+void record_set_inode(uint8_t *bytes, uint32_t maj, uint32_t min, uint64_t ino)
+{
+	/* Behind pid, tid, address, length and offset. */
+	const size_t at = sizeof(struct perf_event_header) + 32;
+	const struct {
+		uint32_t maj, min;
+		uint64_t ino, ino_generation;
+	} file = { .maj = maj, .min = min, .ino = ino };
+	struct perf_event_header header;
+
+	memcpy(&header, bytes, sizeof(header));
+	assert(header.type == PERF_RECORD_MMAP2 && header.size >= at + sizeof(file));
+	header.misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
+	memcpy(bytes, &header, sizeof(header));
+	memcpy(bytes + at, &file, sizeof(file));
+}
+
 static bool is_switch(const struct record *r, uint32_t cpu)
 {
 	return (r->header.type == PERF_RECORD_SWITCH_CPU_WIDE ||

@@ -46,6 +46,10 @@ _must_check_ int record_get_task(const struct record *record, struct record_task
  * event id. */
 void record_set_id(uint8_t *bytes, size_t size, uint64_t id);
 
+/* Have the MMAP2 record at @bytes, which record_next() took, name the file by device and inode in
+ * the place of its build-id. */
+void record_set_inode(uint8_t *bytes, uint32_t maj, uint32_t min, uint64_t ino);
+
 /*
  * Find where whole switch records begin in what is left of a ring that its writer overwrites.
  *
