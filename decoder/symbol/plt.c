@@ -87,13 +87,14 @@ static int read_relocations(struct plt *plt, struct symtab *symtab, const struct
 	return 0;
 }
 
-/* Step over @bytes if they come next. */
-static void skip_bytes(struct cursor *code, const char *bytes, size_t size)
+/* Step over @bytes, and @n_more behind them, if they come next. */
+static void skip_bytes(struct cursor *code, const char *bytes, size_t size, size_t n_more)
 {
 	char next[4];
 	struct cursor c = *code;
 
-	if (cursor_get(&c, size, next) == 0 && memcmp(next, bytes, size) == 0)
+	if (cursor_get(&c, size, next) == 0 && memcmp(next, bytes, size) == 0 &&
+	    cursor_skip(&c, n_more) == 0)
 		*code = c;
 }
 
@@ -103,8 +104,9 @@ static const struct slot *find_slot(const struct plt *plt, struct cursor code, u
 	uint8_t op[2];
 	int32_t value;
 
-	skip_bytes(&code, "\xf3\x0f\x1e\xfa", 4); /* endbr64 */
-	skip_bytes(&code, "\xf2", 1);             /* bnd */
+	skip_bytes(&code, "\xf3\x0f\x1e\xfa", 4, 0); /* endbr64 */
+	skip_bytes(&code, "\x41\xbb", 2, 4); /* mov to %r11d: findings/mold-plt-number-in-r11.sh */
+	skip_bytes(&code, "\xf2", 1, 0);     /* bnd */
 	if (cursor_get(&code, 1, &op[0]) < 0)
 		return NULL;
 	if (op[0] == 0x68) /* push of the number of a relocation */

@@ -377,6 +377,70 @@ static void plt(void **state)
 	assert_true(n > 100);
 }
 
+/* Give the stub at @bytes the form that mold writes. Return: whether it is one of GNU ld's. */
+static bool make_mold_stub(uint8_t *bytes)
+{
+	static const uint8_t head[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb };
+	uint8_t number[4];
+	int32_t slot;
+
+	if (bytes[0] != 0xff || bytes[1] != 0x25 || bytes[6] != 0x68)
+		return false;
+	memcpy(&slot, bytes + 2, sizeof(slot));
+	slot -= 10; /* the jump ends at 16, not at 6 */
+	memcpy(number, bytes + 7, sizeof(number));
+	memcpy(bytes, head, sizeof(head));
+	memcpy(bytes + 6, number, sizeof(number));
+	memcpy(bytes + 10, "\xff\x25", 2);
+	memcpy(bytes + 12, &slot, sizeof(slot));
+	return true;
+}
+
+/* objdump does not name these: what it names is rewritten, and keeps its names. */
+static void plt_of_mold(void **state)
+{
+	static const char path[] = "/bin/ls";
+	const struct fixture *f = *state;
+	const struct object *object = open_object(f, path), *mold = NULL;
+	char copy[] = "/tmp/test-resolver-XXXXXX", expected[256];
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	uint64_t address, start, end;
+	size_t n = 0;
+	FILE *lines;
+	int fd;
+
+	if (!object || !have("objdump"))
+		skip();
+	bytes = malloc(object->size);
+	fd = mkstemp(copy);
+	assert_true(bytes && fd >= 0);
+	memcpy(bytes, object_bytes(object, 0, object->size), object->size);
+	lines =
+	    popen("objdump -d -j .plt /bin/ls | sed -nE 's/^([0-9a-f]+) <.*@plt>:$/\\1/p'", "re");
+	assert_non_null(lines);
+	/* Its code lies at the addresses that are its offsets. */
+	while (fscanf(lines, "%" SCNx64, &address) == 1)
+		if (address <= object->size - 16)
+			n += make_mold_stub(bytes + address);
+	assert_int_equal(pclose(lines), 0);
+	assert_true(n > 10);
+	assert_int_equal(write(fd, bytes, object->size), (ssize_t)object->size);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(objects_find(f->objects, copy, NULL, &mold), 0);
+	for (address = 0; n > 0 && address <= object->size - 16; address += 16) {
+		if (memcmp(bytes + address, "\xf3\x0f\x1e\xfa\x41\xbb", 6) != 0)
+			continue;
+		(void)snprintf(expected, sizeof(expected), "%s",
+			       resolve(f, object, address, &start, &end));
+		assert_non_null(strstr(expected, "@plt"));
+		assert_string_equal(resolve(f, mold, address, &start, &end), expected);
+		assert_true(start == address);
+		n--;
+	}
+	assert_int_equal(n, 0);
+	assert_int_equal(unlink(copy), 0);
+}
+
 /* What has no symbols has none, everywhere. */
 static void nothing_there(void **state)
 {
@@ -465,6 +529,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(symbols_stay, setup, teardown),
 		cmocka_unit_test_setup_teardown(plt, setup, teardown),
 		cmocka_unit_test_setup_teardown(plt_of_ifuncs, setup, teardown),
+		cmocka_unit_test_setup_teardown(plt_of_mold, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_there, setup, teardown),
 		cmocka_unit_test(calls_that_fail),
 	};
