@@ -244,7 +244,8 @@ static int on_sample(struct timeline *tl, const struct trace_record *record)
 
 /*
  * An exec changes the space of a thread that runs, so that its stay ends and another begins, on the
- * CPU that the record was made on. Its tid is that of its process from now on.
+ * CPU that the record was made on. Its tid is that of its process from now on, whose EXIT stands
+ * before, if it was another thread (findings/perf-thread-that-execs.sh).
  */
 static int on_exec(struct timeline *tl, const struct trace_record *record)
 {
