@@ -425,9 +425,7 @@ static bool is_current(const struct tracefile *file, const struct codebook_entry
 	if (insn->size != size ||
 	    (bytes && memcmp(entry->block->bytes + insn->offset, bytes, size) != 0))
 		return false;
-	/* An id of its own stands for a function that took the place of another one. */
-	return !file->naming->has_table ||
-	       insn->symbol == symboltable_index(&file->naming->table, file->symbol);
+	return naming_may_be(file->naming, file->symbol, insn->symbol);
 }
 
 /*

@@ -25,7 +25,7 @@
 struct tracesource {
 	struct batchsource source; /* the first field */
 	struct blockstore store;
-	struct naming naming;
+	struct naming *naming;
 	VEC(struct tracefile) files; /* in the order of their names */
 	uint64_t epoch_us;           /* µs since 1601: time 0 of the stream */
 
@@ -61,7 +61,7 @@ static int add_file(struct tracesource *source, struct tracedir_entry *entry, ch
 	if (r < 0)
 		return r;
 	file = &source->files.items[source->files.n++];
-	tracefile_init(file, TAKE(entry->path), &source->store, &source->naming);
+	tracefile_init(file, TAKE(entry->path), &source->store, source->naming);
 	return 0;
 }
 
@@ -266,7 +266,7 @@ static int next_batch(struct batchsource *batches, struct ptd_batch *ret_batch,
 		.marks = out->marks.items,
 		.n_marks = out->marks.n,
 	};
-	ret_batch->symbols = naming_symbols(&source->naming, &ret_batch->n_symbols);
+	ret_batch->symbols = naming_symbols(source->naming, &ret_batch->n_symbols);
 	*ret_slice = &source->slice;
 	return 0;
 }
@@ -284,7 +284,7 @@ static void free_source(struct batchsource *batches)
 	vec_deinit(&source->out.runs);
 	vec_deinit(&source->out.marks);
 	map_deinit(&source->spaces);
-	naming_deinit(&source->naming);
+	(void)naming_free(source->naming);
 	blockstore_deinit(&source->store);
 	free(source);
 }
@@ -306,7 +306,7 @@ int tracesource_new(const char *dir, struct objects *objects, struct resolver *r
 	source->source.ops = &source_ops;
 	source->source.clock = PTD_CLOCK_NS;
 	source->out.n_runs_max = BATCH_RUNS;
-	r = naming_init(&source->naming, dir, objects, resolver, reterr_message);
+	r = naming_new(dir, objects, resolver, &source->naming, reterr_message);
 	if (r == 0)
 		r = find_files(source, dir, reterr_message);
 	if (r == 0)
