@@ -31,7 +31,7 @@
 #include "decoder/drmemtrace/out.h"
 #include "decoder/drmemtrace/record.h"
 #include "decoder/drmemtrace/schedule.h"
-#include "decoder/drmemtrace/symbols.h"
+#include "decoder/drmemtrace/tables.h"
 #include "decoder/drmemtrace/thread.h"
 #include "decoder/sink/sink.h"
 #include "decoder/sink/sinks.h"
@@ -265,8 +265,7 @@ static void drmemtrace_close(void *state)
 	map_deinit(&sink->comms);
 	memtrace_calls_deinit(&sink->calls);
 	memtrace_kernel_deinit(&sink->directory.kernel);
-	memtrace_symbols_deinit(&sink->directory.symbols);
-	memtrace_mappings_deinit(&sink->directory.mappings);
+	memtrace_tables_deinit(&sink->directory.tables);
 	memtrace_out_pool_deinit(&sink->directory.pool);
 	memtrace_schedule_deinit(&sink->directory.schedule);
 }
@@ -281,8 +280,7 @@ static int drmemtrace_open(void *state, const struct sink_config *config, struct
 	directory->decoder = config->decoder;
 	directory->clock.clock = config->info->clock;
 	directory->clock.realtime_offset_ns = config->info->realtime_offset_ns;
-	memtrace_symbols_init(&directory->symbols, &sink->config, &directory->clock);
-	memtrace_mappings_init(&directory->mappings, &sink->config, &directory->clock);
+	memtrace_tables_init(&directory->tables, &sink->config, &directory->clock);
 	directory->whole_system = sink_option(config, "whole-system");
 	directory->by_cores = sink_option(config, "core-sharded");
 	if (directory->by_cores && directory->whole_system)
@@ -602,9 +600,7 @@ static int drmemtrace_finish(void *state, const struct ptd_stats *stats, struct 
 	if (r == 0)
 		r = memtrace_schedule_write(&sink->directory.schedule, &sink->directory.pool);
 	if (r == 0)
-		r = memtrace_symbols_finish(&sink->directory.symbols);
-	if (r == 0)
-		r = memtrace_mappings_finish(&sink->directory.mappings);
+		r = memtrace_tables_finish(&sink->directory.tables);
 	return r < 0 ? r : memtrace_calls_finish(&sink->calls, &sink->config);
 }
 

@@ -404,9 +404,7 @@ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_batch *
 	if (r == 0)
 		r = memtrace_thread_make_ready(thread);
 	if (r == 0)
-		r = memtrace_symbols_add(&thread->directory->symbols, batch, run);
-	if (r == 0)
-		r = memtrace_mappings_add(&thread->directory->mappings, thread->pid, run);
+		r = memtrace_tables_add(&thread->directory->tables, batch, run, thread->pid);
 	if (r < 0)
 		return r;
 	thread->pair_due = memtrace_thread_is_pair_due(thread);
@@ -542,96 +540,4 @@ void memtrace_frames_restore(struct memtrace_frames *frames, size_t n)
 	assert(n >= frames->stack.n && n <= frames->stack.n_capacity);
 
 	frames->stack.n = n;
-}
-
-/* --- memtrace mappings ------------------------------------------------------------------------ */
-
-#define NAME       "aux/mappings.tsv"
-#define NAME_BYTES 8192 /* of a name, which are written; no path is longer */
-
-static const char columns[] = "pid\tobject\tbuild_id\tbase\tvalid_from\n";
-
-void memtrace_mappings_init(struct memtrace_mappings *mappings, const struct sink_config *config,
-			    const struct memtrace_clock *clock)
-{
-	*mappings = (struct memtrace_mappings){
-		.dir_fd = config->fd,
-		.clock = clock,
-		.room = config->room,
-		.output = output_none(),
-	};
-}
-
-void memtrace_mappings_deinit(struct memtrace_mappings *mappings)
-{
-	output_deinit(&mappings->output);
-	map_deinit(&mappings->bases);
-}
-
-static int create(struct memtrace_mappings *mappings)
-{
-	const int r = output_create(&mappings->output, mappings->dir_fd, NAME, mappings->room);
-
-	return r < 0 ? r : output_write(&mappings->output, columns, sizeof(columns) - 1);
-}
-
-static int write_line(struct memtrace_mappings *mappings, uint64_t pid, const struct ptd_run *run,
-		      uint64_t base)
-{
-	const struct ptd_object *object = run->block->object;
-	struct output *output = &mappings->output;
-	char name[NAME_BYTES];
-	int r = output->fd < 0 ? create(mappings) : 0;
-
-	if (r < 0)
-		return r;
-	output_printf(output, "%" PRIu64 "\t", pid);
-	(void)output_write(output, name, output_printable(name, object->name, sizeof(name)));
-	output_printf(output, "\t");
-	for (size_t i = 0; i < object->build_id_size; i++)
-		output_printf(output, "%02x", object->build_id[i]);
-	output_printf(output, "%s\t%" PRIx64 "\t%" PRIu64 "\n", object->build_id_size ? "" : "-",
-		      base, memtrace_stamp(mappings->clock, run->t));
-	return output->error;
-}
-
-/* Return: whether the code was mapped: code of JIT compilers and of the kernel lies where it is. */
-static bool is_mapped(const struct ptd_run *run)
-{
-	const char *name = run->block->object->name;
-
-	return (name[0] == '/' || strcmp(name, "[vdso]") == 0) && !(run->base >> 63);
-}
-
-int memtrace_mappings_add(struct memtrace_mappings *mappings, uint64_t pid,
-			  const struct ptd_run *run)
-{
-	const uint64_t base = run->base - run->block->address;
-	const uint64_t *known;
-	uint64_t key;
-	int r;
-
-	if (!run->block->object)
-		return 0;
-	key = pid << 32 | run->block->object->id;
-	if ((mappings->has_last && key == mappings->last_key && base == mappings->last_base) ||
-	    !is_mapped(run))
-		return 0;
-	known = map_get(&mappings->bases, key);
-	if (!known || *known != base) {
-		r = map_put(&mappings->bases, key, base);
-		if (r == 0)
-			r = write_line(mappings, pid, run, base);
-		if (r < 0)
-			return r;
-	}
-	mappings->has_last = true;
-	mappings->last_key = key;
-	mappings->last_base = base;
-	return 0;
-}
-
-int memtrace_mappings_finish(struct memtrace_mappings *mappings)
-{
-	return mappings->output.fd < 0 ? 0 : output_finish(&mappings->output);
 }

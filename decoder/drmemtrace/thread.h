@@ -28,56 +28,12 @@
 #include "decoder/drmemtrace/kernel.h"
 #include "decoder/drmemtrace/out.h"
 #include "decoder/drmemtrace/schedule.h"
-#include "decoder/drmemtrace/symbols.h"
+#include "decoder/drmemtrace/tables.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sink.h"
 #include "ptd/record.h"
 #include "util/map.h"
 #include "util/vec.h"
-
-/*
- * The file aux/mappings.tsv of a drmemtrace directory: where the processes had mapped the files
- * whose code they executed. There is a line for each process and file, and one more whenever the
- * process executes code of the file that is mapped elsewhere. The first line names the columns,
- * which are separated by tabs.
- *
- * 	pid         of the process
- * 	object      path of the file, as it was mapped, or [vdso]
- * 	build_id    of that file, in hex, or -
- * 	base        address at run time = address as linked + base, in hex
- * 	valid_from  when code of this mapping was first executed, as a timestamp of the trace
- */
-
-struct memtrace_mappings {
-	int dir_fd;                         /* of the output (decoder/util/outdir.h); borrowed */
-	const struct memtrace_clock *clock; /* borrowed */
-	uint64_t *room;       /* bytes that may be written; NULL: no limit; borrowed */
-	struct output output; /* of the file; has none until there is a mapping */
-	struct map bases;     /* pid << 32 | id of the object → base */
-
-	/* What was asked for last. */
-	uint64_t last_key, last_base;
-	bool has_last;
-};
-
-/* Make a table without lines. @config and @clock must outlive it. */
-void memtrace_mappings_init(struct memtrace_mappings *mappings, const struct sink_config *config,
-			    const struct memtrace_clock *clock);
-
-/* Close the file, whose last lines are lost unless memtrace_mappings_finish() was called. */
-void memtrace_mappings_deinit(struct memtrace_mappings *mappings);
-
-/*
- * Process @pid, as the traces have it, executed @run: add the mapping of its code, if it has no
- * line yet.
- *
- * Return: 0, or negative errno. The function below does the same.
- */
-_must_check_ int memtrace_mappings_add(struct memtrace_mappings *mappings, uint64_t pid,
-				       const struct ptd_run *run);
-
-/* Write what was not written yet, and close the file. */
-_must_check_ int memtrace_mappings_finish(struct memtrace_mappings *mappings);
 
 /*
  * A reader of a drmemtrace file keeps a stack: marker 0 (a signal) pushes the interrupted pc,
@@ -174,8 +130,7 @@ struct memtrace_directory {
 	struct memtrace_out_pool pool;
 	struct memtrace_clock clock;
 	struct memtrace_schedule schedule;
-	struct memtrace_symbols symbols;
-	struct memtrace_mappings mappings;
+	struct memtrace_tables tables;
 	struct memtrace_kernel kernel;
 	struct memtrace_operands *operands; /* owned; NULL: no data addresses are written */
 	const struct ptd_decoder *decoder;  /* is asked for code; borrowed; or NULL */
