@@ -4,13 +4,313 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <isa-l/crc.h>
+#include <isa-l/igzip_lib.h>
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "decoder/drmemtrace/record.h"
 #include "decoder/util/outdir.h"
+#include "decoder/util/threads.h"
 #include "util/fullwrite.h"
 #include "util/map.h"
+
+/* --- packing ---------------------------------------------------------------------------------- */
+
+/*
+ * All threads there are compress what is written. The bytes of a file are cut into pieces where the
+ * file says, and each piece is compressed by itself: so the files do not depend on the number of
+ * threads. Pieces of all files wait in one ring and leave it in the order in which they came; the
+ * ring bounds the memory.
+ *
+ * A piece becomes raw deflate that ends at a byte, so that pieces can be put one behind the other.
+ * It may refer to bytes before it in the same file, its dictionary.
+ *
+ * A piece can be taken verbatim: its bytes then stand as they are in what it becomes, so that they
+ * can be changed in the file.
+ */
+
+#define MEMTRACE_PIECE      ((size_t)12 * 21845) /* bytes: whole records */
+#define MEMTRACE_PIECE_ROOM ((size_t)64 << 10)   /* for bytes behind a piece that is complete */
+#define MEMTRACE_DICTIONARY ((size_t)32 << 10)   /* bytes that deflate can refer to */
+
+/* Where the bytes of a verbatim piece begin in what it becomes: behind the header of a block. */
+#define STORED_HEADER 5
+
+struct memtrace_piece {
+	struct task task;
+	struct memtrace_packing *packing;
+
+	struct memtrace_out *out; /* whose bytes they are; borrowed; NULL: they are not wanted */
+	uint64_t offset;          /* of the bytes before they are compressed */
+	uint8_t *bytes;           /* owned, with MEMTRACE_DICTIONARY bytes before them */
+	size_t n;                 /* at most MEMTRACE_PIECE */
+	size_t n_dictionary;      /* how many bytes before @bytes may be referred to */
+	bool is_verbatim;
+	bool ends_member; /* the next piece of the file is in another member of the archive */
+	bool ends_file;
+
+	uint8_t *packed;
+	size_t n_packed;
+	uint32_t crc; /* CRC-32 of @bytes */
+	int r;        /* 0, or negative errno of compressing */
+};
+
+/* One is compressed, and others wait for a thread or to be written. */
+#define PIECES_PER_THREAD 4
+
+/* Deflated literals have at most 15 bits; the rest is for headers of blocks. */
+#define PACKED_MAX (2 * MEMTRACE_PIECE + 4096)
+
+/* Of the library's levels 0 to 3, the first that finds matches as zlib's level 1 does. */
+#define LEVEL          1
+#define LEVEL_BUF_SIZE ISAL_DEF_LVL1_DEFAULT
+
+/* What stands behind the last piece of a member: a last, empty block with fixed codes. */
+static const uint8_t pack_end[2] = { 0x03, 0x00 };
+
+/* What one thread compresses with. */
+struct packer {
+	struct isal_zstream stream;
+	uint8_t level_buf[LEVEL_BUF_SIZE];
+};
+
+struct memtrace_packing {
+	struct ptd_threads *threads; /* borrowed */
+	struct packer **packers;     /* of each thread */
+	size_t n_threads;
+
+	/* The ring: @n_waiting from @oldest on were added. */
+	struct memtrace_piece *pieces;
+	size_t n_pieces, oldest, n_waiting;
+
+	VEC(uint8_t *) spare; /* unused buffers */
+};
+
+/* --- compressing ------------------------------------------------------------------------------ */
+
+/* Make a stored block of the first @n bytes (RFC 1951, 3.2.4). */
+static void store(struct memtrace_piece *piece, size_t n)
+{
+	const uint16_t length = (uint16_t)n, not_length = (uint16_t)~length;
+
+	assert(n <= UINT16_MAX);
+	piece->packed[0] = 0;
+	memcpy(piece->packed + 1, &length, sizeof(length));
+	memcpy(piece->packed + 3, &not_length, sizeof(not_length));
+	memcpy(piece->packed + STORED_HEADER, piece->bytes, n);
+	piece->n_packed = STORED_HEADER + n;
+}
+
+/*
+ * ISA-L (2.30 to 2.32, isal_deflate_icf_body_hash_hist) enters the third byte of a stream that has
+ * no history into its table of matches under a hash of the stream's address, so that a match may be
+ * found or not depending on where malloc() put the stream. With a dictionary it does not do so.
+ * A piece that has none therefore begins with a stored block, which is the dictionary of the rest.
+ */
+static int deflate_piece(struct packer *packer, struct memtrace_piece *piece)
+{
+	const size_t n_stored = piece->n_dictionary ? 0
+				: piece->n < sizeof(struct memtrace_record)
+				    ? piece->n
+				    : sizeof(struct memtrace_record);
+	const size_t n_dictionary = piece->n_dictionary + n_stored;
+	struct isal_zstream *s = &packer->stream;
+
+	if (n_stored > 0)
+		store(piece, n_stored);
+	if (n_stored == piece->n)
+		return 0;
+	isal_deflate_init(s);
+	s->level = LEVEL;
+	s->level_buf = packer->level_buf;
+	s->level_buf_size = LEVEL_BUF_SIZE;
+	s->flush = SYNC_FLUSH;
+	s->next_in = piece->bytes + n_stored;
+	s->avail_in = (uint32_t)(piece->n - n_stored);
+	if (isal_deflate_set_dict(s, s->next_in - n_dictionary, (uint32_t)n_dictionary) != COMP_OK)
+		return -EIO;
+	s->next_out = piece->packed + piece->n_packed;
+	s->avail_out = (uint32_t)(PACKED_MAX - piece->n_packed);
+	if (isal_deflate(s) != COMP_OK || s->avail_in > 0 || s->avail_out == 0)
+		return -EIO;
+	piece->n_packed += s->total_out;
+	return 0;
+}
+
+/* A thread's task. */
+static void pack_piece(struct task *task, size_t thread)
+{
+	struct memtrace_piece *piece =
+	    (struct memtrace_piece *)((char *)task - offsetof(struct memtrace_piece, task));
+	const struct memtrace_packing *packing = piece->packing;
+
+	piece->n_packed = 0;
+	piece->crc = crc32_gzip_refl(0, piece->bytes, piece->n);
+	piece->r = 0;
+	if (piece->is_verbatim)
+		store(piece, piece->n);
+	else if (piece->n)
+		piece->r = deflate_piece(packing->packers[thread], piece);
+}
+
+/* --- the ring --------------------------------------------------------------------------------- */
+
+static int make_packers(struct memtrace_packing *packing)
+{
+	packing->packers = calloc(packing->n_threads, sizeof(*packing->packers));
+	if (!packing->packers)
+		return -ENOMEM;
+	for (size_t i = 0; i < packing->n_threads; i++) {
+		packing->packers[i] = malloc(sizeof(*packing->packers[i]));
+		if (!packing->packers[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int make_pieces(struct memtrace_packing *packing, size_t n)
+{
+	packing->pieces = calloc(n, sizeof(*packing->pieces));
+	if (!packing->pieces)
+		return -ENOMEM;
+	for (; packing->n_pieces < n; packing->n_pieces++) {
+		struct memtrace_piece *piece = &packing->pieces[packing->n_pieces];
+
+		piece->packed = malloc(PACKED_MAX);
+		if (!piece->packed)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/*
+ * Return: room for the bytes of a piece, with room for a dictionary before them and
+ *         MEMTRACE_PIECE_ROOM behind them, which belongs to the caller until it is part of a piece,
+ *         or is given back; or NULL.
+ */
+static uint8_t *packing_buffer(struct memtrace_packing *packing)
+{
+	uint8_t *buffer;
+
+	if (packing->spare.n > 0)
+		return packing->spare.items[--packing->spare.n];
+	buffer = malloc(MEMTRACE_DICTIONARY + MEMTRACE_PIECE + MEMTRACE_PIECE_ROOM);
+	return buffer ? buffer + MEMTRACE_DICTIONARY : NULL;
+}
+
+static void packing_give_back(struct memtrace_packing *packing, uint8_t *buffer)
+{
+	if (packing->spare.n >= packing->n_pieces || vec_push(&packing->spare, buffer) < 0)
+		free(buffer - MEMTRACE_DICTIONARY);
+}
+
+/*
+ * Return: the oldest piece, borrowed, once it is compressed; NULL if there is none, or if @waits is
+ *         false and it is not ready.
+ */
+static struct memtrace_piece *packing_oldest(struct memtrace_packing *packing, bool waits)
+{
+	struct memtrace_piece *piece = &packing->pieces[packing->oldest];
+
+	if (packing->n_waiting == 0)
+		return NULL;
+	if (packing->n_threads > 1 && waits)
+		threads_wait(packing->threads, &piece->task);
+	else if (packing->n_threads > 1 && !threads_is_done(packing->threads, &piece->task))
+		return NULL;
+	return piece;
+}
+
+/* Drop the oldest piece, which is compressed. */
+static void packing_drop(struct memtrace_packing *packing)
+{
+	packing_give_back(packing, packing->pieces[packing->oldest].bytes);
+	packing->oldest = (packing->oldest + 1) % packing->n_pieces;
+	packing->n_waiting--;
+}
+
+static struct memtrace_packing *packing_free(struct memtrace_packing *packing)
+{
+	if (!packing)
+		return NULL;
+	while (packing_oldest(packing, true))
+		packing_drop(packing);
+	for (size_t i = 0; i < packing->n_pieces; i++)
+		free(packing->pieces[i].packed);
+	free(packing->pieces);
+	for (size_t i = 0; packing->packers && i < packing->n_threads; i++)
+		free(packing->packers[i]);
+	free(packing->packers);
+	for (size_t i = 0; i < packing->spare.n; i++)
+		free(packing->spare.items[i] - MEMTRACE_DICTIONARY);
+	vec_deinit(&packing->spare);
+	free(packing);
+	return NULL;
+}
+
+DEFINE_CLEANUP(struct memtrace_packing *, packing_free);
+
+/* Make a ring. @threads, which may be NULL, is borrowed; the caller is their owner.
+ * Return: 0, or negative errno. */
+static int packing_new(struct ptd_threads *threads, struct memtrace_packing **ret_packing)
+{
+	_cleanup_(packing_freep) struct memtrace_packing *packing = calloc(1, sizeof(*packing));
+	int r;
+
+	if (!packing)
+		return -ENOMEM;
+	packing->threads = threads;
+	packing->n_threads = threads_n(threads);
+	r = make_packers(packing);
+	if (r == 0)
+		r = make_pieces(
+		    packing, packing->n_threads > 1 ? PIECES_PER_THREAD * packing->n_threads : 1);
+	if (r < 0)
+		return r;
+	*ret_packing = TAKE(packing);
+	return 0;
+}
+
+/* Return: whether no further piece can be added before the oldest is dropped. */
+static bool packing_is_full(const struct memtrace_packing *packing)
+{
+	return packing->n_waiting == packing->n_pieces;
+}
+
+/* Have a copy of @piece compressed. Its fields up to ends_file are set. */
+static void packing_add(struct memtrace_packing *packing, const struct memtrace_piece *piece)
+{
+	struct memtrace_piece *added =
+	    &packing->pieces[(packing->oldest + packing->n_waiting) % packing->n_pieces];
+	uint8_t *packed = added->packed;
+
+	assert(!packing_is_full(packing));
+	*added = *piece;
+	added->packing = packing;
+	added->packed = packed;
+	added->task.run = pack_piece;
+	packing->n_waiting++;
+	if (packing->n_threads > 1)
+		threads_add(packing->threads, &added->task);
+	else
+		pack_piece(&added->task, 0);
+}
+
+/* Nothing of @out is wanted any more, which goes away. */
+static void packing_forget(struct memtrace_packing *packing, const struct memtrace_out *out)
+{
+	for (size_t i = 0; i < packing->n_waiting; i++) {
+		struct memtrace_piece *piece =
+		    &packing->pieces[(packing->oldest + i) % packing->n_pieces];
+
+		if (piece->out == out)
+			piece->out = NULL;
+	}
+}
+
+/* --- the pool --------------------------------------------------------------------------------- */
 
 static_assert(MEMTRACE_OUT_BUFFER <= MEMTRACE_PIECE_ROOM, "what is added fits behind a piece");
 
@@ -21,14 +321,14 @@ int memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t 
 			   struct ptd_threads *threads)
 {
 	*pool = (struct memtrace_out_pool){ .dir_fd = dir_fd, .room = room };
-	return memtrace_packing_new(threads, &pool->packing);
+	return packing_new(threads, &pool->packing);
 }
 
 void memtrace_out_pool_deinit(struct memtrace_out_pool *pool)
 {
 	map_deinit(&pool->n_made);
 	assert(!pool->newest);
-	(void)memtrace_packing_free(pool->packing);
+	(void)packing_free(pool->packing);
 	*pool = (struct memtrace_out_pool){ .dir_fd = -1 };
 }
 
@@ -94,7 +394,7 @@ static int close_whole(struct memtrace_out_pool *pool, const char *name, int fd)
 /* The file takes no more bytes until it is opened again. */
 static void free_buffer(struct memtrace_out *out)
 {
-	memtrace_packing_give_back(out->pool->packing, out->buffer);
+	packing_give_back(out->pool->packing, out->buffer);
 	out->buffer = NULL;
 	out->n = 0;
 	out->n_dictionary = 0;
@@ -150,11 +450,11 @@ static int write_header(struct memtrace_out *out, const struct zip_member *membe
 static int end_member(struct memtrace_out *out)
 {
 	struct zip_member *member = &out->members.items[out->members.n - 1];
-	int r = append(out, memtrace_pack_end, sizeof(memtrace_pack_end));
+	int r = append(out, pack_end, sizeof(pack_end));
 
 	if (r < 0)
 		return r;
-	member->packed_size += sizeof(memtrace_pack_end);
+	member->packed_size += sizeof(pack_end);
 	out->is_in_member = false;
 	return write_header(out, member);
 }
@@ -167,7 +467,7 @@ static void place_watch(struct memtrace_out *out, const struct memtrace_piece *p
 
 		if (watch->offset != piece->offset)
 			continue;
-		watch->at = out->size + MEMTRACE_PACK_VERBATIM;
+		watch->at = out->size + STORED_HEADER;
 		memcpy(watch->bytes, piece->bytes, sizeof(watch->bytes));
 		watch->member = out->members.n - 1;
 		watch->offset_in_member = out->members.items[watch->member].size;
@@ -223,11 +523,11 @@ static int write_oldest(struct memtrace_out_pool *pool, const struct memtrace_pi
 	int r;
 
 	if (!out) {
-		memtrace_packing_drop(pool->packing);
+		packing_drop(pool->packing);
 		return 0;
 	}
 	r = write_piece(out, piece);
-	memtrace_packing_drop(pool->packing);
+	packing_drop(pool->packing);
 	out->n_packing--;
 	if (r == 0 && ends_file)
 		return end_file(out);
@@ -243,7 +543,7 @@ static int write_ready(struct memtrace_out_pool *pool, bool all)
 	const struct memtrace_piece *piece;
 	int r = 0;
 
-	while (r == 0 && (piece = memtrace_packing_oldest(pool->packing, all)))
+	while (r == 0 && (piece = packing_oldest(pool->packing, all)))
 		r = write_oldest(pool, piece);
 	return r;
 }
@@ -283,7 +583,7 @@ static int hand_on(struct memtrace_out *out, size_t n, enum piece_kind kind)
 
 	if (n == 0 && !piece.ends_member)
 		return 0;
-	next = memtrace_packing_buffer(packing);
+	next = packing_buffer(packing);
 	if (!next)
 		return -ENOMEM;
 	out->n_dictionary = before < MEMTRACE_DICTIONARY ? before : MEMTRACE_DICTIONARY;
@@ -295,14 +595,14 @@ static int hand_on(struct memtrace_out *out, size_t n, enum piece_kind kind)
 	out->n -= n;
 	out->n_written += n;
 
-	if (memtrace_packing_is_full(packing))
-		r = write_oldest(out->pool, memtrace_packing_oldest(packing, true));
+	if (packing_is_full(packing))
+		r = write_oldest(out->pool, packing_oldest(packing, true));
 	if (r < 0) {
-		memtrace_packing_give_back(packing, piece.bytes);
+		packing_give_back(packing, piece.bytes);
 		return r;
 	}
 	out->n_packing++;
-	memtrace_packing_add(packing, &piece);
+	packing_add(packing, &piece);
 	return write_ready(out->pool, false);
 }
 
@@ -364,7 +664,7 @@ static int close_for_now(struct memtrace_out *out)
 /* @fd belongs to @out afterwards; on failure it is closed. */
 static int adopt(struct memtrace_out *out, int fd)
 {
-	out->buffer = memtrace_packing_buffer(out->pool->packing);
+	out->buffer = packing_buffer(out->pool->packing);
 	if (!out->buffer) {
 		(void)close(fd);
 		out->fd = -1;
@@ -575,7 +875,7 @@ int memtrace_out_whole(struct memtrace_out_pool *pool, const char *name, const u
 void memtrace_out_deinit(struct memtrace_out *out)
 {
 	if (out->pool)
-		memtrace_packing_forget(out->pool->packing, out);
+		packing_forget(out->pool->packing, out);
 	if (out->buffer)
 		free_buffer(out);
 	if (out->pool && out->fd >= 0)

@@ -8,7 +8,7 @@
  * of files; the number of descriptors and buffers is bounded. A file that was closed to make room
  * for another is opened again when it is written to.
  *
- * A file is a zip archive of members (pack.h), whose directory is written last. Until it is
+ * A file is a zip archive of members whose directory is written last. Until it is
  * finished, its name ends with ".part": what a full disk or a signal left unfinished is never taken
  * for a trace.
  *
@@ -22,7 +22,6 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/drmemtrace/pack.h"
 #include "decoder/util/zip.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -33,7 +32,8 @@
 #define MEMTRACE_OUT_WATCHED   12          /* bytes of a record */
 
 struct memtrace_out;
-struct memtrace_schedule;
+struct memtrace_packing;
+struct ptd_threads;
 
 struct memtrace_out_pool {
 	struct map n_made; /* hash of a stem → how many files were made with it */
