@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 #include "decoder/calllog/calllog.h"
-#include "decoder/calllog/callsource.h"
 #include "decoder/calllog/fdrlog.h"
 #include "decoder/calllog/ovnilog.h"
 #include "decoder/drmemtrace/tracedir.h"

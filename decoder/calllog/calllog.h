@@ -5,7 +5,7 @@
  * Call log
  *
  * An input that has calls: what its kinds have in common. A log has a lane for each thread,
- * which is read forward, a piece at a time. callsource.h makes a stream of the lanes; overlay.h
+ * which is read forward, a piece at a time. callsource_new() makes a stream of the lanes; overlay.h
  * lays them over a stream of PT. A kind embeds struct calllog as the first field of what it keeps
  * of a log, and struct calllane as the first field of what it keeps of a thread.
  */
@@ -19,6 +19,7 @@
 #include "util/arena.h"
 #include "util/vec.h"
 
+struct batchsource;
 struct resolver;
 
 /* How many calls and marks are read of one thread before another one's turn. */
@@ -98,3 +99,12 @@ _must_check_ int calllog_check(const struct calllog *log, const char *path, cons
 
 /* Return: NULL. */
 struct calllog *calllog_free(struct calllog *log);
+
+/*
+ * Make a source (decoder/util/batchsource.h) of the calls of @log, which belongs to it on success.
+ * The lanes are merged: a piece of a lane is a slice, and slices come in the order of the times at
+ * which they begin.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int callsource_new(struct calllog *log, struct batchsource **ret_source);

@@ -14,8 +14,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/calllog/fdrrecord.h"
+#include "base/cursor.h"
 #include "decoder/calllog/logfile.h"
+#include "decoder/util/fdr.h"
 #include "util/vec.h"
 
 /* More blocks of one input are refused. */
@@ -28,6 +29,36 @@
 
 /* How many bytes of an event's data are shown. */
 #define FDRFILE_DATA_MAX 64
+
+/* How the records of a file are to be read. */
+struct fdrformat {
+	uint16_t version;
+	bool is_big_endian;
+};
+
+/* The header of a file. */
+struct fdrheader {
+	struct fdrformat format;
+	uint32_t flags;     /* enum fdr_flag */
+	uint64_t frequency; /* ticks per second; 0: not known */
+	uint64_t data_size;
+};
+
+/* One record, whatever the version and byte order. */
+struct fdrrecord {
+	bool is_function;
+	uint8_t kind; /* enum fdr_kind; of a function record: enum fdr_action */
+	uint32_t function;
+	bool has_delta; /* time is @delta ticks after the last; else, if the kind has one, @time */
+	uint32_t delta;
+	uint64_t time;   /* ticks; of FDR_WALL_TIME: seconds */
+	uint32_t micros; /* of FDR_WALL_TIME */
+	uint32_t cpu;
+	uint32_t id;    /* of FDR_NEW_BUFFER and FDR_PID: thread or process */
+	uint16_t type;  /* of FDR_TYPED_EVENT */
+	uint64_t value; /* of FDR_CALL_ARGUMENT */
+	uint64_t size;  /* bytes behind the record: of an event's data, or of the block */
+};
 
 struct fdrblock {
 	uint32_t file;       /* index of its file; set by the collector of blocks */
