@@ -33,6 +33,7 @@
 #include "decoder/drmemtrace/schedule.h"
 #include "decoder/drmemtrace/tables.h"
 #include "decoder/drmemtrace/thread.h"
+#include "decoder/drmemtrace/transition.h"
 #include "decoder/sink/sink.h"
 #include "decoder/sink/sinks.h"
 #include "util/map.h"
@@ -432,7 +433,7 @@ static int write_runs(struct drmemtrace *sink, struct memtrace_thread *thread,
 	}
 	if (memtrace_is_kernel(run->base) && !sink->directory.whole_system) {
 		sink->n_kernel += run->n;
-		memtrace_thread_leave_out_kernel(thread);
+		memtrace_thread_leave_by_insn(thread);
 		return 0;
 	}
 	r = memtrace_thread_copy(thread, batch, expansion, &sink->known, i, end, ret_n);

@@ -39,16 +39,16 @@ _must_check_ int naming_new(const char *dir, struct objects *objects, struct res
 struct naming *naming_free(struct naming *naming);
 
 /*
- * Find what the instruction at @pc of process @pid belongs to, where the value @id of the last marker
- * 101 holds; 0: there was none.
+ * Find what the instruction at @pc of process @pid belongs to, where the value @id of the last
+ * marker 101 holds; 0: there was none.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int naming_find(struct naming *naming, uint64_t pid, uint64_t pc, uint64_t id,
 			     struct naming_answer *ret_answer);
 
-/* Return: whether an instruction with the symbol @symbol may be one where @id holds, as above: an id
- *         of its own stands for a function that took the place of another one. */
+/* Return: whether an instruction with the symbol @symbol may be one where @id holds, as above: an
+ *         id of its own stands for a function that took the place of another one. */
 bool naming_may_be(const struct naming *naming, uint64_t id, uint32_t symbol);
 
 /*

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "decoder/drmemtrace/markers.h"
@@ -285,11 +284,6 @@ static int mark_async(struct memtrace_thread *thread, const struct ptd_mark *mar
 	thread->async_ip = mark->ip;
 	thread->pair_age = MEMTRACE_PAIR_EVENT;
 	return 0;
-}
-
-void memtrace_thread_leave_out_kernel(struct memtrace_thread *thread)
-{
-	memtrace_thread_leave_by_insn(thread);
 }
 
 int memtrace_thread_mark(struct memtrace_thread *thread, const struct ptd_mark *mark)

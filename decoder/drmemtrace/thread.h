@@ -29,10 +29,7 @@
 #include "decoder/drmemtrace/out.h"
 #include "decoder/drmemtrace/schedule.h"
 #include "decoder/drmemtrace/tables.h"
-#include "decoder/sink/output.h"
-#include "decoder/sink/sink.h"
 #include "ptd/record.h"
-#include "util/map.h"
 #include "util/vec.h"
 
 /*
@@ -250,12 +247,6 @@ static inline bool memtrace_is_kernel(uint64_t pc)
 {
 	return pc >> 63 && pc - MEMTRACE_VSYSCALL >= MEMTRACE_VSYSCALL_SIZE;
 }
-
-/*
- * The next instructions are the kernel's, which are not written: there is no hole if the thread
- * goes on as a thread does behind a system call or an interrupt.
- */
-void memtrace_thread_leave_out_kernel(struct memtrace_thread *thread);
 
 /* The thread has ended, or the stream: end the file, if it was created, and free what only more
  * instructions would need. Nothing else may be called but the function that frees the rest. */

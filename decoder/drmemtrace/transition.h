@@ -23,5 +23,8 @@ _must_check_ int memtrace_thread_follow(struct memtrace_thread *thread, uint64_t
 /* Control is at @ip of the program. */
 _must_check_ int memtrace_thread_arrive_in_program(struct memtrace_thread *thread, uint64_t ip);
 
-/* The thread left for code that is not written, by its last instruction. */
+/*
+ * The thread left for code that is not written, as the kernel's, by its last instruction: there is
+ * no hole if it goes on as a thread does behind a system call or an interrupt.
+ */
 void memtrace_thread_leave_by_insn(struct memtrace_thread *thread);

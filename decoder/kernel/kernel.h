@@ -6,7 +6,7 @@
  *
  * The kernel's address space over time. It is made of the copy of the kernel's code and modules
  * that lies beside the recording (kcore.h), and of what the sideband states about code that changed
- * (kernelchange.h). Code that changed is mapped as synthetic objects (synthetic.h) where the
+ * (struct kernelchanges). Code that changed is mapped as synthetic objects (synthetic.h) where the
  * records and the copy agree on its bytes; where they do not, it is mapped without bytes, so that
  * it becomes a gap.
  *
@@ -15,14 +15,55 @@
  * at that time.
  */
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/base.h"
 #include "decoder/image/objects.h"
 #include "decoder/image/space.h"
+#include "decoder/kernel/history.h"
 #include "decoder/kernel/kcore.h"
-#include "decoder/kernel/kernelchange.h"
 #include "decoder/kernel/synthetic.h"
 #include "decoder/symbol/source.h"
 #include "decoder/trace/trace.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+/*
+ * What the sideband states about kernel code that was changed (TEXT_POKE records), or that came or
+ * went (KSYMBOL records of BPF programs and trampolines; BPF_EVENT records of programs whose code
+ * the recorder kept). Each statement is a change in the history of some bytes (history.h). Changes
+ * of the same bytes, or of bytes that are near each other, form a chunk.
+ */
+
+struct bpfprog;
+struct kernel_function;
+
+struct kernelchange {
+	uint64_t last;                /* address of its last byte */
+	size_t order;                 /* of its record */
+	struct history_change change; /* whose start is an address */
+};
+
+/* Changes from which one history is made. */
+struct kernelchunk {
+	uint64_t start;
+	uint64_t last; /* inclusive */
+	size_t first_change, n_changes;
+};
+
+struct kernelchanges {
+	VEC(struct kernelchange) list;  /* by record; once grouped, by chunk and then by record */
+	VEC(struct kernelchunk) chunks; /* by address; they do not overlap */
+	size_t n_skipped;               /* records that make no sense */
+	const struct bpfprog *programs; /* borrowed */
+	size_t n_programs;
+	struct synthetics *synthetics;           /* borrowed */
+	struct map by_name;                      /* hash of a function → index into functions */
+	struct map by_id;                        /* id of a BPF program → index into programs */
+	size_t n_loaded;                         /* functions of programs, for each load */
+	VEC(struct kernel_function *) functions; /* that objects refer to */
+};
 
 struct kernel {
 	struct kcore kcore;
