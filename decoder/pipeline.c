@@ -24,7 +24,6 @@
 #include "decoder/stream/ahead.h"
 #include "decoder/stream/extract.h"
 #include "decoder/stream/lanes.h"
-#include "decoder/stream/ptend.h"
 #include "decoder/stream/timerange.h"
 #include "decoder/symbol/resolver.h"
 #include "decoder/symbol/source.h"
@@ -92,7 +91,7 @@ static int annotate(void *userdata, const struct object *object, const struct pt
 	return 0;
 }
 
-/* The part that is asked for. */
+/* --- the part that is asked for --------------------------------------------------------------- */
 
 /* Find out when the PT ends. Return: 0 and @ret_end, 0 if that is not known; or negative errno. */
 static int find_end(const struct ptd_decoder *d, const struct ptd_options *o, uint64_t *ret_end,
@@ -628,7 +627,6 @@ size_t ptd_decoder_code(const struct ptd_decoder *decoder, const struct ptd_obje
 	const uint8_t *bytes;
 	uint64_t n;
 
-	(void)decoder;
 	bytes = object_code((const struct object *)object, address, size, &n);
 	if (!bytes)
 		return 0;

@@ -153,36 +153,42 @@ static const char *input_dir(const struct ptd_options *o)
 	return o->input && stat(o->input, &st) == 0 && S_ISDIR(st.st_mode) ? o->input : NULL;
 }
 
-/* Collect the complaints of the trace, of the timeline, and of @log, which may be NULL. There is
- * room for two more. */
+/* Add a complaint. Return: 0 or -ENOMEM. */
+static int complain(struct session *s, const char *text)
+{
+	const int r = vec_push(&s->complaints, text);
+
+	s->info.complaints = s->complaints.items;
+	s->info.n_complaints = s->complaints.n;
+	return r;
+}
+
+/* The same of a text that is taken over; NULL: there was no memory for it. */
+static int complain_of(struct session *s, char *text)
+{
+	if (!text || vec_push(&s->texts, text) < 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	return complain(s, text);
+}
+
+/* Collect the complaints of the trace, of the timeline, and of @log, which may be NULL. */
 static int collect_complaints(struct session *s, const char *name, const struct calllog *log)
 {
 	const char *const *others;
-	size_t n, n_others;
+	size_t n_others;
+	int r = 0;
 
 	others = timeline_complaints(s->timeline, &n_others);
-	s->complaints = calloc(n_others + _TRACE_COMPLAINTS + CALLLOG_COMPLAINTS_MAX + 2,
-			       sizeof(*s->complaints));
-	if (!s->complaints)
-		return -ENOMEM;
-	n = 0;
-	for (size_t i = 0; i < _TRACE_COMPLAINTS; i++) {
-		if (!s->trace->complaints[i])
-			continue;
-		if (asprintf(&s->trace_complaints[i], "%s: %s", name, s->trace->complaints[i]) <
-		    0) {
-			s->trace_complaints[i] = NULL;
-			return -ENOMEM;
-		}
-		s->complaints[n++] = s->trace_complaints[i];
-	}
-	for (size_t i = 0; i < n_others; i++)
-		s->complaints[n++] = others[i];
-	for (size_t i = 0; log && i < log->n_complaints; i++)
-		s->complaints[n++] = log->complaints[i];
-	s->info.complaints = s->complaints;
-	s->info.n_complaints = n;
-	return 0;
+	for (size_t i = 0; i < _TRACE_COMPLAINTS && r == 0; i++)
+		if (s->trace->complaints[i])
+			r = complain_of(s, message_text("%s: %s", name, s->trace->complaints[i]));
+	for (size_t i = 0; i < n_others && r == 0; i++)
+		r = complain(s, others[i]);
+	for (size_t i = 0; log && i < log->n_complaints && r == 0; i++)
+		r = complain(s, log->complaints[i]);
+	return r;
 }
 
 /* A perf.data file, a directory of them, or a snapshot. */
@@ -424,11 +430,10 @@ int session_open(struct session *session, const struct ptd_options *options,
 
 void session_deinit(struct session *session)
 {
-	for (size_t i = 0; i < _TRACE_COMPLAINTS; i++)
-		free(session->trace_complaints[i]);
-	free(session->complaints);
-	free(session->unknown_thread);
-	free(session->lacks_kernel);
+	for (size_t i = 0; i < session->texts.n; i++)
+		free(session->texts.items[i]);
+	vec_deinit(&session->texts);
+	vec_deinit(&session->complaints);
 	batchsource_free(session->source);
 	overlay_free(session->overlay);
 	resolver_free(session->resolver);
@@ -440,43 +445,27 @@ void session_deinit(struct session *session)
 	free(session->name);
 }
 
-static int end_overlay(struct session *session, const struct overlay *overlay)
-{
-	uint32_t pid, tid;
-	const size_t n = overlay_n_unknown(overlay, &pid, &tid);
-
-	if (n == 0 || session->unknown_thread)
-		return 0;
-	if (asprintf(&session->unknown_thread,
-		     "%s: has nothing of %zu thread%s whose events are to be merged, such as "
-		     "%" PRId32 "/%" PRId32,
-		     session->name, n, n == 1 ? "" : "s", (int32_t)pid, (int32_t)tid) < 0) {
-		session->unknown_thread = NULL;
-		return -ENOMEM;
-	}
-	session->complaints[session->info.n_complaints++] = session->unknown_thread;
-	return 0;
-}
-
-static int end_kernel(struct session *session)
-{
-	if (session->lacks_kernel)
-		return 0;
-	if (asprintf(&session->lacks_kernel,
-		     "%s: has no copy of the kernel's code, which perf record --kcore makes: what "
-		     "the kernel ran is not listed (vmlinux is not used: a kernel changes its code "
-		     "when it starts)",
-		     session->name) < 0) {
-		session->lacks_kernel = NULL;
-		return -ENOMEM;
-	}
-	session->complaints[session->info.n_complaints++] = session->lacks_kernel;
-	return 0;
-}
-
 int session_end(struct session *session, const struct overlay *overlay, bool lacks_kernel)
 {
-	const int r = overlay ? end_overlay(session, overlay) : 0;
+	uint32_t pid, tid;
+	const size_t n = overlay ? overlay_n_unknown(overlay, &pid, &tid) : 0;
+	int r = 0;
 
-	return r < 0 || !lacks_kernel ? r : end_kernel(session);
+	if (session->has_ended)
+		return 0;
+	session->has_ended = true;
+	if (n > 0)
+		r = complain_of(
+		    session,
+		    message_text("%s: has nothing of %zu thread%s whose events are to be merged, "
+				 "such as %" PRId32 "/%" PRId32,
+				 session->name, n, plural(n), (int32_t)pid, (int32_t)tid));
+	if (r == 0 && lacks_kernel)
+		r = complain_of(
+		    session,
+		    message_text("%s: has no copy of the kernel's code, which perf record --kcore "
+				 "makes: what the kernel ran is not listed (vmlinux is not used: a "
+				 "kernel changes its code when it starts)",
+				 session->name));
+	return r;
 }

@@ -18,6 +18,7 @@
 #include "decoder/trace/trace.h"
 #include "decoder/util/fetch.h"
 #include "ptd/decode.h"
+#include "util/vec.h"
 
 struct decoder_feed;
 
@@ -39,10 +40,9 @@ struct session {
 	pthread_mutex_t fetch_mutex; /* held by the thread that asks for a file */
 	struct fetch fetch;
 
-	char *trace_complaints[_TRACE_COMPLAINTS]; /* with the name of the input */
-	char *unknown_thread; /* the complaint about threads that only @overlay knows */
-	char *lacks_kernel;   /* the complaint about the kernel's code */
-	const char **complaints;
+	VEC(const char *) complaints; /* as @info has them, unless they are those of @source */
+	VEC(char *) texts;            /* those of them that are the session's */
+	bool has_ended;               /* what is known only in the end is among them */
 };
 
 /* Return: what messages call the input that @options name. */

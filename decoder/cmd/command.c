@@ -62,10 +62,9 @@ static int snapname_find(const char *name, const char *state_dir, char **ret_pat
 	char id[SNAPID_SIZE];
 	int r;
 
-	if (asprintf(&directory, "%s/" PTD_STATE_SNAPSHOTS, state_dir) < 0) {
-		directory = NULL;
-		return message_set(reterr_message, -ENOMEM, "%s", strerror(ENOMEM));
-	}
+	directory = message_text("%s/" PTD_STATE_SNAPSHOTS, state_dir);
+	if (!directory)
+		return -ENOMEM;
 	r = find_id(directory, name, id);
 	if (r == -ENOENT)
 		return message_set(reterr_message, r,
@@ -79,9 +78,8 @@ static int snapname_find(const char *name, const char *state_dir, char **ret_pat
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: cannot look for it in %s: %s", name,
 				   directory, strerror(-r));
-	if (asprintf(ret_path, "%s/%s", directory, id) < 0)
-		return message_set(reterr_message, -ENOMEM, "%s", strerror(ENOMEM));
-	return 0;
+	*ret_path = message_text("%s/%s", directory, id);
+	return *ret_path ? 0 : -ENOMEM;
 }
 
 /* --- command ---------------------------------------------------------------------------------- */
@@ -382,12 +380,8 @@ static int default_buildid_dir(struct command *c)
 
 	if (!home || home[0] != '/')
 		return 0;
-	if (asprintf(&c->home_debug, "%s/.debug", home) < 0) {
-		c->home_debug = NULL;
-		return -ENOMEM;
-	}
-	c->options.buildid_dir = c->home_debug;
-	return 0;
+	c->options.buildid_dir = c->home_debug = message_text("%s/.debug", home);
+	return c->home_debug ? 0 : -ENOMEM;
 }
 
 /*

@@ -15,7 +15,6 @@
 #include "decoder/cmd/rawcode.h"
 #include "decoder/cmd/requested.h"
 #include "ptd/decode.h"
-#include "ptd/threads.h"
 #include "util/ptdecode.h"
 #include "util/vec.h"
 

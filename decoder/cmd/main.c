@@ -31,6 +31,7 @@
 #include "util/buildid.h"
 #include "util/dirs.h"
 #include "util/mapfile.h"
+#include "util/message.h"
 #include "util/objectsmap.h"
 #include "util/regular.h"
 #include "util/vec.h"
@@ -418,10 +419,9 @@ static bool is_damaged(const struct command *c, struct ptd_decoder *d)
  */
 static bool has_manifest(const char *input)
 {
-	_cleanup_(freep) char *manifest = NULL;
+	_cleanup_(freep) char *manifest = message_text("%s/" PTD_SNAPSHOT_MANIFEST, input);
 
-	return asprintf(&manifest, "%s/" PTD_SNAPSHOT_MANIFEST, input) >= 0 &&
-	       access(manifest, F_OK) == 0;
+	return manifest && access(manifest, F_OK) == 0;
 }
 
 /* --- confinement ------------------------------------------------------------------------------ */
@@ -467,15 +467,11 @@ static int add_everywhere(struct roots *roots)
 
 	while (r == 0 && dirs_next(dir, &entry) > 0) {
 		bool is_out = false;
-		char *path;
 
 		for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
 			is_out = is_out || strcmp(entry->d_name, left_out[i]) == 0;
-		if (is_out)
-			continue;
-		if (asprintf(&path, "/%s", entry->d_name) < 0)
-			path = NULL;
-		r = add_own_root(roots, path);
+		if (!is_out)
+			r = add_own_root(roots, message_text("/%s", entry->d_name));
 	}
 	return r < 0 ? r : add_root(roots, "/dev/shm");
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "util/message.h"
 #include "util/number.h"
 #include "util/words.h"
 
@@ -93,11 +94,9 @@ static int add_options(struct requested_output *output, const struct verb *verb,
 			return wrong_option(verb, "has no option", name);
 		if (check_value(o, value) < 0)
 			return -EINVAL;
-		if (asprintf(&output->options[i], "%s%s%s", name, value ? "=" : "", value ?: "") <
-		    0) {
-			output->options[i] = NULL;
+		output->options[i] = message_text("%s%s%s", name, value ? "=" : "", value ?: "");
+		if (!output->options[i])
 			return -ENOMEM;
-		}
 	}
 	for (o = verb->ops->options; o && o->name; o++)
 		if (o->is_required && !sink_option(&output->config, o->name))

@@ -105,11 +105,6 @@ static const struct verb_option common[] = {
 	{ VERB_OPT_CPUID_15, VERB_CPU, 0, "cpuid-15", "A/B", "EAX and EBX of its CPUID leaf 0x15" },
 };
 
-const struct verb *verb_at(size_t i)
-{
-	return i < ARRAY_LEN(verbs) ? &verbs[i] : NULL;
-}
-
 const char *verb_name(const struct verb *verb)
 {
 	return verb->ops ? verb->ops->name : verb->name;

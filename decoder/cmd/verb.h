@@ -98,9 +98,6 @@ struct verb_option {
 	const char *name, *value, *help; /* as those of a struct sink_option */
 };
 
-/* Return: the verb with the number @i, from 0; NULL behind the last. */
-const struct verb *verb_at(size_t i);
-
 /* Return: the name of the verb; that of an export is its format. */
 const char *verb_name(const struct verb *verb);
 

@@ -204,15 +204,13 @@ static int read_file(const char *name, const char *path, struct reading *reading
 static int add_others(struct data *data, int dir_fd, const char *dir, char **reterr_message)
 {
 	for (size_t i = 0; data->n < FILES_MAX; i++) {
-		char name[32], *path;
+		char name[32];
 		int r;
 
 		(void)snprintf(name, sizeof(name), PTD_SNAPSHOT_DATA ".%zu", i);
 		if (faccessat(dir_fd, name, F_OK, 0) < 0)
 			return 0;
-		if (asprintf(&path, "%s/%s", dir, name) < 0)
-			path = NULL;
-		r = add_file(data, dir_fd, name, path, reterr_message);
+		r = add_file(data, dir_fd, name, message_text("%s/%s", dir, name), reterr_message);
 		if (r < 0)
 			return r;
 	}
@@ -224,17 +222,13 @@ static int read_files(int dir_fd, const char *dir, struct reading *reading,
 		      struct trace **ret_trace, char **reterr_message)
 {
 	_cleanup_(data_deinit) struct data data = { .reading = reading };
-	char *path;
 	int r;
 
-	if (asprintf(&path, "%s/%s", dir, PTD_SNAPSHOT_DATA) < 0)
-		path = NULL;
 	r = make_room(&data, FILES_MAX);
-	if (r < 0) {
-		free(path);
+	if (r < 0)
 		return message_set(reterr_message, r, "%s: out of memory", dir);
-	}
-	r = add_file(&data, dir_fd, PTD_SNAPSHOT_DATA, path, reterr_message);
+	r = add_file(&data, dir_fd, PTD_SNAPSHOT_DATA, message_text("%s/" PTD_SNAPSHOT_DATA, dir),
+		     reterr_message);
 	if (r == 0)
 		data.files[0].pieces = reading ? reading->pieces : NULL;
 	if (r == 0)
@@ -246,6 +240,7 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct readin
 			  struct trace **ret_trace, char **reterr_message)
 {
 	_cleanup_(manifest_deinit) struct manifest manifest = {};
+	struct trace_facts *facts;
 	int r;
 
 	r = manifest_read(dir_fd, dir, force, reading, &manifest, reterr_message);
@@ -261,17 +256,18 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct readin
 			return r;
 		(*ret_trace)->complaints[TRACE_COMPLAINT_SUMS] = TAKE(manifest.complaint);
 	}
-	(*ret_trace)->facts.realtime_offset_ns = manifest.realtime_offset_ns;
-	(*ret_trace)->facts.switches_apart = manifest.is_there;
-	(*ret_trace)->facts.kcore_is_last = manifest.is_there;
-	(*ret_trace)->facts.dropped_until = manifest.dropped_until_ns;
-	(*ret_trace)->facts.monotonic_offset_ns = manifest.monotonic_offset_ns;
-	(*ret_trace)->facts.snapshot_taken = manifest.taken_ns;
-	(*ret_trace)->facts.bytes_overwritten = manifest.bytes_overwritten;
-	(*ret_trace)->facts.complete_since = manifest.complete_since_ns;
-	(*ret_trace)->facts.complete_until = manifest.complete_until_ns;
-	(*ret_trace)->facts.has_scope = manifest.has_scope;
-	(*ret_trace)->facts.scope = manifest.scope;
+	facts = &(*ret_trace)->facts;
+	facts->realtime_offset_ns = manifest.realtime_offset_ns;
+	facts->switches_apart = manifest.is_there;
+	facts->kcore_is_last = manifest.is_there;
+	facts->dropped_until = manifest.dropped_until_ns;
+	facts->monotonic_offset_ns = manifest.monotonic_offset_ns;
+	facts->snapshot_taken = manifest.taken_ns;
+	facts->bytes_overwritten = manifest.bytes_overwritten;
+	facts->complete_since = manifest.complete_since_ns;
+	facts->complete_until = manifest.complete_until_ns;
+	facts->has_scope = manifest.has_scope;
+	facts->scope = manifest.scope;
 	manifest.scope = (struct map){};
 	for (size_t i = 0; i < (*ret_trace)->n_queues; i++)
 		(*ret_trace)->queues[i].sideband_since =

@@ -14,6 +14,7 @@
 #include "util/map.h"
 #include "util/mapfile.h"
 #include "util/mapname.h"
+#include "util/message.h"
 #include "util/objectsmap.h"
 
 #define LINES_MAX (1u << 20)
@@ -226,11 +227,9 @@ int objectmap_new(const char *snapshot_dir, struct objectmap **ret_map)
 
 	if (!map)
 		return -ENOMEM;
-	if (asprintf(&path, "%s/" PTD_SNAPSHOT_OBJECTS_MAP, snapshot_dir) < 0) {
-		path = NULL;
+	path = message_text("%s/" PTD_SNAPSHOT_OBJECTS_MAP, snapshot_dir);
+	if (!path)
 		return -ENOMEM;
-	}
-
 	r = mapfile_read(&file, AT_FDCWD, path);
 	map->is_there = r == 0;
 	if (r == 0)

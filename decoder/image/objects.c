@@ -13,6 +13,7 @@
 #include "util/arena.h"
 #include "util/map.h"
 #include "util/mapname.h"
+#include "util/message.h"
 #include "util/objectsmap.h"
 
 /* The result of an earlier search. Those whose paths and build-ids hash alike are chained. */
@@ -44,172 +45,134 @@ struct objects {
 
 /* --- the search ------------------------------------------------------------------------------- */
 
+/* The search for the file that was mapped by @path, with the build-id @wanted, if it is known. */
+struct search {
+	struct objects *objects;
+	const struct question *question;
+	const char *path; /* of the question, as the next */
+	const struct buildid *wanted;
+	enum object_state state; /* how far it has come */
+	struct codefile *file;   /* that was found; or NULL */
+};
+
 /*
- * Try one place, or the file open at @fd, which is taken over; *@state says afterwards how far the
- * search has come. All that can go wrong means that the file cannot be had, want of memory too: too
- * many mappings look the same.
+ * Try the file at @path, or the one that is open at @fd, which is taken over. All that can go wrong
+ * means that the file cannot be had, want of memory too: too many mappings look the same.
  */
-static void try_file(struct objects *objects, const char *path, int fd,
-		     const struct buildid *wanted, enum object_state *state,
-		     struct codefile **ret_file)
+static void try_file(struct search *s, const char *path, int fd)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
 	_cleanup_(fd_closep) int given = fd;
 
-	if (codefile_load(&objects->files.fileset, path, &given, &file) < 0)
+	if (codefile_load(&s->objects->files.fileset, path, &given, &file) < 0)
 		return;
-	if (wanted->size && !codefile_has_build_id(file, wanted)) {
-		*state = OBJECT_WRONG_ID;
+	if (s->wanted->size && !codefile_has_build_id(file, s->wanted)) {
+		s->state = OBJECT_WRONG_ID;
 		return;
 	}
-	*state = OBJECT_OK;
-	*ret_file = TAKE(file);
+	s->state = OBJECT_OK;
+	s->file = TAKE(file);
 }
 
-static void try_path(struct objects *objects, const char *path, const struct buildid *wanted,
-		     enum object_state *state, struct codefile **ret_file)
+/* Try the file at @path, which is freed; NULL: there was no memory for it. Return: 0 or -ENOMEM. */
+static int try_path(struct search *s, char *path)
 {
-	try_file(objects, path, -1, wanted, state, ret_file);
-}
-
-/* @location is relative to the snapshot. Return: 0 or -ENOMEM. */
-static int try_in_snapshot(struct objects *objects, const char *location,
-			   const struct buildid *wanted, enum object_state *state,
-			   struct codefile **ret_file)
-{
-	_cleanup_(freep) char *path = NULL;
-
-	if (asprintf(&path, "%s/%s", objects->dir, location) < 0) {
-		path = NULL;
+	if (!path)
 		return -ENOMEM;
-	}
-	try_path(objects, path, wanted, state, ret_file);
+	try_file(s, path, -1);
+	free(path);
 	return 0;
 }
 
 /* Whatever lies under the build-id, in a directory that perf wrote. Return: 0 or -ENOMEM. */
-static int search_snapshot_by_id(struct objects *objects, const char *path,
-				 const struct buildid *wanted, enum object_state *state,
-				 struct codefile **ret_file)
+static int search_snapshot_by_id(struct search *s)
 {
-	char place[BUILDID_PLACE_MAX], by_id[BUILDID_PLACE_MAX + 32];
+	char place[BUILDID_PLACE_MAX];
 
-	if (wanted->size < 2)
+	if (s->wanted->size < 2)
 		return 0;
-	(void)snprintf(by_id, sizeof(by_id), PTD_SNAPSHOT_OBJECTS "/%s/%s",
-		       buildid_place(wanted, place), mapname_in_cache(path));
-	return try_in_snapshot(objects, by_id, wanted, state, ret_file);
+	return try_path(s,
+			message_text("%s/" PTD_SNAPSHOT_OBJECTS "/%s/%s", s->objects->dir,
+				     buildid_place(s->wanted, place), mapname_in_cache(s->path)));
 }
 
 /*
  * Return: 0; OBJECTMAP_AMBIGUOUS if no other place can have the file, and the snapshot does not;
  *         -ENOMEM.
  */
-static int search_snapshot(struct objects *objects, const struct question *question,
-			   enum object_state *state, struct codefile **ret_file)
+static int search_snapshot(struct search *s)
 {
-	const struct buildid *wanted = &question->id;
-	const char *path = question->path, *location;
+	const char *location;
 	int r;
 
-	r = objectmap_find(objects->objectmap, path, wanted, &question->inode, &location);
+	r = objectmap_find(s->objects->objectmap, s->path, s->wanted, &s->question->inode,
+			   &location);
 	switch (r) {
 	case 0:
-		return try_in_snapshot(objects, location, wanted, state, ret_file);
+		return try_path(s, message_text("%s/%s", s->objects->dir, location));
 	case OBJECTMAP_NO_MAP:
-		return search_snapshot_by_id(objects, path, wanted, state, ret_file);
+		return search_snapshot_by_id(s);
 	case OBJECTMAP_AMBIGUOUS:
-		*state = OBJECT_WRONG_ID; /* the file at the path today is no better guess */
+		s->state = OBJECT_WRONG_ID; /* the file at the path today is no better guess */
 		return r;
 	case OBJECTMAP_LOST:
 		/* If only its path is known, the file on this machine may be another one. */
-		return wanted->size > 0 ? 0 : OBJECTMAP_AMBIGUOUS;
+		return s->wanted->size > 0 ? 0 : OBJECTMAP_AMBIGUOUS;
 	default:
 		return 0;
 	}
 }
 
 /* Search by build-id alone, whatever the file was called. Return: 0 or -ENOMEM. */
-static int search_buildid_dir(struct objects *objects, const struct buildid *wanted,
-			      enum object_state *state, struct codefile **ret_file)
+static int search_buildid_dir(struct search *s)
 {
 	/* The last one is the name that older versions of perf gave. */
 	static const char *const names[] = { "/elf", "/vdso", "" };
+	const char *dir = s->objects->places.buildid_dir;
 	char place[BUILDID_PLACE_MAX];
+	int r = 0;
 
-	if (!objects->places.buildid_dir || wanted->size < 2)
+	if (!dir || s->wanted->size < 2)
 		return 0;
-	buildid_place(wanted, place);
-	for (size_t i = 0; i < ARRAY_LEN(names) && *state != OBJECT_OK; i++) {
-		_cleanup_(freep) char *path = NULL;
-
-		if (asprintf(&path, "%s/%s%s", objects->places.buildid_dir, place, names[i]) < 0) {
-			path = NULL;
-			return -ENOMEM;
-		}
-		try_path(objects, path, wanted, state, ret_file);
-	}
-	return 0;
-}
-
-/* Search at the path, below the directory that stands for the root if there is one. Return: 0 or
- * -ENOMEM. */
-static int search_at_path(struct objects *objects, const char *path, const struct buildid *wanted,
-			  enum object_state *state, struct codefile **ret_file)
-{
-	_cleanup_(freep) char *below = NULL;
-
-	if (objects->places.symfs && asprintf(&below, "%s%s", objects->places.symfs, path) < 0) {
-		below = NULL;
-		return -ENOMEM;
-	}
-	try_path(objects, below ?: path, wanted, state, ret_file);
-	return 0;
+	buildid_place(s->wanted, place);
+	for (size_t i = 0; i < ARRAY_LEN(names) && s->state != OBJECT_OK && r == 0; i++)
+		r = try_path(s, message_text("%s/%s%s", dir, place, names[i]));
+	return r;
 }
 
 /* Ask the other process to fetch the file. */
-static void search_elsewhere(struct objects *objects, const struct buildid *wanted,
-			     enum object_state *state, struct codefile **ret_file)
+static void search_elsewhere(struct search *s)
 {
 	_cleanup_(freep) char *path = NULL;
-	const int fd = fetch_get(&objects->places.fetch, PTD_FETCH_FILE, wanted, &path);
+	const int fd = fetch_get(&s->objects->places.fetch, PTD_FETCH_FILE, s->wanted, &path);
 
 	if (fd >= 0)
-		try_file(objects, path, fd, wanted, state, ret_file);
+		try_file(s, path, fd);
 }
 
-static int search_file(struct objects *objects, const struct question *question,
-		       enum object_state *ret_state, struct codefile **ret_file)
+/* Return: 0 and s->state, and s->file if that is OBJECT_OK; or -ENOMEM. */
+static int search_file(struct search *s)
 {
-	const struct buildid *wanted = &question->id;
-	const char *path = question->path;
-	enum object_state state = mapname_is_file(path)      ? OBJECT_MISSING
-				  : mapname_is_uprobes(path) ? OBJECT_COPIES
-							     : OBJECT_NO_FILE;
+	const bool is_file = mapname_is_file(s->path);
 	bool is_only_there = false;
 	int r = 0;
 
-	if (objects->dir) {
-		r = search_snapshot(objects, question, &state, ret_file);
-		if (r < 0)
-			return r;
+	s->state = is_file                       ? OBJECT_MISSING
+		   : mapname_is_uprobes(s->path) ? OBJECT_COPIES
+						 : OBJECT_NO_FILE;
+	if (s->objects->dir) {
+		r = search_snapshot(s);
 		is_only_there = r == OBJECTMAP_AMBIGUOUS;
 	}
-	if (state != OBJECT_OK) {
-		r = search_buildid_dir(objects, wanted, &state, ret_file);
-		if (r < 0)
-			return r;
-	}
-	if (mapname_is_file(path) && !is_only_there &&
-	    (state == OBJECT_MISSING || (state == OBJECT_WRONG_ID && wanted->size))) {
-		r = search_at_path(objects, path, wanted, &state, ret_file);
-		if (r < 0)
-			return r;
-	}
-	if (state != OBJECT_OK)
-		search_elsewhere(objects, wanted, &state, ret_file);
-	*ret_state = state;
-	return 0;
+	if (r >= 0 && s->state != OBJECT_OK)
+		r = search_buildid_dir(s);
+	/* At the path itself, below the directory that stands for the root if there is one. */
+	if (r >= 0 && is_file && !is_only_there &&
+	    (s->state == OBJECT_MISSING || (s->state == OBJECT_WRONG_ID && s->wanted->size)))
+		r = try_path(s, message_text("%s%s", s->objects->places.symfs ?: "", s->path));
+	if (r >= 0 && s->state != OBJECT_OK)
+		search_elsewhere(s);
+	return r < 0 ? r : 0;
 }
 
 static uint64_t key_of(const struct question *q)
@@ -263,12 +226,16 @@ static int find_new_file(struct objects *objects, const struct question *q,
 			 struct codefile **ret_file)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
+	struct search search = {
+		.objects = objects, .question = q, .path = q->path, .wanted = &q->id
+	};
 	struct question by_id = { .path = q->path };
 	struct codefile *same = NULL;
 	enum object_state state;
-	int r;
+	int r = search_file(&search);
 
-	r = search_file(objects, q, &state, &file);
+	file = search.file;
+	state = search.state;
 	if (r < 0)
 		return r;
 	if (!file) {
@@ -322,10 +289,7 @@ int objects_find(struct objects *objects, const char *path, const struct buildid
 	return objects_find_mapped(objects, path, build_id, NULL, ret_object);
 }
 
-/*
- * --- objects that are not searched for
- * -----------------------------------------------------------------
- */
+/* --- objects that are not searched for -------------------------------------------------------- */
 
 /* Give *@file to @objects; *@file is NULL then. */
 static int adopt_file(struct objects *objects, const char *name, struct codefile **file,
@@ -386,9 +350,7 @@ int objects_add_synthetic(struct objects *objects, const char *name, struct obje
 	return r < 0 ? r : adopt_file(objects, name, &file, ret_object);
 }
 
-/*
- * --- the collection ------------------------------------------------------------------------------
- */
+/* --- the collection --------------------------------------------------------------------------- */
 
 const char *objects_dir(const struct objects *objects)
 {
@@ -427,22 +389,12 @@ static int copy_string(struct objects *objects, const char *string, const char *
 	return string && !*ret_copy ? -ENOMEM : 0;
 }
 
-static int debug_dir_below(struct objects *objects, const char *root, char **ret_dir)
-{
-	const size_t size = strlen(root) + sizeof(DEBUGFILE_SYSTEM_DIR);
-	char *dir = arena_alloc(&objects->arena, size);
-
-	if (!dir)
-		return -ENOMEM;
-	(void)snprintf(dir, size, "%s" DEBUGFILE_SYSTEM_DIR, root);
-	*ret_dir = dir;
-	return 0;
-}
-
 int objects_look_in(struct objects *objects, const struct objects_places *places)
 {
 	struct objects_places own = { .fetch = places->fetch };
 	char *symfs_debug_dir = NULL;
+	const size_t size =
+	    places->symfs ? strlen(places->symfs) + sizeof(DEBUGFILE_SYSTEM_DIR) : 0;
 	size_t n = 0;
 	int r;
 
@@ -451,10 +403,12 @@ int objects_look_in(struct objects *objects, const struct objects_places *places
 		r = copy_string(objects, places->symfs, &own.symfs);
 	if (r == 0)
 		r = copy_string(objects, places->debug_dir, &own.debug_dir);
-	if (r == 0 && own.symfs)
-		r = debug_dir_below(objects, own.symfs, &symfs_debug_dir);
+	if (r == 0 && own.symfs && !(symfs_debug_dir = arena_alloc(&objects->arena, size)))
+		r = -ENOMEM;
 	if (r < 0)
 		return r;
+	if (symfs_debug_dir)
+		(void)snprintf(symfs_debug_dir, size, "%s" DEBUGFILE_SYSTEM_DIR, own.symfs);
 
 	if (own.debug_dir)
 		objects->debug_dirs[n++] = own.debug_dir;

@@ -140,32 +140,6 @@ const char *sink_option(const struct sink_config *config, const char *name)
 	return value;
 }
 
-bool sink_takes_option(const struct sink_ops *ops, const char *option)
-{
-	for (const struct sink_option *o = ops->options; o && o->name; o++)
-		if (value_of(option, o->name))
-			return !strchr(option, '=') == !o->value;
-	return false;
-}
-
-/*
- * Check that the kind takes all options, and has those that it needs. Return: 0; or -EINVAL and
- * @reterr_message.
- */
-static int check_options(const struct sink_ops *ops, const struct sink_config *config,
-			 char **reterr_message)
-{
-	for (size_t i = 0; config->options && config->options[i]; i++)
-		if (!sink_takes_option(ops, config->options[i]))
-			return message_set(reterr_message, -EINVAL, "%s has no option \"%s\"",
-					   ops->name, config->options[i]);
-	for (const struct sink_option *o = ops->options; o && o->name; o++)
-		if (o->is_required && !sink_option(config, o->name))
-			return message_set(reterr_message, -EINVAL, "%s needs the option \"%s=\"",
-					   ops->name, o->name);
-	return 0;
-}
-
 static int open_state(struct sink *sink, struct sink_config *config, char **reterr_message)
 {
 	int r;
@@ -198,9 +172,6 @@ int sink_new(const struct sink_ops *ops, const struct sink_config *given, struct
 	if (!reterr_message)
 		reterr_message = &unwanted;
 	*reterr_message = NULL;
-	r = check_options(ops, &config, reterr_message);
-	if (r < 0)
-		return r;
 	if (config.info && config.info->logs_calls && !ops->calls)
 		return message_set(
 		    reterr_message, -EINVAL,

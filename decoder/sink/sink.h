@@ -208,9 +208,6 @@ struct sink_ops {
 	bool no_symbols; /* the kind shows no symbols: see ptd_options.no_symbols */
 };
 
-/* Return: whether the kind takes the option, "NAME=VALUE" or of a flag "NAME". */
-bool sink_takes_option(const struct sink_ops *ops, const char *option);
-
 /* Add @size bytes to the output. Return: 0; or negative errno, which is that of the first error. */
 int output_write(struct output *output, const void *bytes, size_t size);
 

@@ -22,7 +22,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
-#include "ptd/threads.h"
+#include "ptd/decode.h"
 
 #define THREADS_MAX PTD_THREADS_MAX
 

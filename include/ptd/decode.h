@@ -23,7 +23,6 @@
 
 #include "ptd/record.h"
 #include "ptd/sideband.h"
-#include "ptd/threads.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,6 +40,27 @@ enum {
 
 /* In bytes: enough for a long recording that is compressed or comes out of a pipe. */
 #define PTD_MAX_SPILL (UINT64_C(16) << 30)
+
+/*
+ * Threads that work for the library. A program makes them once, and passes them to decoders
+ * (ptd_options.threads). The thread that calls the library is one of them; while it waits for the
+ * others, it does their work. All calls that use the same struct ptd_threads must come from one
+ * thread at a time. The other threads block all signals.
+ */
+struct ptd_threads;
+
+#define PTD_THREADS_MAX 256
+
+/*
+ * Start @n - 1 threads. If @n is 0, there are as many as CPUs that the process may use, or fewer if
+ * no more can be started.
+ *
+ * Return: 0; -EINVAL (more than PTD_THREADS_MAX); or negative errno.
+ */
+int ptd_threads_new(size_t n, struct ptd_threads **ret_threads);
+
+/* End the threads. What they were passed to must have been freed. Return: NULL. */
+struct ptd_threads *ptd_threads_free(struct ptd_threads *threads);
 
 /* What a decoder asks for by its build-id. */
 enum ptd_fetch {

@@ -14,7 +14,6 @@
 #include "decoder/sink/sink.h"
 #include "tests/lib/kinds.h"
 #include <ptd/decode.h>
-#include <ptd/threads.h>
 
 #define FORMATS_MAX 32
 
@@ -54,7 +53,8 @@ static int write_formats(const char *input, const char *dir, struct ptd_threads 
 	struct ptd_options options = {
 		.size = sizeof(options), .force = true, .input = input, .threads = threads
 	};
-	static const char *const options_of[][2] = { { "function=main" }, { "binary=libc.so.6" } };
+	/* Each kind takes its own. */
+	static const char *const given[] = { "function=main", "binary=libc.so.6", NULL };
 	struct sink *sinks[FORMATS_MAX];
 	struct ptd_decoder *decoder;
 	char path[8192];
@@ -66,11 +66,7 @@ static int write_formats(const char *input, const char *dir, struct ptd_threads 
 		return r;
 	for (; n < FORMATS_MAX && sink_at(n); n++) {
 		const struct sink_ops *ops = sink_at(n);
-		const char *const *given = NULL;
 
-		for (size_t i = 0; i < sizeof(options_of) / sizeof(options_of[0]) && !given; i++)
-			if (sink_takes_option(ops, options_of[i][0]))
-				given = options_of[i];
 		snprintf(path, sizeof(path), "%s/%s", dir, ops->name);
 		check(path, sink_open(ops, path, ptd_decoder_info(decoder), given, &sinks[n]));
 	}

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 
 #include "decoder/drmemtrace/out.h"
-#include "ptd/threads.h"
+#include "ptd/decode.h"
 #include "tests/lib/tempdir.h"
 #include "tests/lib/unpack.h"
 

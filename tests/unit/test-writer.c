@@ -13,7 +13,7 @@
 
 #include "decoder/sink/sink.h"
 #include "decoder/util/hold.h"
-#include "ptd/threads.h"
+#include "ptd/decode.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/stream.h"
 #include "util/vec.h"

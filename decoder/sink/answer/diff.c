@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "decoder/sink/answer/diff_state.h"
+#include "decoder/sink/answer/executions.h"
+#include "decoder/sink/answer/profile.h"
 #include "decoder/sink/output.h"
 #include "ptd/decode.h"
 
@@ -17,6 +19,113 @@
 #define KEPT       4u     /* windows in which it is looked for where the paths go on alike */
 #define SHOWN_MAX  16u    /* pairs of threads whose difference is looked at */
 #define NAME_SHOWN 200    /* bytes of a name; longer names are cut */
+
+/* --- the region ------------------------------------------------------------------------------- */
+
+/* Begin at the start of a stream. Return: 0 or -ENOMEM. */
+static int region_init(struct region *region, const struct ptd_info *info, const char *function,
+		       uint64_t number)
+{
+	*region = (struct region){ .function = function, .number = number };
+	return ptd_calls_new(info, &region->calls);
+}
+
+static void region_deinit(struct region *region)
+{
+	vec_deinit(&region->open);
+	ptd_calls_free(region->calls);
+	*region = (struct region){};
+}
+
+/* Return: the outermost call of the function on the stack; NULL: no memory. */
+static struct region_call *open_on(struct region *region, uint32_t stack)
+{
+	while (region->open.n <= stack)
+		if (vec_push(&region->open, {}) < 0)
+			return NULL;
+	return &region->open.items[stack];
+}
+
+static void begin_region(struct region *region, const struct ptd_slice *slice,
+			 const struct ptd_call *call, struct region_part *part)
+{
+	region->is_inside = true;
+	region->stack = call->stack;
+	region->pid = slice->pid;
+	region->tid = slice->tid;
+	part->begins = true;
+	part->from = call->run;
+}
+
+static void end_region(struct region *region, const struct ptd_call *call, struct region_part *part)
+{
+	region->is_inside = false;
+	region->is_over = true;
+	part->to = call->run;
+}
+
+/* The function is entered or left. Return: 0 or -ENOMEM. */
+static int take_execution(struct region *region, const struct ptd_slice *slice,
+			  const struct ptd_call *call, struct region_part *part)
+{
+	struct region_call *open = open_on(region, call->stack);
+
+	if (!open)
+		return -ENOMEM;
+	if (call->kind == PTD_CALL_LEAVE && open->is_open && open->depth == call->depth) {
+		open->is_open = false;
+		if (region->is_inside && region->stack == call->stack)
+			end_region(region, call, part);
+	} else if (call->kind == PTD_CALL_ENTER && !open->is_open) {
+		*open = (struct region_call){ true, call->depth };
+		if (!profile_goes_on(call->how) && ++region->n_begun == region->number)
+			begin_region(region, slice, call, part);
+	}
+	return 0;
+}
+
+/* What is moved to another stack is not followed there. */
+static void take_move(struct region *region, const struct ptd_call *call, struct region_part *part)
+{
+	struct region_call *open;
+
+	if (call->n_moved == 0 || call->stack >= region->open.n)
+		return;
+	open = &region->open.items[call->stack];
+	if (!open->is_open || open->depth <= call->depth)
+		return;
+	open->is_open = false;
+	if (region->is_inside && region->stack == call->stack)
+		end_region(region, call, part);
+}
+
+/* Take the next batch. Return: 0 and the part of it that is in the region; or -ENOMEM. */
+static int region_batch(struct region *region, const struct ptd_batch *batch,
+			struct region_part *ret_part)
+{
+	const bool is_inside = region->is_inside && region->pid == batch->slice->pid &&
+			       region->tid == batch->slice->tid;
+	struct region_part part = { .from = is_inside ? 0 : batch->n_runs, .to = batch->n_runs };
+	const struct ptd_call_batch *found;
+	int r;
+
+	r = ptd_calls_batch(region->calls, batch);
+	while (r == 0 && (r = ptd_calls_next(region->calls, &found)) == 0)
+		for (size_t i = 0; r == 0 && i < found->n_calls; i++) {
+			const struct ptd_call *call = &found->calls[i];
+
+			if (call->kind == PTD_CALL_SWITCH)
+				take_move(region, call, &part);
+			else if (executions_name_is(call->function->name, region->function))
+				r = take_execution(region, batch->slice, call, &part);
+		}
+	if (r != PTD_END)
+		return r;
+	if (part.to < part.from)
+		part.to = part.from;
+	*ret_part = part;
+	return 0;
+}
 
 /* --- its life --------------------------------------------------------------------------------- */
 
@@ -468,7 +577,7 @@ int diff_batch(struct diff *diff, const struct ptd_batch *batch)
 	struct region_part part = { .to = batch->n_runs };
 	int r = 0;
 
-	if (region_is_over(&diff->region))
+	if (diff->region.is_over)
 		return DIFF_ENOUGH;
 	if (diff->subject.function)
 		r = region_batch(&diff->region, batch, &part);

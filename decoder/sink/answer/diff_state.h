@@ -13,13 +13,38 @@
 
 #include "decoder/sink/answer/diff.h"
 #include "decoder/sink/answer/path.h"
-#include "decoder/sink/answer/region.h"
 #include "decoder/sink/answer/rejoin.h"
 #include "decoder/sink/tally.h"
 #include "decoder/x86/text.h"
 #include "ptd/calls.h"
 #include "util/map.h"
 #include "util/vec.h"
+
+/*
+ * The part of a stream that is one execution of a function: the runs of one thread from the first
+ * instruction of the function to its end. An execution is a call while no other call of the
+ * function is open on the stack; it has a number, in the order in which they began, from 1.
+ */
+struct region {
+	const char *function; /* borrowed */
+	uint64_t number;
+	struct ptd_calls *calls;
+	uint64_t n_begun; /* executions so far */
+	bool is_inside, is_over;
+	uint32_t stack;    /* on which the execution is */
+	uint32_t pid, tid; /* of the thread that executes it */
+	VEC(struct region_call {
+		bool is_open;
+		int32_t depth;
+	})
+	open; /* by stack: the outermost call of the function */
+};
+
+/* The runs of a batch that are in the region: from @from up to but not including @to. */
+struct region_part {
+	size_t from, to;
+	bool begins; /* the region does, so marks before the first run are not in it */
+};
 
 #define DIFF_THREADS_MAX 4096u /* of one stream; others are not compared */
 #define DIFF_FRAMES_MAX  32u   /* functions of a backtrace */

@@ -26,6 +26,7 @@
 #include "decoder/util/outdir.h"
 #include "decoder/util/ovni.h"
 #include "util/map.h"
+#include "util/message.h"
 
 #define IN_MEMORY   ((size_t)64 << 20) /* bytes that all streams may have in memory together */
 #define LOOM        OVNI_DIR "/" OVNI_LOOM_PREFIX "ptd"
@@ -106,11 +107,10 @@ static int name_stream(const struct ovni *ovni, const struct ovni_thread *thread
 {
 	const char *end = ovni->streams.version == OVNI_VERSION_OLD ? "" : "/" OVNI_STREAM;
 
-	return asprintf(ret_name,
-			LOOM "/" OVNI_PROC_PREFIX "%" PRIu32 "/" OVNI_THREAD_PREFIX "%" PRIu32 "%s",
-			thread->pid, thread->tid, end) < 0
-		   ? -ENOMEM
-		   : 0;
+	*ret_name = message_text(LOOM "/" OVNI_PROC_PREFIX "%" PRIu32 "/" OVNI_THREAD_PREFIX
+				      "%" PRIu32 "%s",
+				 thread->pid, thread->tid, end);
+	return *ret_name ? 0 : -ENOMEM;
 }
 
 static int add_thread(struct ovni *ovni, const struct ptd_slice *slice,

@@ -8,6 +8,7 @@
 
 #include "decoder/util/outdir.h"
 #include "util/fullwrite.h"
+#include "util/message.h"
 
 #define PART ".part"
 
@@ -15,14 +16,6 @@ void threadfiles_deinit(struct threadfiles *files)
 {
 	files->fd = fd_close(files->fd);
 	files->open = NULL;
-}
-
-static int name_part(const struct threadfile *file, char **ret_part)
-{
-	if (asprintf(ret_part, "%s" PART, file->name) >= 0)
-		return 0;
-	*ret_part = NULL;
-	return -ENOMEM;
 }
 
 /* Close the file that is open. Some file systems report only here that the disk is full. */
@@ -45,10 +38,9 @@ static int use(struct threadfile *file)
 	if (files->open == file)
 		return 0;
 	r = close_open(files);
+	part = message_text("%s" PART, file->name);
 	if (r == 0)
-		r = name_part(file, &part);
-	if (r == 0)
-		r = outdir_open(files->dir_fd, part, !file->is_there);
+		r = !part ? -ENOMEM : outdir_open(files->dir_fd, part, !file->is_there);
 	if (r < 0)
 		return r;
 	files->fd = r;
@@ -162,15 +154,13 @@ int threadfile_patch(struct threadfile *file, uint64_t offset, const uint8_t *by
 
 int threadfile_finish(struct threadfile *file)
 {
-	_cleanup_(freep) char *part = NULL;
-	int r = threadfile_flush(file);
+	_cleanup_(freep) char *part = message_text("%s" PART, file->name);
+	int r = part ? threadfile_flush(file) : -ENOMEM;
 
 	if (r == 0)
 		r = use(file);
 	if (r == 0)
 		r = close_open(file->files);
-	if (r == 0)
-		r = name_part(file, &part);
 	return r < 0 ? r : outdir_rename(file->files->dir_fd, part, file->name);
 }
 

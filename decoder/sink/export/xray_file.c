@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/message.h"
+
 #define COMM_MAX  64
 #define NS_PER_S  INT64_C(1000000000)
 #define NS_PER_US 1000
@@ -197,11 +199,9 @@ static int make_name(struct xray_file *file, const struct xray_file_head *head)
 		comm[n++] = is_plain ? *p : '_';
 	}
 	comm[n] = '\0';
-	if (asprintf(&file->out.name, "xray-log.%s.%" PRIu32 ".%" PRIu32, n > 0 ? comm : "unknown",
-		     head->tid, head->thread) >= 0)
-		return 0;
-	file->out.name = NULL;
-	return -ENOMEM;
+	file->out.name = message_text("xray-log.%s.%" PRIu32 ".%" PRIu32, n > 0 ? comm : "unknown",
+				      head->tid, head->thread);
+	return file->out.name ? 0 : -ENOMEM;
 }
 
 static int add_header(struct xray_file *file)
