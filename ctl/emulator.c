@@ -98,13 +98,18 @@ static int find(const char *name, char **ret_path)
 	return *ret_path ? 0 : -ENOMEM;
 }
 
+int emulator_probe(const char *name, char **ret_path)
+{
+	const int r = find(name, ret_path);
+
+	return r < 0 ? r : check(*ret_path);
+}
+
 int emulator_find(const char *name, char **ret_path)
 {
 	_cleanup_(freep) char *path = NULL;
-	int r = find(name, &path);
+	const int r = emulator_probe(name, &path);
 
-	if (r == 0)
-		r = check(path);
 	if (r == 0) {
 		*ret_path = TAKE(path);
 		return 0;

@@ -22,6 +22,14 @@
 _must_check_ int emulator_find(const char *name, char **ret_path);
 
 /*
+ * The same, and no errors are reported.
+ *
+ * Return: as above, -ENOTSUP if it loads no plugins; @ret_path is set, and the caller's, also on
+ *         failure if one was found.
+ */
+_must_check_ int emulator_probe(const char *name, char **ret_path);
+
+/*
  * Find the plugin: $PTD_EMU_SO; or else the file beside ptctl, as in a build tree; or else the one
  * in ../lib/ptd, even if that does not exist.
  *

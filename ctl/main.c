@@ -23,6 +23,8 @@ static const struct verb {
 	const char *help;
 } verbs[] = {
 	{ "status", verb_status, true, false, "", "show what is being recorded" },
+	{ "check", verb_check, true, false, "",
+	  "show what this machine lacks for recording, and how to get it" },
 	{ "metrics", verb_metrics, false, false, "[--http]",
 	  "show what is being recorded as OpenMetrics" },
 	{ "record", verb_record, false, true,

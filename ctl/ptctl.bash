@@ -23,7 +23,7 @@ _ptctl_command() {
 
 _ptctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs='status metrics record snapshot trigger pause resume list info rm keep reload help'
+	local verbs='status check metrics record snapshot trigger pause resume list info rm keep reload help'
 	local verb= host=() socket=() words= i
 
 	COMPREPLY=()
@@ -80,7 +80,7 @@ _ptctl() {
 	*)
 		case $verb in
 		'') words="$verbs -H --host --socket --json -h --help --version" ;;
-		status | list) words='--json -h --help' ;;
+		status | check | list) words='--json -h --help' ;;
 		metrics) words='--http -h --help' ;;
 		record) words='-o --output --then --private --timing --when --count -h --help --' ;;
 		snapshot) words='-o --output --pid --unit --cgroup --cpu --trigger --then --json -h --help' ;;

@@ -56,6 +56,7 @@ int verb_list(const struct context *context, int argc, char **argv);
 int verb_rm(const struct context *context, int argc, char **argv);
 int verb_keep(const struct context *context, int argc, char **argv);
 int verb_trigger(const struct context *context, int argc, char **argv);
+int verb_check(const struct context *context, int argc, char **argv);
 int verb_record(const struct context *context, int argc, char **argv);
 
 struct sd_bus_message;

@@ -107,6 +107,20 @@ refused "paranoid 2, no memory of the kernel" "CAP_SYS_RAWIO is missing" as $ser
 wait_for no_collector
 allowed "paranoid 2, service, the kernel's code" as $service,+syslog,+sys_rawio,+dac_read_search
 
+check_says() { # STATUS LINE
+	status=0
+	ptctl check >/tmp/check || status=$?
+	[ $status = $1 ] && grep "^PT *$2" /tmp/check || { cat /tmp/check; fail "ptctl check: status $status, not $1 and \"$2\""; }
+}
+paranoid 3
+check_says 0 "note *perf_event_paranoid: 3; "
+paranoid 2
+check_says 0 "ok *kernel's PMU: intel_pt, type "
+check_says 0 "ok *users: no other program has PT"
+echo 1 >/sys/module/softpt/parameters/busy
+check_says 1 "missing users: another program has PT"
+echo 0 >/sys/module/softpt/parameters/busy
+
 # Somebody else has it: by a flag of the module's, at the start and later; then perf.
 : >/out/ptd.log
 echo 1 >/sys/module/softpt/parameters/busy

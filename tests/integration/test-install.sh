@@ -10,10 +10,10 @@ for prefix in /usr /usr/local; do
 	D=$T/dest
 	mkdir "$D"
 	in_dest() { make -s "$1" O="$O" VERSION=dev DESTDIR="$D" prefix="$prefix" >"$T/$1.log" 2>&1 || fail "$(cat "$T/$1.log")"; }
+	in_dest install
 	if grep -E -- ' -c -o |^ *ar ' <<<"$(make -n install O="$O" VERSION=dev DESTDIR="$D" prefix="$prefix")"; then
 		fail "what was built would be compiled anew"
 	fi
-	in_dest install
 	n=$(find "$D" -type f | wc -l)
 	[[ $n -gt 20 ]] || fail "only $n files were installed: $(find "$D")"
 	for f in etc/ptd/ptd.conf "$prefix"/{bin/{ptctl,ptdecode},sbin/ptd,lib/{ptd/ptd-emu.so,libptdecode.a,libptdecode.so,pkgconfig/ptdecode.pc}} \

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "util/dirs.h"
+
+/* The defaults of ptd.conf(5): PT, switches and tasks of each CPU. */
+#define AUX_DEFAULT  (UINT64_C(64) << 20)
+#define RINGS_OTHERS (UINT64_C(8) << 20)
+/* The software source has rings for four CPUs, unless the settings say more. */
+#define EMULATED_CPUS 4u
+
+/* Records of mapped files have build-ids since then, and ptd asks for them. */
+#define KERNEL_MAJOR 5
+#define KERNEL_MINOR 12
+
+#define HOLDERS_MAX 4u
+
+#define PMU_TYPE "/sys/bus/event_source/devices/intel_pt/type"
+
+#define EMULATED_REMEDY "use the software source: ptctl record"
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static FILE *open_file(const struct check_machine *m, const char *path)
+{
+	char full[PATH_MAX];
+
+	(void)snprintf(full, sizeof(full), "%s%s", m->root, path);
+	return fopen(full, "re");
+}
+
+/* Read the first line of a file. Return: whether there is one. */
+static bool read_line(const struct check_machine *m, const char *path,
+		      char ret_line[static CHECK_TEXT_MAX])
+{
+	FILE *f = open_file(m, path);
+	bool good;
+
+	ret_line[0] = '\0';
+	if (!f)
+		return false;
+	good = fgets(ret_line, CHECK_TEXT_MAX, f) != NULL;
+	(void)fclose(f);
+	ret_line[strcspn(ret_line, "\n")] = '\0';
+	printable_clean(ret_line, strlen(ret_line));
+	return good;
+}
+
+static long long read_number(const struct check_machine *m, const char *path, long long fallback)
+{
+	char line[CHECK_TEXT_MAX], *end;
+	long long n;
+
+	if (!read_line(m, path, line))
+		return fallback;
+	n = strtoll(line, &end, 10);
+	return end == line ? fallback : n;
+}
+
+/* Return: bytes of the line @name of /proc/meminfo; 0 if it has none. */
+static uint64_t read_memory(const struct check_machine *m, const char *name)
+{
+	FILE *f = open_file(m, "/proc/meminfo");
+	char line[CHECK_TEXT_MAX];
+	uint64_t kib = 0;
+
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (strncmp(line, name, strlen(name)) == 0 &&
+		    sscanf(line + strlen(name), ": %" SCNu64, &kib) == 1)
+			break;
+	(void)fclose(f);
+	return kib * 1024;
+}
+
+struct cpu {
+	char vendor[64], model_name[128];
+	unsigned family, model;
+	bool has_pt, is_virtual;
+};
+
+static bool has_flag(const char *flags, const char *flag)
+{
+	const size_t n = strlen(flag);
+
+	for (const char *at = flags; (at = strstr(at, flag)); at += n)
+		if (at[-1] == ' ' && (at[n] == ' ' || at[n] == '\n' || !at[n]))
+			return true;
+	return false;
+}
+
+/* Read what /proc/cpuinfo says of the first CPU. */
+static void read_cpu(const struct check_machine *m, struct cpu *ret_cpu)
+{
+	FILE *f = open_file(m, "/proc/cpuinfo");
+	_cleanup_(freep) char *line = NULL;
+	size_t size = 0;
+
+	*ret_cpu = (struct cpu){};
+	while (f && getline(&line, &size, f) > 1) {
+		(void)sscanf(line, "vendor_id : %63s", ret_cpu->vendor);
+		(void)sscanf(line, "model name : %127[^\n]", ret_cpu->model_name);
+		(void)sscanf(line, "cpu family : %u", &ret_cpu->family);
+		(void)sscanf(line, "model : %u", &ret_cpu->model);
+		if (strncmp(line, "flags", 5) == 0) {
+			ret_cpu->has_pt = has_flag(line, "intel_pt");
+			ret_cpu->is_virtual = has_flag(line, "hypervisor");
+		}
+	}
+	if (f)
+		(void)fclose(f);
+	printable_clean(ret_cpu->model_name, strlen(ret_cpu->model_name));
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static struct check_row *add(struct check *c, bool is_emulated, const char *what,
+			     enum check_state state)
+{
+	struct check_row *row = &c->rows[c->n_rows++];
+
+	*row = (struct check_row){ .is_emulated = is_emulated, .what = what, .state = state };
+	if (state == CHECK_MISSING && is_emulated)
+		c->has_emulated = false;
+	else if (state == CHECK_MISSING)
+		c->has_pt = false;
+	return row;
+}
+
+_printf_(2, 3) static void say(char text[static CHECK_TEXT_MAX], const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(text, CHECK_TEXT_MAX, format, ap);
+	va_end(ap);
+}
+
+/* Return: whether the CPU has PT. */
+static bool check_cpu(const struct cpu *cpu, struct check *c)
+{
+	struct check_row *row = add(c, false, "cpu", cpu->has_pt ? CHECK_OK : CHECK_MISSING);
+
+	say(row->found, "%s%s", cpu->model_name[0] ? cpu->model_name : "not known",
+	    cpu->is_virtual ? ", in a virtual machine" : "");
+	if (cpu->has_pt)
+		return true;
+	if (strcmp(cpu->vendor, "GenuineIntel") != 0)
+		say(row->remedy, "only CPUs of Intel have PT: " EMULATED_REMEDY);
+	else if (cpu->is_virtual)
+		say(row->remedy,
+		    "the hypervisor does not show PT: use bare metal; or with KVM of Linux before "
+		    "6.12 kvm_intel.pt_mode=1 and QEMU's -cpu host,+intel-pt; or " EMULATED_REMEDY);
+	else
+		say(row->remedy, "CPUs before Broadwell (2014) have no PT, and firmware can switch "
+				 "it off: " EMULATED_REMEDY);
+	return false;
+}
+
+/* Return: the type of the PMU; 0: there is none. */
+static uint32_t check_device(const struct check_machine *m, struct check *c)
+{
+	const long long type = read_number(m, PMU_TYPE, 0);
+	struct check_row *row = add(c, false, "kernel's PMU", type > 0 ? CHECK_OK : CHECK_MISSING);
+
+	say(row->found, type > 0 ? "intel_pt, type %lld" : "no intel_pt", type);
+	if (type <= 0)
+		say(row->remedy, "see \"dmesg | grep -i pt\": firmware or a hypervisor may have "
+				 "switched PT on for itself");
+	return type > 0 ? (uint32_t)type : 0;
+}
+
+static void check_kernel(const struct check_machine *m, struct check *c)
+{
+	unsigned major = 0, minor = 0;
+	struct check_row *row;
+	bool is_old;
+
+	(void)sscanf(m->release, "%u.%u", &major, &minor);
+	is_old = major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR);
+	row = add(c, false, "kernel", is_old ? CHECK_MISSING : CHECK_OK);
+	say(row->found, "%s", m->release);
+	if (is_old)
+		say(row->remedy, "boot Linux %d.%d or later", KERNEL_MAJOR, KERNEL_MINOR);
+}
+
+static void check_paranoid(const struct check_machine *m, struct check *c)
+{
+	const long long level = read_number(m, "/proc/sys/kernel/perf_event_paranoid", 2);
+	struct check_row *row =
+	    add(c, false, "perf_event_paranoid", level > 2 ? CHECK_NOTE : CHECK_OK);
+
+	say(row->found, "%lld", level);
+	if (level > 2)
+		say(row->remedy, "only root may record: start ptd.service, which lowers it while "
+				 "it runs, or sysctl kernel.perf_event_paranoid=2");
+}
+
+static void check_lockdown(const struct check_machine *m, struct check *c)
+{
+	char line[CHECK_TEXT_MAX];
+	struct check_row *row;
+	bool is_confidential;
+
+	if (!read_line(m, "/sys/kernel/security/lockdown", line))
+		return;
+	is_confidential = strstr(line, "[confidentiality]") != NULL;
+	row = add(c, false, "lockdown", is_confidential ? CHECK_NOTE : CHECK_OK);
+	say(row->found, "%s", line);
+	if (is_confidential)
+		say(row->remedy, "the kernel's code cannot be recorded: keep Trace=user, or boot "
+				 "without lockdown=confidentiality");
+}
+
+static void check_memlock(const struct check_machine *m, struct check *c)
+{
+	const uint64_t free_kib =
+	    (uint64_t)read_number(m, "/proc/sys/kernel/perf_event_mlock_kb", 516);
+	const uint64_t per_cpu =
+	    m->memlock == UINT64_MAX ? UINT64_MAX : free_kib * 1024 + m->memlock / m->n_cpus;
+	struct check_row *row =
+	    add(c, false, "memlock", per_cpu < AUX_DEFAULT ? CHECK_NOTE : CHECK_OK);
+
+	if (per_cpu == UINT64_MAX) {
+		say(row->found, "no limit");
+		return;
+	}
+	say(row->found, "you may lock %" PRIu64 " KiB for each CPU", per_cpu / 1024);
+	if (per_cpu < AUX_DEFAULT)
+		say(row->remedy, "your own recordings are so short: join group ptd and use "
+				 "ptd.service, or raise ulimit -l");
+}
+
+/* Return: the largest AuxSize= with which the rings take a quarter of the memory, in MiB. */
+static uint64_t fitting_size(uint64_t memory, uint32_t n_cpus)
+{
+	uint64_t mib = AUX_DEFAULT >> 20;
+
+	while (mib > 1 && ((mib << 20) + RINGS_OTHERS) * n_cpus > memory / 4)
+		mib /= 2;
+	return mib;
+}
+
+static void check_memory(const struct check_machine *m, struct check *c)
+{
+	const uint64_t memory = read_memory(m, "MemTotal"),
+		       rings = (AUX_DEFAULT + RINGS_OTHERS) * m->n_cpus;
+	const bool is_much = memory > 0 && rings > memory / 4;
+	struct check_row *row = add(c, false, "memory", is_much ? CHECK_NOTE : CHECK_OK);
+
+	say(row->found,
+	    "rings of %" PRIu32 " CPUs pin %" PRIu64 " MiB of %" PRIu64 " MiB, by default",
+	    m->n_cpus, rings >> 20, memory >> 20);
+	if (is_much)
+		say(row->remedy, "AuxSize=%" PRIu64 "M in /etc/ptd/ptd.conf",
+		    fitting_size(memory, m->n_cpus));
+}
+
+/* Models of family 6 whose LBR and PT the kernel gives to one program only: Broadwell to Comet
+ * Lake. */
+static void check_lbr(const struct cpu *cpu, struct check *c)
+{
+	static const unsigned models[] = { 61, 71, 79, 86, 78, 94, 85, 142, 158, 102, 165, 166 };
+	struct check_row *row;
+
+	for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+		if (cpu->family != 6 || cpu->model != models[i])
+			continue;
+		row = add(c, false, "LBR", CHECK_NOTE);
+		say(row->found, "this CPU has either LBR or PT");
+		say(row->remedy, "programs that record branches (perf record -b) and ptd exclude "
+				 "each other: ptctl pause");
+		return;
+	}
+}
+
+/* --- who has PT ------------------------------------------------------------------------------- */
+
+static bool has_perf_event(const char *fds)
+{
+	_cleanup_(dirs_closep) DIR *dir = opendir(fds);
+	struct dirent *entry;
+
+	while (dir && dirs_next(dir, &entry) > 0) {
+		char link[64];
+		const ssize_t n = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link) - 1);
+
+		if (n > 0) {
+			link[n] = '\0';
+			if (strcmp(link, "anon_inode:[perf_event]") == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Write the names of processes that have events of perf open. Return: how many are named. */
+static unsigned list_holders(const struct check_machine *m, char ret_text[static CHECK_TEXT_MAX])
+{
+	char path[PATH_MAX], comm[CHECK_TEXT_MAX];
+	_cleanup_(dirs_closep) DIR *dir = NULL;
+	struct dirent *entry;
+	unsigned n = 0;
+
+	ret_text[0] = '\0';
+	(void)snprintf(path, sizeof(path), "%s/proc", m->root);
+	dir = opendir(path);
+	while (dir && n < HOLDERS_MAX && dirs_next(dir, &entry) > 0) {
+		const size_t used = strlen(ret_text);
+
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/proc/%s/fd", m->root, entry->d_name);
+		if (!has_perf_event(path))
+			continue;
+		(void)snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		(void)read_line(m, path, comm);
+		(void)snprintf(ret_text + used, CHECK_TEXT_MAX - used, "%s%.15s[%.10s]",
+			       n++ > 0 ? ", " : "", comm, entry->d_name);
+	}
+	return n;
+}
+
+static void check_users(const struct check_machine *m, uint32_t type, struct check *c)
+{
+	const int r = m->try_pt(type);
+	char holders[CHECK_TEXT_MAX];
+	struct check_row *row;
+
+	if (r == -EBUSY && m->is_ptd_there) {
+		row = add(c, false, "users", CHECK_OK);
+		say(row->found, "ptd, which answers");
+		return;
+	}
+	row = add(c, false, "users",
+		  r == 0            ? CHECK_OK
+		  : m->is_ptd_there ? CHECK_NOTE
+				    : CHECK_MISSING);
+	if (r == 0) {
+		say(row->found, "no other program has PT");
+	} else if (r == -EBUSY) {
+		const unsigned n = list_holders(m, holders);
+
+		say(row->found, "another program has PT%s%.180s",
+		    n > 0 ? ", of these with perf events: " : "", holders);
+		say(row->remedy, n > 0 ? "end it, or wait" : "see who it is as root");
+	} else {
+		say(row->found, "you may not have PT yourself: %s", strerror(-r));
+		say(row->remedy, "start ptd.service, or be root");
+	}
+}
+
+/* --- the software source ---------------------------------------------------------------------- */
+
+static void check_emulated(const struct check_machine *m, struct check *c)
+{
+	const uint64_t available = read_memory(m, "MemAvailable"),
+		       rings = (AUX_DEFAULT + RINGS_OTHERS) * EMULATED_CPUS;
+	const bool is_little = available > 0 && available < 2 * rings;
+	struct check_row *row;
+
+	row = add(c, true, "emulator", m->emulator_error < 0 ? CHECK_MISSING : CHECK_OK);
+	say(row->found, "%.120s%s%s", m->emulator, m->emulator_error < 0 ? ": " : "",
+	    m->emulator_error == -ENOTSUP ? "it loads no plugins"
+	    : m->emulator_error < 0       ? strerror(-m->emulator_error)
+					  : "");
+	if (m->emulator_error < 0)
+		say(row->remedy,
+		    "\"make emulator\", or lib/ptd/get-emulator where ptd is installed");
+
+	row = add(c, true, "plugin", m->plugin_error < 0 ? CHECK_MISSING : CHECK_OK);
+	say(row->found, "%.120s%s%s", m->plugin, m->plugin_error < 0 ? ": " : "",
+	    m->plugin_error < 0 ? strerror(-m->plugin_error) : "");
+	if (m->plugin_error < 0)
+		say(row->remedy, "install ptd-emu.so beside ptctl, or into lib/ptd");
+
+	row = add(c, true, "shared memory",
+		  m->shared_error < 0 ? CHECK_MISSING
+		  : is_little         ? CHECK_NOTE
+				      : CHECK_OK);
+	say(row->found, "%" PRIu64 " MiB are available, rings take up to %" PRIu64 " MiB%s%s",
+	    available >> 20, rings >> 20, m->shared_error < 0 ? ": " : "",
+	    m->shared_error < 0 ? strerror(-m->shared_error) : "");
+	if (m->shared_error < 0)
+		say(row->remedy, "allow memfd_create(2) to this container");
+	else if (is_little)
+		say(row->remedy, "lower AuxSize=, or end what takes the memory");
+}
+
+void check_machine(const struct check_machine *m, struct check *ret_check)
+{
+	struct check c = { .has_pt = true, .has_emulated = true };
+	struct cpu cpu;
+	uint32_t type;
+
+	read_cpu(m, &cpu);
+	/* The kernel has a PMU only if there is PT, whatever it is called. */
+	cpu.has_pt = cpu.has_pt || read_number(m, PMU_TYPE, 0) > 0;
+	if (check_cpu(&cpu, &c)) {
+		type = check_device(m, &c);
+		check_kernel(m, &c);
+		check_paranoid(m, &c);
+		check_lockdown(m, &c);
+		check_memlock(m, &c);
+		check_memory(m, &c);
+		check_lbr(&cpu, &c);
+		if (type > 0)
+			check_users(m, type, &c);
+	}
+	check_emulated(m, &c);
+	*ret_check = c;
+}
