@@ -427,6 +427,22 @@ int tasks_exit(struct tasks *tasks, const struct trace_record *record)
 	return 0;
 }
 
+/*
+ * An exec of process 0, which the idle thread does not do: the kernel calls all processes so that
+ * are outside the recorder's PID namespace (findings/perf-pid-namespace.sh).
+ */
+static int meet_outside(struct tasks *tasks)
+{
+	int r = 0;
+
+	if (!tasks->has_outside)
+		r = jits_complain(&tasks->jits,
+				  "the recorder had a PID namespace of its own: processes outside "
+				  "of it have no number, and what they ran is in gaps");
+	tasks->has_outside = true;
+	return r < 0 ? r : TASKS_SKIPPED;
+}
+
 int tasks_comm(struct tasks *tasks, const struct trace_record *record)
 {
 	struct record_comm comm;
@@ -439,6 +455,8 @@ int tasks_comm(struct tasks *tasks, const struct trace_record *record)
 	 * too. */
 	if (comm.exec)
 		comm.tid = comm.pid;
+	if (comm.exec && comm.pid == 0)
+		return meet_outside(tasks);
 	if (!is_task(comm.pid, comm.tid) || (!comm.comm && !comm.exec))
 		return TASKS_SKIPPED;
 

@@ -123,6 +123,7 @@ struct tasks {
 	struct jits jits;       /* whose events are applied before each record */
 	struct endings endings; /* of programs, should one map a jitdump */
 	uint64_t n_copies_left; /* mappings that forks may still copy */
+	bool has_outside;       /* a process outside the PID namespace of the recording was met */
 };
 
 /*

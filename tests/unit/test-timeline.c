@@ -713,13 +713,43 @@ static void memory(void **state)
 	tempdir_remove(dir);
 }
 
+/* The kernel calls all processes 0 that are outside the recorder's PID namespace. */
+static void outside_pid_namespace(void **state)
+{
+	static const struct event events[] = {
+		{ COMM, 0, 0, 7, 7, 0, 0, "in" }, { MAP, 0, 0, 7, 7, 0, 0, "a" },
+		{ OUT, 2, 0, 7, 7, 0, 0, NULL },  { EXEC, 3, 0, 0, 0, 0, 0, "out" },
+		{ MAP, 4, 0, 0, 0, 0, 0, "b" },   { EXEC, 5, 0, 0, 0, 0, 0, "other" },
+		{ IN, 6, 0, 7, 7, 0, 0, NULL },   { END }
+	};
+	struct made m = make(events);
+	char *text = render(m.timeline, timeline_at, 0);
+	const char *const *complaints;
+	size_t n;
+
+	(void)state;
+	assert_string_equal(text, "0:7/7(in)[a] 2:0/0 6:7/7(in)[a]");
+	complaints = timeline_complaints(m.timeline, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(complaints[0], "the recorder had a PID namespace of its own: processes "
+					   "outside of it have no number, and what they ran is in "
+					   "gaps");
+	free(text);
+	unmake(&m);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cpus),      cmocka_unit_test(threads),
-		cmocka_unit_test(only_code), cmocka_unit_test(build_ids),
-		cmocka_unit_test(any_order), cmocka_unit_test(vdso),
-		cmocka_unit_test(memory),    cmocka_unit_test(samples),
+		cmocka_unit_test(outside_pid_namespace),
+		cmocka_unit_test(cpus),
+		cmocka_unit_test(threads),
+		cmocka_unit_test(only_code),
+		cmocka_unit_test(build_ids),
+		cmocka_unit_test(any_order),
+		cmocka_unit_test(vdso),
+		cmocka_unit_test(memory),
+		cmocka_unit_test(samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
