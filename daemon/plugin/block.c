@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decoder/x86/system.h"
+#include "decoder/x86/insn.h"
 
 /* Code that writes numbers into itself has new bytes each time. After this number of blocks at one
  * address, blocks with the same layout are treated as one. */

@@ -21,7 +21,6 @@
 #include "decoder/cmd/sandbox.h"
 #include "decoder/cmd/verify.h"
 #include "decoder/sink/answer/diff.h"
-#include "decoder/sink/option.h"
 #include "decoder/sink/sink.h"
 #include "decoder/symbol/debugfile.h"
 #include "decoder/util/spill.h"

@@ -33,7 +33,7 @@
 
 #include "decoder/pt/errata.h"
 #include "decoder/pt/retstack.h"
-#include "decoder/x86/system.h"
+#include "decoder/x86/insn.h"
 
 /* How many segments are looked at behind an instruction that may have gone on. */
 #define LEADS_ON_MAX 64

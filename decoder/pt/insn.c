@@ -29,7 +29,6 @@
 #include "decoder/pt/ipt_copy.h"
 #include "decoder/pt/retstack.h"
 #include "decoder/x86/insn.h"
-#include "decoder/x86/system.h"
 #include "util/psb.h"
 
 /*

@@ -33,6 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/base.h"
 #include "ptd/calls.h"
 #include "ptd/record.h"
 #include "ptd/sideband.h"
@@ -305,3 +306,23 @@ struct sink *writer_failed(const struct writer *writer);
 
 /* Free the writer. Batches since the last writer_flush() may be lost. Return: NULL. */
 struct writer *writer_free(struct writer *writer);
+
+/* --- the values of options -------------------------------------------------------------------- */
+
+/*
+ * The values of the options that several kinds of sinks take. Each function leaves @ret_value alone
+ * if the option was not given.
+ */
+
+/* Parse a decimal number. Return: 0; or -EINVAL if the value is none. */
+_must_check_ int option_number(const struct sink_config *config, const char *name,
+			       uint64_t *ret_value);
+
+/*
+ * Parse a duration in the unit of the stream's clock: a number of ns or of TSC ticks; with ns, it
+ * may end with ns, us, ms or s.
+ *
+ * Return: 0; or -EINVAL if the value is none, or if the stream has no time.
+ */
+_must_check_ int option_duration(const struct sink_config *config, const char *name,
+				 uint64_t *ret_value);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/stream/stays.h"
+#include "decoder/stream/sections.h"
 #include "util/perf/tsc.h"
 
 #define LANE_RUNS_MAX  (4 * ENGINE_STEP_RUNS_MAX)

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decoder/sink/html/packed.h"
 #include "decoder/sink/html/report.h"
 #include "decoder/sink/output.h"
 #include "tests/lib/failing.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/sink/answer/rejoin.h"
+#include "decoder/sink/answer/path.h"
 
 #define TAIL  "ABCDEFGHIJKLMNOPQRST" /* more than REJOIN_STEPS */
 #define OTHER "abcdefghijklmnopqrst"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "base/base.h"
-#include "decoder/x86/system.h"
+#include "decoder/x86/insn.h"
 
 static void instructions(void **state)
 {

@@ -3,8 +3,8 @@
 /* Calls: which function called which, when, and for how long, as a tree. See calltree.h. */
 
 #include "decoder/sink/answer/calltree.h"
-#include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
+#include "decoder/sink/sink.h"
 #include "decoder/sink/sinks.h"
 
 static int read_options(const struct sink_config *config, struct calltree *tree)

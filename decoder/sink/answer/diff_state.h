@@ -13,7 +13,6 @@
 
 #include "decoder/sink/answer/diff.h"
 #include "decoder/sink/answer/path.h"
-#include "decoder/sink/answer/rejoin.h"
 #include "decoder/sink/tally.h"
 #include "decoder/x86/text.h"
 #include "ptd/calls.h"

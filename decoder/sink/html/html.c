@@ -16,7 +16,6 @@
 #include "base/base.h"
 #include "decoder/sink/answer/profile.h"
 #include "decoder/sink/export/stacktree.h"
-#include "decoder/sink/html/packed.h"
 #include "decoder/sink/html/report.h"
 #include "decoder/sink/html/trackspans.h"
 #include "decoder/sink/output.h"

@@ -17,11 +17,35 @@
 #include "base/base.h"
 #include "decoder/sink/answer/profile.h"
 #include "decoder/sink/export/stacktree.h"
-#include "decoder/sink/html/packed.h"
 #include "decoder/sink/html/trackspans.h"
 #include "decoder/sink/sink.h"
 #include "ptd/calls.h"
 #include "ptd/record.h"
+
+/*
+ * Numbers as a text for a page: each is written in 7 bits a byte, the lowest first, and the high
+ * bit of a byte says that another one follows (LEB128). The bytes are written in base64, whose
+ * characters mean nothing to HTML.
+ */
+
+struct packed {
+	struct output *output; /* borrowed; it keeps the first error */
+	uint8_t bytes[3];      /* that are not written yet */
+	size_t n;
+};
+
+/* Return: a text to @output in which nothing stands yet. */
+static inline struct packed packed_begin(struct output *output)
+{
+	return (struct packed){ .output = output };
+}
+
+/* Write one byte, or one number. */
+void packed_byte(struct packed *packed, uint8_t byte);
+void packed_number(struct packed *packed, uint64_t number);
+
+/* End the text. */
+void packed_end(struct packed *packed);
 
 /*
  * A stack tree (export/stacktree.h) as a page has it: the nodes that cost most, in time or in
