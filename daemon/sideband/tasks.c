@@ -45,6 +45,12 @@ struct mapped {
 	struct origin *origin;
 };
 
+/* Neighbours: to put a mapping among tens of thousands, only those of its chunk are moved. */
+#define CHUNK_MAX 256u
+struct chunk {
+	VEC(struct mapped) maps; /* at least one, unless there are none at all; at most CHUNK_MAX */
+};
+
 struct thread {
 	uint32_t tid;
 	char comm[RECORD_COMM_SIZE];
@@ -54,7 +60,8 @@ struct process {
 	uint32_t pid;
 	uid_t uid; /* whose it counts as */
 	VEC(struct thread) threads;
-	VEC(struct mapped) maps; /* by start; none overlaps another */
+	VEC(struct chunk) chunks; /* of mappings, by start; none overlaps another */
+	size_t n_maps;
 	VEC(struct origin *)
 	jitdumps;               /* the records of their mappings, whatever is mapped there
 					* later; at most JITDUMPS_MAX */
@@ -188,14 +195,167 @@ static void move_process(struct tasks *t, struct process *p, uid_t uid)
 	count(t, p, PROCESSES, 1);
 }
 
+/* --- a process's list of mappings ------------------------------------------------------------- */
+
+/* Return: the mapping, or NULL if there are fewer. */
+static struct mapped *map_at(const struct process *p, size_t i)
+{
+	size_t c = 0;
+
+	while (c < p->chunks.n && i >= p->chunks.items[c].maps.n)
+		i -= p->chunks.items[c++].maps.n;
+	return c < p->chunks.n ? &p->chunks.items[c].maps.items[i] : NULL;
+}
+
+/* Return: the mapping after @m, or NULL; the first one if @m is NULL. @chunk: where @m is; 0 at
+ * first. */
+static struct mapped *next_map(const struct process *p, size_t *chunk, const struct mapped *m)
+{
+	const struct chunk *c = p->chunks.items + *chunk;
+
+	if (p->n_maps == 0)
+		return NULL;
+	if (!m)
+		return c->maps.items;
+	if (m + 1 < c->maps.items + c->maps.n)
+		return c->maps.items + (m - c->maps.items) + 1;
+	return ++*chunk < p->chunks.n ? c[1].maps.items : NULL;
+}
+
+/* Index of the first mapping that ends behind @address. */
+static size_t first_behind(const struct process *p, uint64_t address)
+{
+	size_t n = 0, at;
+
+	if (p->n_maps == 0)
+		return 0;
+	at = vec_bisect(&p->chunks, c, c->maps.items[c->maps.n - 1].end <= address);
+	for (size_t i = 0; i < at; i++)
+		n += p->chunks.items[i].maps.n;
+	if (at == p->chunks.n)
+		return n;
+	return n + vec_bisect(&p->chunks.items[at].maps, map, map->end <= address);
+}
+
+/* Find the chunk in which mapping @i is, or behind which it is to be put; *i is then its place
+ * there. */
+static struct chunk *chunk_for(const struct process *p, size_t *i)
+{
+	struct chunk *c = p->chunks.items;
+
+	while (*i > c->maps.n)
+		*i -= (c++)->maps.n;
+	return c;
+}
+
+static int add_chunk(struct process *p, size_t at)
+{
+	if (vec_reserve(&p->chunks, 1) < 0)
+		return -ENOMEM;
+	memmove(p->chunks.items + at + 1, p->chunks.items + at,
+		(p->chunks.n - at) * sizeof(*p->chunks.items));
+	p->chunks.items[at] = (struct chunk){};
+	p->chunks.n++;
+	return 0;
+}
+
+/* Move the second half of the chunk into one of its own. */
+static int split_chunk(struct process *p, size_t at)
+{
+	struct chunk *low, *high;
+	size_t half;
+
+	if (add_chunk(p, at + 1) < 0)
+		return -ENOMEM;
+	low = p->chunks.items + at;
+	high = low + 1;
+	half = low->maps.n / 2;
+	if (vec_reserve(&high->maps, low->maps.n - half) < 0) {
+		p->chunks.n--;
+		memmove(high, high + 1, (p->chunks.n - at - 1) * sizeof(*high));
+		return -ENOMEM;
+	}
+	high->maps.n = low->maps.n - half;
+	memcpy(high->maps.items, low->maps.items + half, high->maps.n * sizeof(struct mapped));
+	low->maps.n = half;
+	return 0;
+}
+
+/* Make room for @more mappings at index @i: at most 3. */
+static int reserve_maps(struct process *p, size_t i, size_t more)
+{
+	struct chunk *c;
+
+	if (p->n_maps == 0 && p->chunks.n == 0 && add_chunk(p, 0) < 0)
+		return -ENOMEM;
+	c = chunk_for(p, &i);
+	if (c->maps.n + more > CHUNK_MAX) {
+		const size_t at = (size_t)(c - p->chunks.items);
+
+		if (split_chunk(p, at) < 0)
+			return -ENOMEM;
+		c = p->chunks.items + at;
+		if (i > c->maps.n)
+			c++;
+	}
+	return vec_reserve(&c->maps, more);
+}
+
+static void insert_maps(struct process *p, size_t i, const struct mapped *with, size_t n)
+{
+	struct chunk *c = chunk_for(p, &i);
+	struct mapped *at = c->maps.items + i;
+
+	memmove(at + n, at, (c->maps.n - i) * sizeof(*at));
+	memcpy(at, with, n * sizeof(*at));
+	c->maps.n += n;
+	p->n_maps += n;
+}
+
+/* The last chunk stays, with its room. */
+static void remove_maps(struct process *p, size_t i, size_t n)
+{
+	size_t c = 0;
+
+	p->n_maps -= n;
+	while (n > 0 && i >= p->chunks.items[c].maps.n)
+		i -= p->chunks.items[c++].maps.n;
+	while (n > 0) {
+		struct chunk *chunk = p->chunks.items + c;
+		const size_t here = chunk->maps.n - i < n ? chunk->maps.n - i : n;
+
+		chunk->maps.n -= here;
+		memmove(chunk->maps.items + i, chunk->maps.items + i + here,
+			(chunk->maps.n - i) * sizeof(struct mapped));
+		n -= here;
+		i = 0;
+		if (chunk->maps.n > 0 || p->chunks.n == 1) {
+			c++;
+			continue;
+		}
+		vec_deinit(&chunk->maps);
+		memmove(chunk, chunk + 1, (--p->chunks.n - c) * sizeof(*chunk));
+	}
+}
+
+static void free_chunks(struct process *p)
+{
+	for (size_t i = 0; i < p->chunks.n; i++)
+		vec_deinit(&p->chunks.items[i].maps);
+	vec_deinit(&p->chunks);
+	p->n_maps = 0;
+}
+
 /* --- processes -------------------------------------------------------------------------------- */
 
 static void forget_maps(struct tasks *t, struct process *p)
 {
-	for (size_t i = 0; i < p->maps.n; i++)
-		(void)origin_unref(p->maps.items[i].origin);
-	discount(t, p, MAPS, p->maps.n);
-	p->maps.n = 0;
+	size_t chunk = 0;
+
+	for (const struct mapped *m = NULL; (m = next_map(p, &chunk, m));)
+		(void)origin_unref(m->origin);
+	discount(t, p, MAPS, p->n_maps);
+	free_chunks(p);
 	for (size_t i = 0; i < p->jitdumps.n; i++)
 		(void)origin_unref(p->jitdumps.items[i]);
 	vec_deinit(&p->jitdumps);
@@ -232,7 +392,6 @@ static void process_free(struct tasks *t, struct process *p)
 	forget_maps(t, p);
 	forget_threads(t, p);
 	discount(t, p, PROCESSES, 1);
-	vec_deinit(&p->maps);
 	vec_deinit(&p->threads);
 	free(p);
 }
@@ -383,31 +542,46 @@ static int on_comm(struct tasks *t, const struct record *record)
 	return name_thread(t, p, comm.tid, comm.comm);
 }
 
+/* Give the empty chunk @i the mappings of its parent's. */
+static void insert_chunk(struct process *p, size_t i, const struct chunk *from)
+{
+	struct chunk *to = &p->chunks.items[i];
+
+	for (size_t k = 0; k < from->maps.n; k++) {
+		to->maps.items[k] = from->maps.items[k];
+		/* A reader may not have followed the fork. */
+		to->maps.items[k].noted_in = 0;
+		(void)origin_ref(to->maps.items[k].origin);
+	}
+	to->maps.n = from->maps.n;
+	p->n_maps += to->maps.n;
+}
+
 static int copy_maps(struct tasks *t, struct process *p, uint32_t ppid)
 {
 	const struct process *parent = find_process(t, ppid);
-	int r;
 
 	if (!parent)
 		return 0;
-	if (!has_room(t, p->uid, MAPS, parent->maps.n, p->pid))
+	if (!has_room(t, p->uid, MAPS, parent->n_maps, p->pid))
 		return -ENOSPC;
 	/* Room may have been made at its cost. */
 	parent = find_process(t, ppid);
 	if (!parent)
 		return 0;
-	r = vec_reserve(&p->maps, parent->maps.n);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < parent->maps.n; i++) {
-		p->maps.items[i] = parent->maps.items[i];
-		/* A reader may not have followed the fork. */
-		p->maps.items[i].noted_in = 0;
-		(void)origin_ref(p->maps.items[i].origin);
+	for (size_t i = 0; i < parent->chunks.n; i++) {
+		const struct chunk *from = &parent->chunks.items[i];
+
+		if (add_chunk(p, i) < 0)
+			break;
+		if (vec_reserve(&p->chunks.items[i].maps, from->maps.n) < 0) {
+			p->chunks.n--;
+			break;
+		}
+		insert_chunk(p, i, from);
 	}
-	p->maps.n = parent->maps.n;
-	count(t, p, MAPS, p->maps.n);
-	return 0;
+	count(t, p, MAPS, p->n_maps);
+	return p->n_maps == parent->n_maps ? 0 : -ENOMEM;
 }
 
 static int on_fork(struct tasks *t, const struct record_task *fork)
@@ -446,21 +620,13 @@ static void on_exit_(struct tasks *t, const struct record_task *gone)
 
 /* --- mappings --------------------------------------------------------------------------------- */
 
-/* Index of the first mapping that ends behind @address. */
-static size_t first_behind(const struct process *p, uint64_t address)
-{
-	return vec_bisect(&p->maps, map, map->end <= address);
-}
-
 /* Put @n mappings in the place of those from index @from to before @to; there is room. */
 static void replace_maps(struct tasks *t, struct process *p, size_t from, size_t to,
 			 const struct mapped *with, size_t n)
 {
-	struct mapped *items = p->maps.items;
-
-	memmove(items + from + n, items + to, (p->maps.n - to) * sizeof(*items));
-	memcpy(items + from, with, n * sizeof(*items));
-	p->maps.n = p->maps.n - (to - from) + n;
+	if (n > 0)
+		insert_maps(p, from, with, n);
+	remove_maps(p, from + n, to - from);
 	discount(t, p, MAPS, to - from);
 	count(t, p, MAPS, n);
 }
@@ -474,52 +640,55 @@ static bool continues(const struct mapped *a, const struct mapped *b)
 /* What JITs map page by page becomes one mapping again. */
 static void join_maps(struct tasks *t, struct process *p, size_t i)
 {
-	struct mapped *m = p->maps.items + i;
+	struct mapped *const m = map_at(p, i), *const next = map_at(p, i + 1);
 
-	if (i >= p->maps.n || i + 1 >= p->maps.n || !continues(m, m + 1))
+	if (!m || !next || !continues(m, next))
 		return;
-	m->end = m[1].end;
-	if (m[1].noted_in != m->noted_in || m[1].origin->plain != m->origin->plain)
+	m->end = next->end;
+	if (next->noted_in != m->noted_in || next->origin->plain != m->origin->plain)
 		m->noted_in = 0;
-	(void)origin_unref(m[1].origin);
-	replace_maps(t, p, i + 1, i + 2, m, 0);
+	(void)origin_unref(next->origin);
+	replace_maps(t, p, i + 1, i + 2, NULL, 0);
 }
 
 /* Forget the mappings that overlap the range. */
 static void forget_range(struct tasks *t, struct process *p, uint64_t start, uint64_t end)
 {
 	const size_t from = first_behind(p, start);
+	const struct mapped *m;
 	size_t to = from;
 
-	for (; to < p->maps.n && p->maps.items[to].start < end; to++)
-		(void)origin_unref(p->maps.items[to].origin);
+	for (; (m = map_at(p, to)) && m->start < end; to++)
+		(void)origin_unref(m->origin);
 	if (to > from)
-		replace_maps(t, p, from, to, p->maps.items, 0);
+		replace_maps(t, p, from, to, NULL, 0);
 }
 
 /* A new mapping takes the place of what it overlaps; what sticks out of it on both sides stays. */
 static int put_map(struct tasks *t, struct process *p, const struct mapped *new)
 {
 	const size_t from = first_behind(p, new->start);
+	const struct mapped *m;
 	struct mapped with[3];
 	size_t to = from, n = 0, at;
 	int r;
 
-	r = vec_reserve(&p->maps, 2);
+	r = reserve_maps(p, from, ARRAY_LEN(with));
 	if (r < 0)
 		return r;
 	if (!has_room(t, p->uid, MAPS, 2, p->pid))
 		return -ENOSPC;
-	if (from < p->maps.n && p->maps.items[from].start < new->start) {
-		with[n] = p->maps.items[from];
+	m = map_at(p, from);
+	if (m && m->start < new->start) {
+		with[n] = *m;
 		with[n].end = new->start;
 		(void)origin_ref(with[n++].origin);
 	}
 	at = from + n;
 	with[n] = *new;
 	(void)origin_ref(with[n++].origin);
-	for (; to < p->maps.n && p->maps.items[to].start < new->end; to++) {
-		struct mapped rest = p->maps.items[to];
+	for (; (m = map_at(p, to)) && m->start < new->end; to++) {
+		struct mapped rest = *m;
 
 		if (rest.end > new->end) {
 			rest.pgoff += new->end - rest.start;
@@ -670,8 +839,8 @@ bool tasks_repeats(struct tasks *tasks, const struct record *record)
 {
 	const struct thread *thread;
 	struct record_mmap2 mmap;
+	const struct mapped *m;
 	struct process *p;
-	size_t i;
 
 	if (record->header.type != PERF_RECORD_MMAP2 || record_get_mmap2(record, &mmap) < 0 ||
 	    !(mmap.prot & PROT_EXEC) || mmap.len == 0 || mmap.len > UINT64_MAX - mmap.addr ||
@@ -682,8 +851,8 @@ bool tasks_repeats(struct tasks *tasks, const struct record *record)
 	thread = p ? find_thread(p, mmap.tid) : NULL;
 	if (!thread || p->jitdumps.n > 0 || record->trailer.time < p->time)
 		return false;
-	i = first_behind(p, mmap.addr);
-	if (i == p->maps.n || !mapping_says(tasks, &p->maps.items[i], &mmap))
+	m = map_at(p, first_behind(p, mmap.addr));
+	if (!m || !mapping_says(tasks, m, &mmap))
 		return false;
 	p->time = record->trailer.time;
 	count_repeat(tasks, p, thread, p->time);
@@ -741,17 +910,15 @@ size_t tasks_write_some(const struct tasks *tasks, uint64_t time,
 
 	for (size_t i = 0; i < tasks->processes.n; i++) {
 		const struct process *p = tasks->processes.items[i];
+		size_t chunk = 0;
 
 		if (wants && !wants(userdata, p->pid))
 			continue;
 
 		for (size_t k = 0; k < p->threads.n; k++)
 			n_failed += write_comm(p, &p->threads.items[k], time, put, userdata) < 0;
-		for (size_t k = 0; k < p->maps.n; k++) {
-			const struct mapped *m = &p->maps.items[k];
-
+		for (const struct mapped *m = NULL; (m = next_map(p, &chunk, m));)
 			n_failed += write_map(p, m->origin, m, time, put, userdata) < 0;
-		}
 		for (size_t k = 0; k < p->jitdumps.n; k++)
 			n_failed +=
 			    write_map(p, p->jitdumps.items[k], NULL, time, put, userdata) < 0;
@@ -775,15 +942,13 @@ void tasks_list_mapped(const struct tasks *tasks,
 {
 	for (size_t i = 0; i < tasks->processes.n; i++) {
 		const struct process *p = tasks->processes.items[i];
+		size_t chunk = 0;
 
 		if (tasks->alive && !tasks->alive(p->pid))
 			continue;
-		for (size_t k = 0; k < p->maps.n; k++) {
-			const struct origin *origin = p->maps.items[k].origin;
-
-			if (!origin->anonymous)
-				list(userdata, &origin->mmap);
-		}
+		for (const struct mapped *m = NULL; (m = next_map(p, &chunk, m));)
+			if (!m->origin->anonymous)
+				list(userdata, &m->origin->mmap);
 	}
 }
 
@@ -796,15 +961,16 @@ int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges, siz
 		return -ENOMEM;
 	for (size_t i = 0; i < tasks->processes.n; i++) {
 		const struct process *p = tasks->processes.items[i];
+		size_t chunk = 0;
 
-		for (size_t k = 0; k < p->maps.n; k++)
-			if (p->maps.items[k].origin->memory || p->maps.items[k].origin->vdso)
+		for (const struct mapped *m = NULL; (m = next_map(p, &chunk, m));)
+			if (m->origin->memory || m->origin->vdso)
 				ranges[n++] = (struct tasks_range){
 					.pid = p->pid,
 					.uid = p->uid,
-					.start = p->maps.items[k].start,
-					.size = p->maps.items[k].end - p->maps.items[k].start,
-					.vdso = p->maps.items[k].origin->vdso,
+					.start = m->start,
+					.size = m->end - m->start,
+					.vdso = m->origin->vdso,
 				};
 	}
 	*ret_ranges = ranges;

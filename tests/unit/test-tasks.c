@@ -677,6 +677,65 @@ static int keep(void *userdata, const void *bytes, size_t size)
 	return 0;
 }
 
+enum { SPACE_PAGES = 4096 };
+
+/* The pages that a mapping's record covers get its inode, and theirs in the file. */
+static void cover(uint64_t pages[static SPACE_PAGES], const struct record_mmap2 *m)
+{
+	for (uint64_t i = 0; i < m->len / 0x1000; i++)
+		pages[m->addr / 0x1000 + i] = m->ino << 32 | (m->pgoff / 0x1000 + i + 1);
+}
+
+/* Of thousands of mappings that cover each other anywhere, what is left is what a page table has;
+ * a child inherits it, and what it maps then is its own. */
+static void mappings_anywhere(void **state)
+{
+	static uint64_t expected[SPACE_PAGES], found[SPACE_PAGES];
+	struct records r = {}, written = {};
+	struct tasks *tasks;
+	struct mmap m = first;
+	struct record_mmap2 mmap;
+	struct record record;
+	struct cursor c;
+	uint64_t seed = 1, last = 0;
+
+	(void)state;
+	assert_int_equal(tasks_new(NULL, &tasks), 0);
+	records_comm(&r, 7, "x", 1);
+	records_comm(&r, 8, "y", 1);
+	for (unsigned i = 0; i < 20000; i++) {
+		seed = seed * 6364136223846793005 + 1442695040888963407;
+		m.addr = (seed >> 33) % (SPACE_PAGES - 300) * 0x1000;
+		/* Most are small, so that there are many; some cover whole chunks of them. */
+		m.len = (seed >> 50) % 512 == 0 && i < 15000 ? 0x12c000
+							     : 0x1000 * (1 + (seed >> 60) % 2);
+		m.ino = 1 + i;
+		m.pgoff = (seed >> 20) % 8 * 0x1000;
+		m.pid = m.tid = 7;
+		add_mmap(&r, &m, 2);
+		cover(expected, &(struct record_mmap2){
+				    .addr = m.addr, .len = m.len, .pgoff = m.pgoff, .ino = m.ino });
+		assert_int_equal(add_all(tasks, &r), 0);
+	}
+	assert_int_equal(fork_off(tasks, &r, 9, 7), 0);
+	add_exec(&r, 7, 4);
+	assert_int_equal(add_all(tasks, &r), 0);
+	assert_int_equal(tasks_write(tasks, 5, keep, &written), 0);
+	c = cursor_from(written.bytes, written.size);
+	while (record_next(&c, &record) == 0) {
+		if (record_get_mmap2(&record, &mmap) < 0)
+			continue;
+		assert_int_equal(mmap.pid, 9);
+		assert_true(mmap.addr >= last);
+		last = mmap.addr + mmap.len;
+		cover(found, &mmap);
+	}
+	assert_memory_equal(found, expected, sizeof(found));
+	(void)tasks_free(tasks);
+	records_deinit(&r);
+	records_deinit(&written);
+}
+
 static bool is_five(void *userdata, uint32_t pid)
 {
 	(void)userdata;
@@ -1014,6 +1073,7 @@ int main(void)
 		cmocka_unit_test(anonymous_memory),
 		cmocka_unit_test(a_storm),
 		cmocka_unit_test(many_maps),
+		cmocka_unit_test(mappings_anywhere),
 		cmocka_unit_test(no_room_for_what_replaces_it),
 		cmocka_unit_test(processes_of_users),
 		cmocka_unit_test(many_processes),
