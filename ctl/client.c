@@ -152,7 +152,6 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct client_pending *pending = userdata;
 
-	(void)error;
 	pending->reply = sd_bus_message_ref(m);
 	return 0;
 }

@@ -201,7 +201,6 @@ static int verb_help(const struct context *context, int argc, char **argv)
 {
 	const struct verb *verb;
 
-	(void)context;
 	if (argc > 2) {
 		log_error("help: unexpected argument \"%s\"", argv[2]);
 		return EXIT_USAGE;

@@ -294,9 +294,6 @@ static int on_kept(sd_event_source *source, int fd, uint32_t revents, void *user
 	struct intake *intake = userdata;
 	const struct object *object;
 
-	(void)source;
-	(void)fd;
-	(void)revents;
 	while ((object = objectstore_next_failed(intake->options.store)))
 		say_not_kept(intake, object);
 	return 0;
@@ -514,8 +511,6 @@ static int on_records(sd_event_source *records, int fd, uint32_t revents, void *
 	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
 	int r;
 
-	(void)fd;
-	(void)revents;
 	intake_drain(intake);
 	r = sd_event_source_set_time_relative(intake->timer,
 					      pause_us(intake, clock_ns(CLOCK_MONOTONIC) - begun));

@@ -143,7 +143,6 @@ static int on_tick(sd_event_source *timer, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
 
-	(void)usec;
 	m->source->ops->look_after(m->source);
 	keeperlink_look_after(m->keeper);
 	say_status(m);
@@ -182,7 +181,6 @@ static int on_expire(sd_event_source *timer, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
 
-	(void)usec;
 	/* A job does it when it is done. On an error, retention_expire() says what it is. */
 	if (jobs_are_idle(m->jobs) && retention_has_expired(&m->retention) != 0)
 		say_not_removed(retention_expire(&m->retention));
@@ -444,7 +442,6 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 {
 	struct caller caller;
 
-	(void)source;
 	caller_init(&caller, info->ssi_uid, (gid_t)-1, (pid_t)info->ssi_pid);
 	/* The reason for the failure has been logged. */
 	(void)!reload_config(userdata, &caller);
@@ -457,8 +454,6 @@ static int on_input(sd_event_source *source, int fd, uint32_t revents, void *use
 	const struct manager *m = userdata;
 	char byte;
 
-	(void)source;
-	(void)revents;
 	return read(fd, &byte, 1) > 0 ? 0 : sd_event_exit(m->event, 0);
 }
 

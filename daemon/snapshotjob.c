@@ -149,8 +149,6 @@ static int gather(struct job *job, void *userdata)
 {
 	struct snapshotjob *self = job->userdata;
 
-	(void)userdata;
-
 	if (self->to_evict > 0) {
 		forget_known(self);
 		self->n_evicted = intake_evict(self->intake, self->to_evict, self->evict_least);

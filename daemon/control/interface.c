@@ -122,7 +122,6 @@ static int triggercalls_list(sd_bus_message *m, void *userdata, sd_bus_error *er
 	const struct triggers *triggers = peer->interface->recorder.triggers;
 	int r;
 
-	(void)error;
 	r = sd_bus_message_new_method_return(m, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
@@ -241,7 +240,6 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const struct recorder_status s = recorder->ops->status(recorder->userdata);
 	int r;
 
-	(void)error;
 	r = sd_bus_message_new_method_return(m, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "{sv}");
@@ -360,8 +358,6 @@ static const sd_bus_vtable vtable[] = {
 /* Clients that expect a bus, such as gdbus, first ask for a name of their own. Any name will do. */
 static int hello(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	(void)userdata;
-	(void)error;
 	return sd_bus_reply_method_return(m, "s", ":1.1");
 }
 

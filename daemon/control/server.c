@@ -103,7 +103,6 @@ static int on_reap(sd_event_source *source, void *userdata)
 {
 	struct server *s = userdata;
 
-	(void)source;
 	for (size_t i = s->peers.n; i-- > 0;)
 		if (sd_bus_is_open(s->peers.items[i]->bus) <= 0)
 			drop_peer(s, i);
@@ -116,7 +115,6 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct peer *peer = userdata;
 
-	(void)error;
 	peer->has_called = true;
 	if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Disconnected") > 0)
 		(void)sd_event_source_set_enabled(peer->server->reap, SD_EVENT_ONESHOT);
@@ -132,7 +130,6 @@ static int on_first(sd_event_source *source, void *userdata)
 {
 	const struct server *s = userdata;
 
-	(void)source;
 	for (size_t i = 0; i < s->peers.n; i++)
 		if (!s->peers.items[i]->has_called)
 			(void)sd_bus_process(s->peers.items[i]->bus, NULL);
@@ -223,8 +220,6 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	const struct server *s = userdata;
 
-	(void)source;
-	(void)usec;
 	return sd_event_source_set_enabled(s->listen, SD_EVENT_ON);
 }
 
@@ -233,7 +228,6 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
 	struct server *s = userdata;
 	int connection, r;
 
-	(void)revents;
 	connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (connection < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return 0;

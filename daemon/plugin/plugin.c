@@ -97,7 +97,6 @@ static int find_slot(struct dl_phdr_info *info, size_t size, void *userdata)
 	struct search *search = userdata;
 	struct tables t = {};
 
-	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			read_tables(
@@ -231,8 +230,6 @@ static void on_block(unsigned vcpu, void *userdata)
 
 static void on_last(unsigned vcpu, void *block)
 {
-	(void)vcpu;
-	(void)block;
 	if (self)
 		thread_begin_last(self);
 }
@@ -244,7 +241,6 @@ static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
 	const struct block *block;
 	size_t i;
 
-	(void)id;
 	for (i = 0; i < n && i < BLOCK_INSNS_MAX; i++) {
 		const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
@@ -267,7 +263,6 @@ static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
 
 static void on_vcpu(uint64_t id, unsigned vcpu)
 {
-	(void)id;
 	process_note_parent(&process, vcpu, (uint32_t)syscall(SYS_gettid));
 }
 
@@ -368,10 +363,6 @@ static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, 
 	const enum syscall_kind kind = syscall_kind(&process.target, number);
 	const uint64_t args[] = { a1, a2, a3, a4, a5, a6 };
 
-	(void)id;
-	(void)vcpu;
-	(void)a7;
-	(void)a8;
 	if (!self)
 		return;
 	thread_leave(self, number, syscall_ends(kind));
@@ -384,16 +375,12 @@ static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, 
 
 static void on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_t result)
 {
-	(void)id;
-	(void)vcpu;
 	if (self)
 		syscall_return(self, syscall_kind(&process.target, number), result);
 }
 
 static void on_exit_program(uint64_t id, void *userdata)
 {
-	(void)id;
-	(void)userdata;
 	process_end(&process);
 }
 

@@ -80,8 +80,6 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 	const uint64_t begun = now_us();
 	int r;
 
-	(void)timer;
-	(void)usec;
 	s->armed = false;
 	r = source->ops->tasks(source, sideband_known(s->options.sideband), STEP_US * 1000,
 			       put_found, s);

@@ -136,7 +136,6 @@ static int begin_next(struct jobs *j)
 
 static int on_kick(sd_event_source *source, void *userdata)
 {
-	(void)source;
 	return begin_next(userdata);
 }
 
@@ -192,8 +191,6 @@ static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *user
 	bool ended;
 	eventfd_t n;
 
-	(void)source;
-	(void)revents;
 	(void)eventfd_read(fd, &n);
 	if (is_asked(j, &ended)) {
 		answer_thread(j, j->ops->gather(first_pending(j), j->userdata), false);

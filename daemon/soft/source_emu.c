@@ -109,22 +109,19 @@ static int hold(struct source *source, struct source_moment *ret_moment)
 /* The pool lives as long as the source. */
 static void release(struct source *source)
 {
-	(void)source;
 }
 
 /* Memory is allocated while the rings are copied: the programs may have filled only a small part of
  * them. */
 static uint64_t aux_room(struct source *source, uint32_t cpu)
 {
-	(void)source;
-	(void)cpu;
 	return 0;
 }
 
+/* Views are exact always. */
 static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exact,
 		struct source_view *ret_view)
 {
-	(void)exact; /* they always are */
 	if (cpu >= source->n_cpus)
 		return -EINVAL;
 	*ret_view = (struct source_view){};
@@ -438,8 +435,6 @@ static void give_room(struct source *source)
 static int tasks(struct source *source, const struct tasks *known, uint64_t budget_ns,
 		 record_put_fn put, void *userdata)
 {
-	(void)source;
-	(void)budget_ns;
 	/* @put counts what it refuses. */
 	(void)tasks_write(known, tasks_time(known), put, userdata);
 	return 0;
@@ -486,8 +481,6 @@ static void look_after(struct source *source)
 
 static int refuse_pause(struct source *source, bool pause)
 {
-	(void)source;
-	(void)pause;
 	return -EOPNOTSUPP;
 }
 

@@ -327,8 +327,6 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct trigger *trigger = userdata;
 
-	(void)source;
-	(void)usec;
 	if (trigger->is_armed) {
 		wait_for_period(trigger);
 		look(trigger);
@@ -343,9 +341,6 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 
 static int on_event(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
-	(void)source;
-	(void)fd;
-	(void)revents;
 	look(userdata);
 	return 0;
 }

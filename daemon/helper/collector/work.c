@@ -128,7 +128,6 @@ static int report_progress(void *userdata, uint64_t done, uint64_t total)
 {
 	const int *fd = userdata;
 
-	(void)total;
 	(void)!pwrite(*fd, &done, sizeof(done), 0);
 	return 0;
 }
