@@ -238,8 +238,7 @@ int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply, con
 
 int client_bad_reply(const char *method, int r)
 {
-	(void)log_error_errno(r, "%s: cannot make sense of ptd's answer: %m", method);
-	return EXIT_FAILED;
+	return log_errno_as(EXIT_FAILED, r, "%s: cannot make sense of ptd's answer: %m", method);
 }
 
 int client_open_snapshot(sd_bus *bus, const char *id, int *ret_fd)
@@ -254,10 +253,8 @@ int client_open_snapshot(sd_bus *bus, const char *id, int *ret_fd)
 	if (r < 0)
 		return client_bad_reply("OpenSnapshot", r);
 	*ret_fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (*ret_fd < 0) {
-		log_error("cannot open snapshot %s: %m", id);
-		return EXIT_FAILED;
-	}
+	if (*ret_fd < 0)
+		return log_as(EXIT_FAILED, "cannot open snapshot %s: %m", id);
 	return EXIT_OK;
 }
 

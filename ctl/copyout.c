@@ -68,10 +68,9 @@ static int check_parent(const char *directory)
 	/* It is a symbolic link that leads nowhere. */
 	if (lstat(directory, &st) == 0)
 		return cannot_write(directory, NULL, -ENOENT);
-	if (lstat(part, &st) == 0) {
-		log_error("%s: in the way, left by a copy that was cut short? Remove it", part);
-		return EXIT_FAILED;
-	}
+	if (lstat(part, &st) == 0)
+		return log_as(EXIT_FAILED,
+			      "%s: in the way, left by a copy that was cut short? Remove it", part);
 	r = check_room(dirname(parent));
 	return r < 0 ? cannot_write(directory, parent, r) : EXIT_OK;
 }
@@ -86,11 +85,11 @@ int copyout_check(const char *directory)
 		return errno == ENOENT ? check_parent(directory)
 				       : cannot_write(directory, NULL, -errno);
 	r = dirs_check_empty(fd);
-	if (r == -ENOTEMPTY) {
-		log_error("%s: this directory is not empty, refusing to write a snapshot into it",
-			  directory);
-		return EXIT_FAILED;
-	}
+	if (r == -ENOTEMPTY)
+		return log_as(
+		    EXIT_FAILED,
+		    "%s: this directory is not empty, refusing to write a snapshot into it",
+		    directory);
 	if (r == 0)
 		r = check_room(directory);
 	return r < 0 ? cannot_write(directory, NULL, r) : EXIT_OK;
@@ -149,10 +148,9 @@ int copyout_snapshot(sd_bus *bus, const char *id, const char *directory)
 	waiting_begin(&waiting, "copying the snapshot");
 	r = access(directory, F_OK) == 0 ? copy_into(from, directory) : copy_anew(from, directory);
 	waiting_end(&waiting);
-	if (r < 0) {
-		(void)log_error_errno(r, "%s: cannot copy snapshot %s there: %m", directory, id);
-		return EXIT_FAILED;
-	}
+	if (r < 0)
+		return log_errno_as(EXIT_FAILED, r, "%s: cannot copy snapshot %s there: %m",
+				    directory, id);
 	return EXIT_OK;
 }
 

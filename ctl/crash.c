@@ -412,10 +412,9 @@ static int show_found(const struct context *context, const struct crash_wish *wi
 	const uint32_t tid = coredump->tid ? coredump->tid : snapshot->tid;
 
 	print_crash(coredump, snapshot, tid, context->json);
-	if (snapshot->dir_fd < 0) {
-		log_error("no snapshot has process %" PRIu32 ", which crashed", coredump->pid);
-		return EXIT_NO_SNAPSHOT;
-	}
+	if (snapshot->dir_fd < 0)
+		return log_as(EXIT_NO_SNAPSHOT,
+			      "no snapshot has process %" PRIu32 ", which crashed", coredump->pid);
 	if (context->json)
 		return EXIT_OK;
 	if (tid == 0)
@@ -432,15 +431,11 @@ int crash_show(const struct context *context, const struct crash_wish *wish)
 	int r;
 
 	r = coredump_init(&coredump, wish->journal, wish->match);
-	if (r == -ENODATA) {
-		log_error("the journal has no core dump%s%s that you may see",
-			  wish->match ? " of " : "", wish->match ? wish->match : "");
-		return EXIT_FAILED;
-	}
-	if (r < 0) {
-		(void)log_error_errno(r, "cannot read core dumps from the journal: %m");
-		return EXIT_FAILED;
-	}
+	if (r == -ENODATA)
+		return log_as(EXIT_FAILED, "the journal has no core dump%s%s that you may see",
+			      wish->match ? " of " : "", wish->match ? wish->match : "");
+	if (r < 0)
+		return log_errno_as(EXIT_FAILED, r, "cannot read core dumps from the journal: %m");
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = find_snapshot(bus, &coredump, &best);

@@ -68,8 +68,8 @@ static int run_decoder(const char *const *words, const char *input, int *ret_sta
 
 static int cannot_run(int r)
 {
-	(void)log_error_errno(r, "cannot run " DECODER ", which decodes the snapshot: %m");
-	return EXIT_FAILED;
+	return log_errno_as(EXIT_FAILED, r,
+			    "cannot run " DECODER ", which decodes the snapshot: %m");
 }
 
 int decode_run(int dir_fd, const char *const *words, int *ret_status)
@@ -103,9 +103,9 @@ static int split_wish(const struct decode_wish *wish, struct words *ret_words)
 	ret_words->text = strdup(wish->what);
 	n = ret_words->text ? words_split(ret_words->text, ret_words->items, WORDS_MAX) : -ENOMEM;
 	if (n < 0) {
-		errno = -n;
-		log_error("--then takes a verb of " DECODER " with its options: \"%s\": %m",
-			  wish->what);
+		(void)log_error_errno(
+		    n, "--then takes a verb of " DECODER " with its options: \"%s\": %m",
+		    wish->what);
 		return n == -ENOMEM ? EXIT_FAILED : EXIT_USAGE;
 	}
 	if (wish->output) {
@@ -125,8 +125,7 @@ static int check_output(const char *output)
 		return copyout_check(output);
 	if (access(output, W_OK) == 0)
 		return EXIT_OK;
-	log_error("%s: cannot write: %m", output);
-	return EXIT_FAILED;
+	return log_as(EXIT_FAILED, "%s: cannot write: %m", output);
 }
 
 /* Run ptdecode on no recording, so that it ends with status 2 if it does not know what to do,

@@ -201,10 +201,8 @@ static int verb_help(const struct context *context, int argc, char **argv)
 {
 	const struct verb *verb;
 
-	if (argc > 2) {
-		log_error("help: unexpected argument \"%s\"", argv[2]);
-		return EXIT_USAGE;
-	}
+	if (argc > 2)
+		return log_as(EXIT_USAGE, "help: unexpected argument \"%s\"", argv[2]);
 	if (argc < 2) {
 		print_usage();
 		return EXIT_OK;
@@ -323,10 +321,8 @@ static int run_on_host(const struct request *request, int argc, char **argv)
 	_cleanup_(freep) char **all = calloc((size_t)argc + 4, sizeof(char *));
 	size_t n = 0;
 
-	if (!all) {
-		log_error("%s: %m", argv[0]);
-		return EXIT_FAILED;
-	}
+	if (!all)
+		return log_as(EXIT_FAILED, "%s: %m", argv[0]);
 	if (request->socket) {
 		all[n++] = socket;
 		all[n++] = request->socket;
@@ -373,9 +369,7 @@ int main(int argc, char **argv)
 	}
 	if (done)
 		return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
-	if (optind >= argc) {
-		log_error("a verb is missing. Try: ptctl --help");
-		return EXIT_USAGE;
-	}
+	if (optind >= argc)
+		return log_as(EXIT_USAGE, "a verb is missing. Try: ptctl --help");
 	return run(&request, argc - optind, argv + optind);
 }

@@ -220,10 +220,8 @@ int private_recorder_start(bool emulated, struct private_recorder *ret_recorder)
 	int r;
 
 	r = beside_find(places, ARRAY_LEN(places), X_OK, path);
-	if (r != 0) {
-		log_error("there is no ptd beside ptctl, which would record");
-		return EXIT_FAILED;
-	}
+	if (r != 0)
+		return log_as(EXIT_FAILED, "there is no ptd beside ptctl, which would record");
 	sweep();
 	r = make_directory(&recorder);
 	if (r == 0 && asprintf(&recorder.socket, "%s/control", recorder.directory) < 0)

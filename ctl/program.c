@@ -94,11 +94,10 @@ static int follow_script(struct program *p, const struct execfile *file)
 	int r;
 
 	r = execfile_check(file->interpreter);
-	if (r < 0) {
-		(void)log_error_errno(r, "%s: cannot execute its interpreter %s: %m", p->path,
-				      file->interpreter);
-		return EXIT_CANNOT_EXECUTE;
-	}
+	if (r < 0)
+		return log_errno_as(EXIT_CANNOT_EXECUTE, r,
+				    "%s: cannot execute its interpreter %s: %m", p->path,
+				    file->interpreter);
 	path = strdup(file->interpreter);
 	if (!path || replace_first(p, first, ARRAY_LEN(first)) < 0) {
 		free(path);
@@ -111,11 +110,10 @@ static int follow_script(struct program *p, const struct execfile *file)
 
 static int judge_program(struct program *p, const struct execfile *file)
 {
-	if (file->kind == EXECFILE_OTHER) {
-		log_error("%s: neither an ELF program nor a script that names its interpreter",
-			  p->path);
-		return EXIT_CANNOT_EXECUTE;
-	}
+	if (file->kind == EXECFILE_OTHER)
+		return log_as(EXIT_CANNOT_EXECUTE,
+			      "%s: neither an ELF program nor a script that names its interpreter",
+			      p->path);
 	p->unseen = execfile_unseen(file);
 	p->emulator = execfile_emulator(file->kind);
 	return 0;
@@ -138,8 +136,8 @@ static int resolve_scripts(struct program *p)
 		if (r != 0)
 			return r;
 	}
-	log_error("%s: too many scripts are interpreters of one another", p->path);
-	return EXIT_CANNOT_EXECUTE;
+	return log_as(EXIT_CANNOT_EXECUTE, "%s: too many scripts are interpreters of one another",
+		      p->path);
 }
 
 int program_init(struct program *program, char **command)

@@ -227,8 +227,7 @@ int remote_run(const char *host, const char *verb, char **argv)
 	/* ssh never takes a URI for an option, and knows ports and addresses of IPv6 in it. */
 	if (!command || asprintf(&uri, "ssh://%s", host) < 0) {
 		uri = NULL;
-		log_error("-H: %s", strerror(ENOMEM));
-		return EXIT_FAILED;
+		return log_as(EXIT_FAILED, "-H: %s", strerror(ENOMEM));
 	}
 	if (!reads_input(verb))
 		ssh[n++] = no_input;
@@ -237,10 +236,9 @@ int remote_run(const char *host, const char *verb, char **argv)
 	r = program_find(name, &path);
 	if (r == 0)
 		r = run_native(path, ssh, &pid, &status);
-	if (r < 0) {
-		(void)log_error_errno(r, "ssh, which -H needs, cannot be executed: %m");
-		return EXIT_UNREACHABLE;
-	}
+	if (r < 0)
+		return log_errno_as(EXIT_UNREACHABLE, r,
+				    "ssh, which -H needs, cannot be executed: %m");
 	if (WIFSIGNALED(status))
 		return EXIT_SIGNAL + WTERMSIG(status);
 	return WEXITSTATUS(status) == SSH_FAILED ? EXIT_UNREACHABLE : WEXITSTATUS(status);

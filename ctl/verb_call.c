@@ -15,10 +15,8 @@ int verb_parse_number(const char *verb, const char *what, const char *text, uint
 {
 	uint64_t n;
 
-	if (number_parse(text, max, &n) < 0 || n == 0) {
-		log_error("%s: \"%s\" is no %s", verb, text, what);
-		return -EINVAL;
-	}
+	if (number_parse(text, max, &n) < 0 || n == 0)
+		return log_as(-EINVAL, "%s: \"%s\" is no %s", verb, text, what);
 	*ret_number = (uint32_t)n;
 	return 0;
 }
@@ -30,10 +28,8 @@ int verb_call(const struct context *context, int argc, char **argv, const char *
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	int r;
 
-	if (argc > 1) {
-		log_error("%s: unexpected argument \"%s\"", argv[0], argv[1]);
-		return EXIT_USAGE;
-	}
+	if (argc > 1)
+		return log_as(EXIT_USAGE, "%s: unexpected argument \"%s\"", argv[0], argv[1]);
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = client_call(bus, method, &reply, "");

@@ -75,10 +75,9 @@ static int show_manifest(const struct context *context, const char *id)
 	}
 	r = print_info(f, context->json);
 	(void)fclose(f);
-	if (r < 0) {
-		(void)log_error_errno(r, "snapshot %s: cannot make sense of its manifest: %m", id);
-		return EXIT_FAILED;
-	}
+	if (r < 0)
+		return log_errno_as(EXIT_FAILED, r,
+				    "snapshot %s: cannot make sense of its manifest: %m", id);
 	return EXIT_OK;
 }
 
@@ -134,10 +133,9 @@ int verb_info(const struct context *context, int argc, char **argv)
 		wish.crash.match = argv[first];
 		return crash_show(context, &wish.crash);
 	}
-	if (wish.core || wish.has_core_options || argc - first != 1) {
-		log_error("info: which snapshot? ptctl info ID; `ptctl list` has the ids. "
-			  "Or a core dump's? See ptctl info --help");
-		return EXIT_USAGE;
-	}
+	if (wish.core || wish.has_core_options || argc - first != 1)
+		return log_as(EXIT_USAGE,
+			      "info: which snapshot? ptctl info ID; `ptctl list` has the ids. "
+			      "Or a core dump's? See ptctl info --help");
 	return show_manifest(context, argv[first]);
 }

@@ -19,10 +19,8 @@ static int parse_keep(int argc, char **argv, bool *release)
 
 	optind = 0; /* start over: main() has parsed options of its own */
 	while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
-		if (option != 'r') {
-			log_error("keep: see ptctl keep --help");
-			return -EINVAL;
-		}
+		if (option != 'r')
+			return log_as(-EINVAL, "keep: see ptctl keep --help");
 		*release = true;
 	}
 	return optind;
@@ -37,10 +35,8 @@ int verb_keep(const struct context *context, int argc, char **argv)
 	first = parse_keep(argc, argv, &release);
 	if (first < 0)
 		return EXIT_USAGE;
-	if (first == argc) {
-		log_error("keep: which snapshot? See ptctl keep --help");
-		return EXIT_USAGE;
-	}
+	if (first == argc)
+		return log_as(EXIT_USAGE, "keep: which snapshot? See ptctl keep --help");
 	r = client_connect(context->socket, &bus);
 	for (int i = first; r == EXIT_OK && i < argc; i++) {
 		_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;

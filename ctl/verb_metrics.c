@@ -295,10 +295,8 @@ static int serve(const struct context *context)
 	FILE *f;
 
 	f = open_memstream(&text, &size);
-	if (!f) {
-		log_error("metrics: %m");
-		return EXIT_FAILED;
-	}
+	if (!f)
+		return log_as(EXIT_FAILED, "metrics: %m");
 	if (read_request(request))
 		status = judge_request(request);
 	if (status[0] == '2')
@@ -320,9 +318,7 @@ int verb_metrics(const struct context *context, int argc, char **argv)
 {
 	const bool http = argc > 1 && strcmp(argv[1], "--http") == 0;
 
-	if (argc > 1 + http) {
-		log_error("metrics: unexpected argument \"%s\"", argv[1 + http]);
-		return EXIT_USAGE;
-	}
+	if (argc > 1 + http)
+		return log_as(EXIT_USAGE, "metrics: unexpected argument \"%s\"", argv[1 + http]);
 	return http ? serve(context) : get_metrics(context, stdout);
 }

@@ -46,11 +46,9 @@ static int find_plugin(char **ret_path)
 	r = emulator_find_plugin(&path);
 	if (r == 0 && access(path, R_OK) < 0)
 		r = -errno;
-	if (r < 0) {
-		(void)log_error_errno(r, "%s: cannot read the plugin for QEMU: %m",
-				      path ? path : "/proc/self/exe");
-		return EXIT_FAILED;
-	}
+	if (r < 0)
+		return log_errno_as(EXIT_FAILED, r, "%s: cannot read the plugin for QEMU: %m",
+				    path ? path : "/proc/self/exe");
 	*ret_path = TAKE(path);
 	return EXIT_OK;
 }
@@ -90,10 +88,8 @@ static int run_under_qemu(struct run *run, const struct wish *wish, pid_t *ret_p
 		run->options = trigger_options(trigger);
 	}
 	r = run_program(run, ret_pid, ret_status);
-	if (r < 0) {
-		(void)log_error_errno(r, "%s: cannot execute it: %m", run->qemu);
-		return EXIT_FAILED;
-	}
+	if (r < 0)
+		return log_errno_as(EXIT_FAILED, r, "%s: cannot execute it: %m", run->qemu);
 	if (!trigger)
 		return EXIT_OK;
 	r = trigger_finish(trigger, &n_taken);
@@ -192,15 +188,14 @@ static int record_native(const struct wish *wish, struct client_scope *scope, in
 	int status = 0, r;
 	pid_t pid;
 
-	if (wish->timing) {
-		log_error("--timing is for the software source; for hardware, set PT=mtc,cyc in "
-			  "ptd.conf");
-		return EXIT_FAILED;
-	}
-	if (wish->trigger.n_conditions > 0) {
-		log_error("--when is for the software source, and ptd records hardware");
-		return EXIT_FAILED;
-	}
+	if (wish->timing)
+		return log_as(
+		    EXIT_FAILED,
+		    "--timing is for the software source; for hardware, set PT=mtc,cyc in "
+		    "ptd.conf");
+	if (wish->trigger.n_conditions > 0)
+		return log_as(EXIT_FAILED,
+			      "--when is for the software source, and ptd records hardware");
 	r = program_find(command[0], &path);
 	scope->started_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r == 0)
@@ -235,10 +230,9 @@ static int find_recording(const struct context *context, const struct client_sco
 	bool is_other;
 	int r;
 
-	if (context->is_private && client_is_closed(*bus)) {
-		log_error("the recorder ended while %s ran: the recording is lost", name);
-		return EXIT_FAILED;
-	}
+	if (context->is_private && client_is_closed(*bus))
+		return log_as(EXIT_FAILED, "the recorder ended while %s ran: the recording is lost",
+			      name);
 	r = client_reconnect(context->socket, bus, &is_other);
 	if (r != EXIT_OK || !is_other)
 		return r;
@@ -246,10 +240,11 @@ static int find_recording(const struct context *context, const struct client_sco
 	/* Hardware records the program even if the rings are new. */
 	if (r != EXIT_OK || !source.is_emulated || source.rings_ns <= scope->started_ns)
 		return r;
-	log_error("ptd was restarted while %s ran, and made its rings anew: the recording is lost "
-		  "(see KeepRings= in ptd.conf(5))",
-		  name);
-	return EXIT_FAILED;
+	return log_as(
+	    EXIT_FAILED,
+	    "ptd was restarted while %s ran, and made its rings anew: the recording is lost "
+	    "(see KeepRings= in ptd.conf(5))",
+	    name);
 }
 
 /* Save what the program did, from whichever ptd has its rings: one may end at any moment, also
@@ -332,9 +327,9 @@ static int check_private(const struct wish *wish)
 {
 	if (wish->then.what || wish->then.output)
 		return EXIT_OK;
-	log_error("record: nothing of a private recording is kept: --then VERB, such as --then "
-		  "calls, decodes it, and -o DIR copies it");
-	return EXIT_USAGE;
+	return log_as(EXIT_USAGE,
+		      "record: nothing of a private recording is kept: --then VERB, such as --then "
+		      "calls, decodes it, and -o DIR copies it");
 }
 
 static int record_privately(const struct context *context, struct wish *wish, int *ret_status)
@@ -377,22 +372,19 @@ static int add_condition(struct trigger_wish *trigger, const char *text)
 	struct condition condition;
 	enum condition_kind kind;
 
-	if (trigger->n_conditions == CONDITIONS_MAX) {
-		log_error("record: more than %d conditions", CONDITIONS_MAX);
-		return -EINVAL;
-	}
-	if (strchr(text, CONDITION_SEPARATOR) || condition_parse(text, &condition) < 0) {
-		log_error("record: \"%s\" is no condition: enter:FUNCTION[@OBJECT], signal:NAME, "
-			  "exit:STATUS and exit:failure are",
-			  text);
-		return -EINVAL;
-	}
+	if (trigger->n_conditions == CONDITIONS_MAX)
+		return log_as(-EINVAL, "record: more than %d conditions", CONDITIONS_MAX);
+	if (strchr(text, CONDITION_SEPARATOR) || condition_parse(text, &condition) < 0)
+		return log_as(
+		    -EINVAL,
+		    "record: \"%s\" is no condition: enter:FUNCTION[@OBJECT], signal:NAME, "
+		    "exit:STATUS and exit:failure are",
+		    text);
 	kind = condition.kind;
 	condition_deinit(&condition);
-	if (kind != CONDITION_ENTER && kind != CONDITION_SIGNAL && kind != CONDITION_EXIT) {
-		log_error("record: \"%s\" is a condition for ptctl trigger only", text);
-		return -EINVAL;
-	}
+	if (kind != CONDITION_ENTER && kind != CONDITION_SIGNAL && kind != CONDITION_EXIT)
+		return log_as(-EINVAL, "record: \"%s\" is a condition for ptctl trigger only",
+			      text);
 	trigger->conditions[trigger->n_conditions++] = text;
 	return 0;
 }
@@ -402,19 +394,14 @@ static int check_wish(struct wish *wish)
 {
 	struct trigger_wish *trigger = &wish->trigger;
 
-	if (wish->then.what && trigger->n_conditions > 0) {
-		log_error("record: --then is not for --when");
-		return -EINVAL;
-	}
-	if (trigger->count > 0 && trigger->n_conditions == 0) {
-		log_error("record: --count is for --when");
-		return -EINVAL;
-	}
-	if (trigger->count > 1 && wish->then.output) {
-		log_error("record: -o is for one snapshot, and --count allows %" PRIu32,
-			  trigger->count);
-		return -EINVAL;
-	}
+	if (wish->then.what && trigger->n_conditions > 0)
+		return log_as(-EINVAL, "record: --then is not for --when");
+	if (trigger->count > 0 && trigger->n_conditions == 0)
+		return log_as(-EINVAL, "record: --count is for --when");
+	if (trigger->count > 1 && wish->then.output)
+		return log_as(-EINVAL,
+			      "record: -o is for one snapshot, and --count allows %" PRIu32,
+			      trigger->count);
 	if (trigger->count == 0)
 		trigger->count = 1;
 	return 0;
@@ -459,15 +446,13 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 				return -EINVAL;
 			break;
 		default:
-			log_error("record: see ptctl record --help");
-			return -EINVAL;
+			return log_as(-EINVAL, "record: see ptctl record --help");
 		}
 	}
-	if (optind >= argc) {
-		log_error("record: which program? ptctl record [-o DIR | --then VERB [-o FILE]] "
-			  "[--timing] [--when CONDITION]... -- COMMAND...");
-		return -EINVAL;
-	}
+	if (optind >= argc)
+		return log_as(
+		    -EINVAL, "record: which program? ptctl record [-o DIR | --then VERB [-o FILE]] "
+			     "[--timing] [--when CONDITION]... -- COMMAND...");
 	wish->command = argv + optind;
 	return check_wish(wish);
 }

@@ -11,10 +11,8 @@ int verb_rm(const struct context *context, int argc, char **argv)
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	int r;
 
-	if (argc < 2) {
-		log_error("rm: which snapshot? See ptctl rm --help");
-		return EXIT_USAGE;
-	}
+	if (argc < 2)
+		return log_as(EXIT_USAGE, "rm: which snapshot? See ptctl rm --help");
 	r = client_connect(context->socket, &bus);
 	for (int i = 1; r == EXIT_OK && i < argc; i++) {
 		_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;

@@ -27,11 +27,9 @@ static int take_trigger(const char *text, struct client_scope *scope)
 {
 	const size_t n = strlen(text);
 
-	if (n >= sizeof(scope->trigger)) {
-		log_error("snapshot: --trigger: more than %zu characters",
-			  sizeof(scope->trigger) - 1);
-		return -EINVAL;
-	}
+	if (n >= sizeof(scope->trigger))
+		return log_as(-EINVAL, "snapshot: --trigger: more than %zu characters",
+			      sizeof(scope->trigger) - 1);
 	memcpy(scope->trigger, text, n + 1);
 	printable_clean(scope->trigger, n);
 	return 0;
@@ -70,8 +68,7 @@ static int parse_unit(const char *text, char ret_unit[static UNIT_SIZE])
 
 	if (text[0] && !strchr(text, '/') && n < (int)UNIT_SIZE)
 		return 0;
-	log_error("snapshot: --unit: \"%s\" is no name of a unit", text);
-	return -EINVAL;
+	return log_as(-EINVAL, "snapshot: --unit: \"%s\" is no name of a unit", text);
 }
 
 /* Return: index of the first argument that is no option, or -EINVAL. */
@@ -119,14 +116,11 @@ static int parse_snapshot(int argc, char **argv, struct wish *wish)
 			wish->then.what = optarg;
 			break;
 		default:
-			log_error("snapshot: see ptctl snapshot --help");
-			return -EINVAL;
+			return log_as(-EINVAL, "snapshot: see ptctl snapshot --help");
 		}
 	}
-	if (scope->cgroup && wish->unit[0]) {
-		log_error("snapshot: --unit and --cgroup exclude each other");
-		return -EINVAL;
-	}
+	if (scope->cgroup && wish->unit[0])
+		return log_as(-EINVAL, "snapshot: --unit and --cgroup exclude each other");
 	return optind;
 }
 
@@ -169,10 +163,8 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 	r = parse_snapshot(argc, argv, &wish);
 	if (r < 0)
 		return EXIT_USAGE;
-	if (r < argc) {
-		log_error("snapshot: unexpected argument \"%s\"", argv[r]);
-		return EXIT_USAGE;
-	}
+	if (r < argc)
+		return log_as(EXIT_USAGE, "snapshot: unexpected argument \"%s\"", argv[r]);
 	if (wish.unit[0])
 		wish.scope.cgroup = wish.unit;
 	return take_snapshot(context, &wish);

@@ -197,10 +197,8 @@ int verb_trigger(const struct context *context, int argc, char **argv)
 	if (first < 0)
 		return EXIT_USAGE;
 	fault = find_fault(&wish, argc - first);
-	if (fault) {
-		log_error("trigger: %s", fault);
-		return EXIT_USAGE;
-	}
+	if (fault)
+		return log_as(EXIT_USAGE, "trigger: %s", fault);
 	r = client_connect(context->socket, &bus);
 	if (r != EXIT_OK)
 		return r;

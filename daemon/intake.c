@@ -123,10 +123,9 @@ static void make_object_room(struct intake *intake)
 
 	sideband_list_mapped(intake->sideband, touch_object, store);
 	r = objectstore_make_room(store, moment);
-	if (r < 0) {
-		errno = -r;
-		log_warning("there are too many objects, and none can be forgotten, ignoring: %m");
-	}
+	if (r < 0)
+		(void)log_warning_errno(
+		    r, "there are too many objects, and none can be forgotten, ignoring: %m");
 }
 
 uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least)
@@ -139,8 +138,8 @@ uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least)
 	sideband_list_mapped(intake->sideband, touch_object, store);
 	r = objectstore_evict(store, moment, bytes, least, &freed);
 	if (r < 0) {
-		errno = -r;
-		log_warning("cannot remove copies to which no snapshot links, ignoring: %m");
+		(void)log_warning_errno(
+		    r, "cannot remove copies to which no snapshot links, ignoring: %m");
 	} else if (freed > 0) {
 		log_notice(
 		    "removed %.1f MiB of copies to which no snapshot links, of programs that "
@@ -164,8 +163,8 @@ void intake_share_out(struct intake *intake)
 	sideband_list_mapped(intake->sideband, touch_object, store);
 	r = objectstore_take_back(store, moment, &freed, &uid);
 	if (r < 0) {
-		errno = -r;
-		log_warning("cannot take copies back from users who have many, ignoring: %m");
+		(void)log_warning_errno(
+		    r, "cannot take copies back from users who have many, ignoring: %m");
 	} else if (freed > 0) {
 		log_notice("removed %.1f MiB of copies, to which no snapshot links, of files of "
 			   "user %u%s need the room",
@@ -459,10 +458,9 @@ void intake_forget(struct intake *intake)
 	r = touch_known(intake);
 	if (r == 0)
 		r = objectstore_forget(intake->options.store, intake->stale);
-	if (r < 0) {
-		errno = -r;
-		log_warning("cannot remove copies that are not needed, ignoring: %m");
-	}
+	if (r < 0)
+		(void)log_warning_errno(r,
+					"cannot remove copies that are not needed, ignoring: %m");
 	intake->stale = 0;
 }
 

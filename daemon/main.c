@@ -90,10 +90,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
 			return -EINVAL;
 		}
 	}
-	if (optind < argc) {
-		log_error("unexpected argument \"%s\"", argv[optind]);
-		return -EINVAL;
-	}
+	if (optind < argc)
+		return log_as(-EINVAL, "unexpected argument \"%s\"", argv[optind]);
 	return 0;
 }
 
@@ -108,10 +106,8 @@ static int set_parent(struct config *config, const char *text)
 
 	if (!text)
 		return 0;
-	if (number_parse(text, INT32_MAX, &pid) < 0 || pid == 0) {
-		log_error("--parent: \"%s\" is no process ID", text);
-		return -EINVAL;
-	}
+	if (number_parse(text, INT32_MAX, &pid) < 0 || pid == 0)
+		return log_as(-EINVAL, "--parent: \"%s\" is no process ID", text);
 	config->parent = (uint32_t)pid;
 	return 0;
 }
@@ -129,10 +125,9 @@ static int load_config(struct config *ret_config, void *userdata)
 	if (r < 0)
 		return log_error_errno(r, "%s: cannot read it: %m", failed ? failed : path);
 	if (arguments->source &&
-	    config_source_from_string(arguments->source, &ret_config->source) < 0) {
-		log_error("--source: \"%s\" is none of auto, emu, pt", arguments->source);
-		return -EINVAL;
-	}
+	    config_source_from_string(arguments->source, &ret_config->source) < 0)
+		return log_as(-EINVAL, "--source: \"%s\" is none of auto, emu, pt",
+			      arguments->source);
 	return set_parent(ret_config, arguments->parent);
 }
 

@@ -163,8 +163,7 @@ static void say_not_removed(int r)
 {
 	if (r == 0)
 		return;
-	errno = -r;
-	log_warning("cannot remove old snapshots, ignoring: %m");
+	(void)log_warning_errno(r, "cannot remove old snapshots, ignoring: %m");
 }
 
 /* Enforce the limits after they changed. A job enforces those that it began with; while a job runs,
@@ -250,12 +249,9 @@ static int take_triggered(void *userdata, const struct trigger_state *trigger,
 		       trigger->wish.condition);
 	(void)snprintf(caller.comm, sizeof(caller.comm), "trigger %" PRIu32, trigger->id);
 	r = take_snapshot(userdata, &scope, &caller, &id);
-	if (r < 0) {
-		errno = -r;
-		log_warning("trigger %" PRIu32 ", %s: no snapshot: %m", trigger->id,
-			    trigger->wish.condition);
-		return r;
-	}
+	if (r < 0)
+		return log_warning_errno(r, "trigger %" PRIu32 ", %s: no snapshot: %m", trigger->id,
+					 trigger->wish.condition);
 	log_notice("trigger %" PRIu32 ", %s, in thread %" PRIu32 " of process %" PRIu32
 		   ": snapshot %s",
 		   trigger->id, trigger->wish.condition, hit->tid, hit->pid, id);
@@ -374,8 +370,8 @@ static int read_settings(struct manager *m)
 	config_update(&m->config, &wanted, say_changed);
 	r = retention_set_limits(&m->retention, &m->config);
 	if (r < 0) {
-		errno = -r;
-		log_warning("cannot get the size of the file system, the limits stay: %m");
+		(void)log_warning_errno(
+		    r, "cannot get the size of the file system, the limits stay: %m");
 		return r;
 	}
 	objectstore_set_limits(m->store, &m->retention.limits);

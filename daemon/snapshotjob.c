@@ -253,10 +253,8 @@ static void enforce_limits(struct job *job)
 	int r;
 
 	r = retention_enforce(&self->retention, true, evict_copies, job);
-	if (r < 0) {
-		errno = -r;
-		log_warning("cannot remove old snapshots, ignoring: %m");
-	}
+	if (r < 0)
+		(void)log_warning_errno(r, "cannot remove old snapshots, ignoring: %m");
 }
 
 /* No other thread links to copies, so the store may be swept. If it is not known that there will be

@@ -62,13 +62,12 @@ int source_new(const struct config *config, struct keeperlink *link, const char 
 		/* A program can be recorded anyhow. Why it is not by PT has been logged. */
 		return new_emu(config, link, ret_source);
 	}
-	if (config->source == CONFIG_SOURCE_PT) {
-		log_error(
+	if (config->source == CONFIG_SOURCE_PT)
+		return log_as(
+		    -EOPNOTSUPP,
 		    "Source=pt: there is no Intel PT on this machine (%s does not exist): use "
 		    "Source=emu",
 		    SOURCE_PT_DEVICE);
-		return -EOPNOTSUPP;
-	}
 	log_notice(
 	    "no Intel PT on this machine (%s does not exist): using the software source, which "
 	    "records programs started by `ptctl record`",

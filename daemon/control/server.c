@@ -234,8 +234,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
 	r = connection < 0 ? -errno : admit_peer(s, connection);
 	if (r >= 0)
 		return 0;
-	errno = -r;
-	log_warning("cannot talk with a new client: %m");
+	(void)log_warning_errno(r, "cannot talk with a new client: %m");
 	/* If there are no descriptors, accepting would fail again at once. */
 	(void)sd_event_source_set_time_relative(s->again, AGAIN_US);
 	(void)sd_event_source_set_enabled(s->again, SD_EVENT_ONESHOT);

@@ -62,9 +62,8 @@ void helper_leave(struct helper *helper, int error)
 	helper->fd = fd_close(helper->fd);
 	if (helper->said || !helper->without)
 		return;
-	errno = -error;
-	log_warning("%s: the %s is not there: %s: %m", helper->address.sun_path, helper->name,
-		    helper->without);
+	(void)log_warning_errno(error, "%s: the %s is not there: %s: %m", helper->address.sun_path,
+				helper->name, helper->without);
 	helper->said = true;
 }
 

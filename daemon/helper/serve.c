@@ -112,22 +112,16 @@ int serve_main(int argc, char *const *argv, const struct serve_program *program)
 		fputs(program->usage, stderr);
 		return 2;
 	}
-	if (!find_user(argv[2], &user)) {
-		log_error("there is no user \"%s\"", argv[2]);
-		return EXIT_FAILURE;
-	}
+	if (!find_user(argv[2], &user))
+		return log_as(EXIT_FAILURE, "there is no user \"%s\"", argv[2]);
 	/* What it has open is not for others, so no other process may look into it. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)umask(argv[2] ? 007 : 077);
 	r = serve_listen(argv[1], &fd, &lock_fd);
-	if (r == -EWOULDBLOCK) {
-		log_error("%s: another %s serves there", argv[1], program->name);
-		return EXIT_FAILURE;
-	}
-	if (r < 0) {
-		(void)log_error_errno(r, "%s: cannot listen there: %m", argv[1]);
-		return EXIT_FAILURE;
-	}
+	if (r == -EWOULDBLOCK)
+		return log_as(EXIT_FAILURE, "%s: another %s serves there", argv[1], program->name);
+	if (r < 0)
+		return log_errno_as(EXIT_FAILURE, r, "%s: cannot listen there: %m", argv[1]);
 	serve_say_ready();
 	r = program->run(fd, user);
 	(void)unlink(argv[1]);

@@ -478,10 +478,9 @@ static int take_over(struct source_pt *p, struct keeperlink *link, const struct 
 		p->sleep.ns = kept_draft(p->source.kept)->suspended_ns;
 		log_notice("took over the rings of the ptd that ran before");
 	} else {
-		if (r != -ENOENT) {
-			errno = -r;
-			log_warning("cannot take over the rings of the ptd that ran before: %m");
-		}
+		if (r != -ENOENT)
+			(void)log_warning_errno(
+			    r, "cannot take over the rings of the ptd that ran before: %m");
 		keeperlink_drop_rest(link);
 		r = kept_new(&p->source.kept);
 		if (r < 0)
@@ -501,8 +500,7 @@ static int open_cpus(struct source_pt *p, const struct cpulist *online)
 	cpus_open_all(&p->cpus, online);
 	if (cpus_count(&p->cpus, CPU_RECORDING) + cpus_count(&p->cpus, CPU_BUSY) > 0)
 		return 0;
-	log_error("no CPU can be recorded");
-	return -EIO;
+	return log_as(-EIO, "no CPU can be recorded");
 }
 
 /* A program may run on any CPU. What the user may lock in memory, another recorder may have. */
@@ -514,10 +512,8 @@ static int open_own(struct source_pt *p, const struct cpulist *online)
 		cpus_open_all(cpus, online);
 		if (cpus_count(cpus, CPU_RECORDING) == cpulist_count(online))
 			break;
-		if (cpus_count(cpus, CPU_BUSY) > 0 || !cpus_shrink(cpus)) {
-			log_error("not all CPUs can be recorded");
-			return -EIO;
-		}
+		if (cpus_count(cpus, CPU_BUSY) > 0 || !cpus_shrink(cpus))
+			return log_as(-EIO, "not all CPUs can be recorded");
 		cpus_close_all(cpus);
 	}
 	cpus->lost = false;

@@ -647,10 +647,9 @@ static int open_pool(struct source_emu *e)
 	if (r == 0) {
 		log_notice("took over the rings of the ptd that ran before");
 	} else {
-		if (r != -ENOENT) {
-			errno = -r;
-			log_warning("cannot take over the rings of the ptd that ran before: %m");
-		}
+		if (r != -ENOENT)
+			(void)log_warning_errno(
+			    r, "cannot take over the rings of the ptd that ran before: %m");
 		e->source.kept = kept_free(e->source.kept);
 		r = kept_new(&e->source.kept);
 		if (r == 0)

@@ -50,12 +50,19 @@ _printf_(2, 3) static inline void log_at(int level, const char *format, ...)
 #define log_notice(...)  log_at(LOG_NOTICE, __VA_ARGS__)
 #define log_info(...)    log_at(LOG_INFO, __VA_ARGS__)
 
-/* Log an error with %m for the negative errno @r, and return @r:
- * return log_error_errno(r, "…: %m"). */
-#define log_error_errno(r, ...)         \
-	({                              \
-		const int _r = (r);     \
-		errno = -_r;            \
-		log_error(__VA_ARGS__); \
-		_r;                     \
+/* Log at @level, with %m for the negative errno @r, and return @r. */
+#define log_errno(level, r, ...)            \
+	({                                  \
+		const int _r = (r);         \
+		errno = -_r;                \
+		log_at(level, __VA_ARGS__); \
+		_r;                         \
 	})
+
+/* return log_error_errno(r, "…: %m") */
+#define log_error_errno(r, ...)   log_errno(LOG_ERR, r, __VA_ARGS__)
+#define log_warning_errno(r, ...) log_errno(LOG_WARNING, r, __VA_ARGS__)
+
+/* Log an error, in the second one with %m for the negative errno @r, and return @value. */
+#define log_as(value, ...)          (log_error(__VA_ARGS__), (value))
+#define log_errno_as(value, r, ...) (errno = -(r), log_error(__VA_ARGS__), (value))
