@@ -19,6 +19,7 @@
 #include "daemon/intake.h"
 #include "daemon/notify.h"
 #include "daemon/objects/codestore.h"
+#include "daemon/objects/copier.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
@@ -374,7 +375,7 @@ static int read_settings(struct manager *m)
 		    r, "cannot get the size of the file system, the limits stay: %m");
 		return r;
 	}
-	objectstore_set_limits(m->store, &m->retention.limits);
+	copier_set_limits(objectstore_copier(m->store), &m->retention.limits);
 	sideband_set_max(intake_sideband(m->intake), m->config.sideband_max);
 	keeperlink_set_seconds(m->keeper, m->config.keep_rings);
 	if (intake_code(m->intake))

@@ -182,7 +182,7 @@ static int prepare(struct job *job, void *userdata)
 		.request = {
 			.id = job->id,
 			.source = context->source,
-			.store = context->retention->store,
+			.copier = objectstore_copier(context->retention->store),
 			.store_fd = spool_store_fd(context->retention->spool),
 			.runtime_dir = context->runtime_dir,
 			.scope = job->scope,

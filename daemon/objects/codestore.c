@@ -14,6 +14,7 @@
 #include "daemon/plugin/coderecord.h"
 #include "daemon/share/share.h"
 #include "util/map.h"
+#include "util/mutex.h"
 #include "util/vec.h"
 
 #define PROGRAMS_MAX 65536u /* including those that ended, or ran no such code */
@@ -325,8 +326,8 @@ int codestore_add(struct codestore *store, const uint8_t *bytes, size_t size)
 	struct cursor cursor = cursor_from(bytes, size);
 	bool refused = false;
 	int r = 0;
+	HOLD(&store->lock);
 
-	(void)pthread_mutex_lock(&store->lock);
 	while (r == 0 && cursor_left(&cursor) > 0) {
 		r = add_record(store, &cursor);
 		refused = refused || r == -ENOBUFS;
@@ -334,25 +335,21 @@ int codestore_add(struct codestore *store, const uint8_t *bytes, size_t size)
 	}
 	if (r < 0)
 		lose_programs(store, store->last_time);
-	(void)pthread_mutex_unlock(&store->lock);
 	return r < 0 ? r : refused ? -ENOBUFS : 0;
 }
 
 uint64_t codestore_size(struct codestore *store)
 {
-	uint64_t bytes;
+	HOLD(&store->lock);
 
-	(void)pthread_mutex_lock(&store->lock);
-	bytes = store->room.share.taken;
-	(void)pthread_mutex_unlock(&store->lock);
-	return bytes;
+	return store->room.share.taken;
 }
 
 void codestore_lose(struct codestore *store)
 {
-	(void)pthread_mutex_lock(&store->lock);
+	HOLD(&store->lock);
+
 	lose_programs(store, store->last_time);
-	(void)pthread_mutex_unlock(&store->lock);
 }
 
 /* --- what is copied --------------------------------------------------------------------------- */
@@ -361,13 +358,12 @@ bool codestore_next(struct codestore *store, struct codestore_program *program)
 {
 	size_t i;
 	bool found;
+	HOLD(&store->lock);
 
-	(void)pthread_mutex_lock(&store->lock);
 	i = vec_bisect(&store->programs, p, (*p)->info.serial <= program->serial);
 	found = i < store->programs.n;
 	if (found)
 		*program = store->programs.items[i]->info;
-	(void)pthread_mutex_unlock(&store->lock);
 	return found;
 }
 
@@ -424,14 +420,14 @@ struct codestore *codestore_free(struct codestore *store)
 
 void codestore_get_share(struct codestore *store, struct share *ret_share)
 {
-	(void)pthread_mutex_lock(&store->lock);
+	HOLD(&store->lock);
+
 	*ret_share = store->room.share;
-	(void)pthread_mutex_unlock(&store->lock);
 }
 
 void codestore_set_max(struct codestore *store, uint64_t bytes_max)
 {
-	(void)pthread_mutex_lock(&store->lock);
+	HOLD(&store->lock);
+
 	store->bytes_max = bytes_max;
-	(void)pthread_mutex_unlock(&store->lock);
 }

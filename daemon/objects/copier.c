@@ -21,6 +21,7 @@
 #include "daemon/spool/storedir.h"
 #include "util/cancel.h"
 #include "util/map.h"
+#include "util/mutex.h"
 #include "util/quietthread.h"
 
 /* Number of originals for which the copier has a descriptor while they wait. If there are more,
@@ -133,8 +134,8 @@ static int ask_for_room(struct worker *w, const struct object *object,
 	uint64_t max;
 	bool allowed;
 	uid_t payer;
+	HOLD(&c->lock);
 
-	(void)pthread_mutex_lock(&c->lock);
 	give_back_room(w); /* of an attempt that failed */
 	*ret_limits = c->limits;
 	max = copies_max(c);
@@ -147,7 +148,6 @@ static int ask_for_room(struct worker *w, const struct object *object,
 	} else {
 		share_refuse(&c->share, max, payer, bytes);
 	}
-	(void)pthread_mutex_unlock(&c->lock);
 	return allowed ? 0 : -EDQUOT;
 }
 
@@ -415,28 +415,27 @@ struct copier *copier_free(struct copier *copier)
 
 void copier_set_limits(struct copier *copier, const struct spool_limits *limits)
 {
-	(void)pthread_mutex_lock(&copier->lock);
+	HOLD(&copier->lock);
+
 	copier->limits = *limits;
-	(void)pthread_mutex_unlock(&copier->lock);
 }
 
 bool copier_set_room(struct copier *copier, uint64_t bytes)
 {
 	bool more;
+	HOLD(&copier->lock);
 
-	(void)pthread_mutex_lock(&copier->lock);
 	more = bytes > copier->room;
 	copier->room = bytes;
-	(void)pthread_mutex_unlock(&copier->lock);
 	return more;
 }
 
 void copier_set_claimed(struct copier *copier)
 {
-	(void)pthread_mutex_lock(&copier->lock);
+	HOLD(&copier->lock);
+
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		copier->workers[i].lane.is_claimed = true;
-	(void)pthread_mutex_unlock(&copier->lock);
 }
 
 void copier_add(struct copier *copier, struct object *object, int fd, int error)
@@ -460,51 +459,25 @@ void copier_add(struct copier *copier, struct object *object, int fd, int error)
 		(void)eventfd_write(copier->event_fd, 1);
 }
 
-bool copier_was_refused(struct copier *copier, const struct object *object)
+int copier_result(struct copier *copier, const struct object *object)
 {
-	bool refused;
+	HOLD(&copier->lock);
 
-	(void)pthread_mutex_lock(&copier->lock);
-	refused = object->done && object->error == -EDQUOT;
-	(void)pthread_mutex_unlock(&copier->lock);
-	return refused;
-}
-
-bool copier_has_failed(struct copier *copier, const struct object *object)
-{
-	bool failed;
-
-	(void)pthread_mutex_lock(&copier->lock);
-	failed = object->done && object->error < 0;
-	(void)pthread_mutex_unlock(&copier->lock);
-	return failed;
-}
-
-bool copier_has_copied(struct copier *copier, const struct object *object)
-{
-	bool copied;
-
-	(void)pthread_mutex_lock(&copier->lock);
-	copied = object->done && object->error == 0;
-	(void)pthread_mutex_unlock(&copier->lock);
-	return copied;
+	return object->done ? object->error : COPIER_WAITS;
 }
 
 void copier_measure(struct copier *copier)
 {
-	(void)pthread_mutex_lock(&copier->lock);
+	HOLD(&copier->lock);
+
 	copyqueue_measure(&copier->queue);
-	(void)pthread_mutex_unlock(&copier->lock);
 }
 
 const char *copier_why_not_near(struct copier *copier, const struct object *object)
 {
-	const char *why;
+	HOLD(&copier->lock);
 
-	(void)pthread_mutex_lock(&copier->lock);
-	why = copyqueue_why_not_near(&copier->queue, object);
-	(void)pthread_mutex_unlock(&copier->lock);
-	return why;
+	return copyqueue_why_not_near(&copier->queue, object);
 }
 
 void copier_ask_too(struct copier *copier, struct object *object, const struct record_mmap2 *mmap,
@@ -549,15 +522,14 @@ static void await_change(struct copier *c, const struct object *object)
 int copier_wait(struct copier *copier, const struct object *object, const atomic_bool *cancel)
 {
 	bool done, stalled = false, overdue = false;
+	HOLD(&copier->lock);
 
-	(void)pthread_mutex_lock(&copier->lock);
 	while (!(done = object->done) &&
 	       !(stalled = copyqueue_is_stalled(&copier->queue, object)) &&
 	       !(overdue = copyqueue_is_overdue(&copier->queue, object)) && !cancel_asked(cancel))
 		await_change(copier, object);
 	if (stalled || overdue)
 		copyqueue_give_up(&copier->queue, object);
-	(void)pthread_mutex_unlock(&copier->lock);
 	return done ? 0 : stalled || overdue ? COPIER_STALLED : -ECANCELED;
 }
 
@@ -603,32 +575,31 @@ int copier_sweep(struct copier *copier, const struct copier_names *names)
 {
 	struct sweep sweep = { .copier = copier, .names = names };
 	int r;
+	HOLD(&copier->lock);
 
-	(void)pthread_mutex_lock(&copier->lock);
 	share_restart(&copier->share);
 	r = storedir_sweep(copier->store_fd, is_needed, count_alone, &sweep);
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		share_take(&copier->share, copier->workers[i].reserved_by,
 			   copier->workers[i].reserved);
-	(void)pthread_mutex_unlock(&copier->lock);
 	return r;
 }
 
 void copier_get_share(struct copier *copier, struct share *ret_share, uint64_t *ret_max)
 {
-	(void)pthread_mutex_lock(&copier->lock);
+	HOLD(&copier->lock);
+
 	*ret_share = copier->share;
 	*ret_max = copies_max(copier);
-	(void)pthread_mutex_unlock(&copier->lock);
 }
 
 void copier_take_back(struct copier *copier, struct object *object)
 {
-	(void)pthread_mutex_lock(&copier->lock);
+	HOLD(&copier->lock);
+
 	share_count_taken_back(&copier->share, object->payer);
 	object->error = -EDQUOT;
 	object->sha256[0] = '\0';
-	(void)pthread_mutex_unlock(&copier->lock);
 }
 
 uint64_t copier_bytes(struct copier *copier, const struct object *object, uid_t *ret_payer)
@@ -641,19 +612,15 @@ uint64_t copier_bytes(struct copier *copier, const struct object *object, uid_t 
 
 void copier_count_left_out(struct copier *copier, uid_t payer)
 {
-	(void)pthread_mutex_lock(&copier->lock);
+	HOLD(&copier->lock);
+
 	share_count_refused(&copier->share, payer, SHARE_REASON_SHARE, 1);
-	(void)pthread_mutex_unlock(&copier->lock);
 }
 
 uint64_t copier_alone(struct copier *copier, const struct object *object)
 {
-	uint64_t bytes;
+	HOLD(&copier->lock);
 
-	(void)pthread_mutex_lock(&copier->lock);
-	bytes = object->done && object->error == 0
-		    ? storedir_alone(copier->store_fd, object->sha256)
-		    : 0;
-	(void)pthread_mutex_unlock(&copier->lock);
-	return bytes;
+	return object->done && object->error == 0 ? storedir_alone(copier->store_fd, object->sha256)
+						  : 0;
 }

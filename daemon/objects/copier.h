@@ -88,14 +88,13 @@ void copier_add(struct copier *copier, struct object *object, int fd, int error)
 void copier_ask_too(struct copier *copier, struct object *object, const struct record_mmap2 *mmap,
 		    uid_t user);
 
-/* Return: whether copying the object has failed; false while it waits. */
-bool copier_has_failed(struct copier *copier, const struct object *object);
+enum {
+	COPIER_WAITS = 1,
+};
 
-/* Return: whether the object has been copied. */
-bool copier_has_copied(struct copier *copier, const struct object *object);
-
-/* Return: whether the object's owner had no share left for it. */
-bool copier_was_refused(struct copier *copier, const struct object *object);
+/* Return: 0 if the object was copied; COPIER_WAITS; or negative errno if it was not, -EDQUOT if its
+ *         owner had no share left for it. */
+_must_check_ int copier_result(struct copier *copier, const struct object *object);
 
 enum {
 	/* Nothing of it, or of what is before it, has been read for a while; or the snapshot has

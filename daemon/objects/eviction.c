@@ -46,7 +46,7 @@ static struct rank rank_object(const struct eviction *e, const struct share *cou
 	const bool many = share_exceeds(counts, OBJECTSTORE_SOFT_MAX, object->original.uid);
 
 	return (struct rank){
-		.use = copier_has_failed(e->copier, object) ? RANK_FAILED
+		.use = copier_result(e->copier, object) < 0 ? RANK_FAILED
 		       : object->seen > e->moment ? (many ? RANK_MAPPED_MANY : RANK_MAPPED)
 		       : many                     ? RANK_NAMED_MANY
 						  : RANK_NAMED,

@@ -45,7 +45,7 @@ struct object {
 	char *path;             /* as it was mapped */
 	struct buildid claimed; /* in the records */
 
-	/* Immutable once objectstore_wait() has returned 0, as long as there is a reference besides
+	/* Immutable once copier_wait() has returned 0, as long as there is a reference besides
 	 * the object store's. */
 	bool done;
 	int error;                    /* negative errno if it could not be copied */

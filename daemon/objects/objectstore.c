@@ -15,6 +15,7 @@
 #include "daemon/share/share.h"
 #include "util/map.h"
 #include "util/mapname.h"
+#include "util/mutex.h"
 #include "util/vec.h"
 
 struct objectstore {
@@ -80,11 +81,6 @@ void objectstore_set_claimed(struct objectstore *store)
 {
 	store->is_claimed = true;
 	copier_set_claimed(store->copier);
-}
-
-void objectstore_set_limits(struct objectstore *store, const struct spool_limits *limits)
-{
-	copier_set_limits(store->copier, limits);
 }
 
 void objectstore_set_room(struct objectstore *store, uint64_t bytes)
@@ -174,12 +170,9 @@ bool objectstore_names_has(const struct map *names, const char *hash)
 
 int objectstore_sweep(struct objectstore *store)
 {
-	int r;
+	HOLD(&store->lock);
 
-	(void)pthread_mutex_lock(&store->lock);
-	r = sweep_copies(store);
-	(void)pthread_mutex_unlock(&store->lock);
-	return r;
+	return sweep_copies(store);
 }
 
 /* --- objects --------------------------------------------------------------------------------- */
@@ -213,7 +206,7 @@ static struct object *find_object(const struct objectstore *store, const struct 
 		if (original_equal(&o->original, original))
 			return o;
 		newest_one = newest_one ? newest_one : o;
-		if (!failed && copier_has_failed(store->copier, o))
+		if (!failed && copier_result(store->copier, o) < 0)
 			failed = o;
 	}
 	return original->found ? failed : newest_one;
@@ -300,7 +293,7 @@ static void want_too(struct objectstore *store, struct object *object,
 		     const struct record_mmap2 *mmap, uid_t user)
 {
 	copier_ask_too(store->copier, object, mmap, user);
-	if (copier_has_copied(store->copier, object))
+	if (copier_result(store->copier, object) == 0)
 		return;
 	object->is_wanted = true;
 	object->wanted = *mmap;
@@ -353,7 +346,7 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *reco
 
 	/* An object that could not be copied is tried again, unless a snapshot may be reading
 	 * it. */
-	if (known && known->n_refs == 1 && copier_has_failed(store->copier, known))
+	if (known && known->n_refs == 1 && copier_result(store->copier, known) < 0)
 		have_copied(store, known, mmap, user, &original, error);
 	else if (known)
 		want_too(store, known, mmap, user);
@@ -433,12 +426,11 @@ int objectstore_make_room(struct objectstore *store, uint64_t moment)
 {
 	const struct eviction eviction = eviction_of(store, moment);
 	int r;
+	HOLD(&store->lock);
 
-	(void)pthread_mutex_lock(&store->lock);
 	r = eviction_choose(&eviction);
 	if (r == 0)
 		r = forget_chosen(store);
-	(void)pthread_mutex_unlock(&store->lock);
 	return r;
 }
 
@@ -475,7 +467,7 @@ static void retry_refused(struct objectstore *store, struct object *object, stru
 {
 	const uid_t uid = object->original.uid;
 
-	if (object->n_refs > 1 || !copier_was_refused(store->copier, object) ||
+	if (object->n_refs > 1 || copier_result(store->copier, object) != -EDQUOT ||
 	    share_exceeds(share, max, uid) ||
 	    (uid == 0 && !share_allows(share, max, uid, object->original.size)))
 		return;
@@ -528,39 +520,12 @@ void objectstore_get_share(struct objectstore *store, struct share *ret_share)
 int objectstore_forget(struct objectstore *store, uint64_t moment)
 {
 	int r;
+	HOLD(&store->lock);
 
-	(void)pthread_mutex_lock(&store->lock);
 	for (size_t i = 0; i < store->objects.n; i++)
 		store->objects.items[i]->goes = store->objects.items[i]->seen <= moment;
 	r = forget_chosen(store);
-	(void)pthread_mutex_unlock(&store->lock);
 	return r;
-}
-
-void objectstore_measure(struct objectstore *store)
-{
-	copier_measure(store->copier);
-}
-
-const char *objectstore_why_not_near(struct objectstore *store, const struct object *object)
-{
-	return copier_why_not_near(store->copier, object);
-}
-
-uint64_t objectstore_bytes(struct objectstore *store, const struct object *object, uid_t *ret_payer)
-{
-	return copier_bytes(store->copier, object, ret_payer);
-}
-
-void objectstore_count_left_out(struct objectstore *store, uid_t payer)
-{
-	copier_count_left_out(store->copier, payer);
-}
-
-int objectstore_wait(struct objectstore *store, const struct object *object,
-		     const atomic_bool *cancel)
-{
-	return copier_wait(store->copier, object, cancel);
 }
 
 int objectstore_fd(const struct objectstore *store)
@@ -571,9 +536,9 @@ int objectstore_fd(const struct objectstore *store)
 /* Have the object, which could not be copied for one, copied for the other who mapped it. */
 static void copy_for_other(struct objectstore *store, struct object *object)
 {
-	(void)pthread_mutex_lock(&store->lock);
+	HOLD(&store->lock);
+
 	have_copied(store, object, &object->wanted, object->wanted_by, &object->original, 0);
-	(void)pthread_mutex_unlock(&store->lock);
 }
 
 const struct object *objectstore_next_failed(struct objectstore *store)
@@ -591,6 +556,11 @@ const struct object *objectstore_next_failed(struct objectstore *store)
 		}
 	}
 	return NULL;
+}
+
+struct copier *objectstore_copier(const struct objectstore *store)
+{
+	return store->copier;
 }
 
 size_t objectstore_count(const struct objectstore *store)

@@ -25,6 +25,7 @@
 #include "base/base.h"
 #include "daemon/objects/object.h"
 
+struct copier;
 struct map;
 struct objectstore;
 struct share;
@@ -56,9 +57,6 @@ DEFINE_CLEANUP(struct objectstore *, objectstore_free);
 /* Say that programs write the records that objectstore_add() will be given, not the kernel. To be
  * called before the first objectstore_add(). */
 void objectstore_set_claimed(struct objectstore *store);
-
-/* Use other limits from the next copy on. Existing copies stay. */
-void objectstore_set_limits(struct objectstore *store, const struct spool_limits *limits);
 
 /* Let copies to which no snapshot links take no more than @bytes, or half of MaxUse= if that is
  * less. More of them are taken back with objectstore_take_back(). To be called in any thread. */
@@ -148,30 +146,11 @@ bool objectstore_is_unfair(struct objectstore *store);
 _must_check_ int objectstore_take_back(struct objectstore *store, uint64_t moment,
 				       uint64_t *ret_freed, uid_t *ret_uid);
 
+/* Return: what copies the objects, which is the store's. */
+struct copier *objectstore_copier(const struct objectstore *store);
+
 /* Get a copy of the account of bytes of copies to which no snapshot links. */
 void objectstore_get_share(struct objectstore *store, struct share *ret_share);
-
-/* Wait until the object is copied or has failed, as copier_wait() does. To be called in any
- * thread. */
-_must_check_ int objectstore_wait(struct objectstore *store, const struct object *object,
-				  const atomic_bool *cancel);
-
-/* Find out which objects a snapshot may wait for, as copier_measure() does. To be called in any
- * thread before a snapshot waits. */
-void objectstore_measure(struct objectstore *store);
-
-/* Return: why a snapshot may not wait for the object, as copier_why_not_near() says. To be called
- *         in any thread. */
-const char *objectstore_why_not_near(struct objectstore *store, const struct object *object);
-
-/* Get how many bytes more a snapshot takes on the disk with the object, which was waited for, and
- * in whose share its copy is. To be called in any thread. */
-uint64_t objectstore_bytes(struct objectstore *store, const struct object *object,
-			   uid_t *ret_payer);
-
-/* Count that a snapshot does not have an object of the user, who has too much there. To be called
- * in any thread. */
-void objectstore_count_left_out(struct objectstore *store, uid_t payer);
 
 /* Return: a borrowed descriptor that is readable when objectstore_next_failed() has something to
  *         return. */

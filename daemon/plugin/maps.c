@@ -14,6 +14,7 @@
 #include "util/function.h"
 #include "util/mapname.h"
 #include "util/mapsline.h"
+#include "util/mutex.h"
 #include "util/perf/codec.h"
 #include "util/regular.h"
 #include "util/suffix.h"
@@ -169,22 +170,21 @@ static int remember_range(struct maps_ranges *ranges, uint64_t start, uint64_t e
 
 void maps_remove(struct maps *maps, uint64_t start, uint64_t size)
 {
-	(void)pthread_mutex_lock(&maps->lock);
+	HOLD(&maps->lock);
+
 	/* Without memory a range stays unknown or known. Then a record is written twice, or is
 	 * missing until the check at the translation notices that. */
 	(void)!forget_range(&maps->known, start, start + size);
-	(void)pthread_mutex_unlock(&maps->lock);
 }
 
 bool maps_has(struct maps *maps, uint64_t start, uint64_t size)
 {
 	bool has;
 	size_t i;
+	HOLD(&maps->lock);
 
-	(void)pthread_mutex_lock(&maps->lock);
 	i = first_behind(&maps->known, start);
 	has = i < maps->known.list.n && maps->known.list.items[i].start < start + size;
-	(void)pthread_mutex_unlock(&maps->lock);
 	return has;
 }
 
@@ -196,9 +196,9 @@ static void note_writable(struct maps *maps, uint64_t start, uint64_t end)
 
 void maps_note_writable(struct maps *maps, uint64_t start, uint64_t size)
 {
-	(void)pthread_mutex_lock(&maps->lock);
+	HOLD(&maps->lock);
+
 	note_writable(maps, start & ~(PAGE - 1), (start + size + PAGE - 1) & ~(PAGE - 1));
-	(void)pthread_mutex_unlock(&maps->lock);
 }
 
 enum handover_place maps_place(struct maps *maps, uint64_t start, uint64_t size)
@@ -227,12 +227,9 @@ enum handover_place maps_place(struct maps *maps, uint64_t start, uint64_t size)
 
 uint32_t maps_watched(struct maps *maps, uint64_t ip)
 {
-	uint32_t condition;
+	HOLD(&maps->lock);
 
-	(void)pthread_mutex_lock(&maps->lock);
-	condition = watch_at(&maps->watch, ip);
-	(void)pthread_mutex_unlock(&maps->lock);
-	return condition;
+	return watch_at(&maps->watch, ip);
 }
 
 /* --- records ---------------------------------------------------------------------------------- */
@@ -341,11 +338,10 @@ size_t maps_add(struct maps *maps, struct poolrecord_who who, uint64_t start, ui
 	const uint64_t from = start & ~(PAGE - 1);
 	const uint64_t to = (start + size + PAGE - 1) & ~(PAGE - 1);
 	size_t n;
+	HOLD(&maps->lock);
 
-	(void)pthread_mutex_lock(&maps->lock);
 	n = add_locked(maps, who, from, to, prot);
 	atomic_fetch_add_explicit(&maps->n_adds, 1, memory_order_release);
-	(void)pthread_mutex_unlock(&maps->lock);
 	return n;
 }
 

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "daemon/objects/copier.h"
-#include "daemon/objects/objectstore.h"
+#include "daemon/objects/object.h"
 #include "daemon/snapshot/userparts.h"
 #include "util/map.h"
 #include "util/mapname.h"
@@ -155,9 +155,9 @@ static void settle_place(struct selection *s, struct entry *entry, size_t same_i
 			s->entries[i - 1].by_content = true;
 }
 
-static int await_copy(struct entry *entry, struct objectstore *store, const atomic_bool *cancel)
+static int await_copy(struct entry *entry, struct copier *copier, const atomic_bool *cancel)
 {
-	const int r = objectstore_wait(store, entry->object, cancel);
+	const int r = copier_wait(copier, entry->object, cancel);
 
 	if (r == COPIER_STALLED)
 		entry->late = COPIER_WHY_STALLED;
@@ -182,7 +182,7 @@ static uint64_t content_key(const struct entry *entry)
 }
 
 /* List the entries with a copy. Return: how many there are, in an array with room for all. */
-static size_t list_copied(struct selection *s, struct objectstore *store, struct userparts *parts,
+static size_t list_copied(struct selection *s, struct copier *copier, struct userparts *parts,
 			  struct entry **ret_copied)
 {
 	size_t n = 0;
@@ -192,7 +192,7 @@ static size_t list_copied(struct selection *s, struct objectstore *store, struct
 
 		if (!has_copy(entry))
 			continue;
-		entry->bytes = objectstore_bytes(store, entry->object, &entry->payer);
+		entry->bytes = copier_bytes(copier, entry->object, &entry->payer);
 		entry->has_all = userparts_has_all(entry->payer);
 		userparts_add_user(parts, entry->payer);
 		ret_copied[n++] = entry;
@@ -203,7 +203,7 @@ static size_t list_copied(struct selection *s, struct objectstore *store, struct
 }
 
 /* Leave out what is beyond the parts of the users. One content takes room once. */
-static int leave_some_out(struct selection *s, struct objectstore *store, struct userparts *parts)
+static int leave_some_out(struct selection *s, struct copier *copier, struct userparts *parts)
 {
 	_cleanup_(freep) struct entry **copied = malloc((s->n_entries + 1) * sizeof(*copied));
 	_cleanup_(map_deinit) struct map contents = {}; /* that are selected */
@@ -212,7 +212,7 @@ static int leave_some_out(struct selection *s, struct objectstore *store, struct
 
 	if (!copied)
 		return -ENOMEM;
-	n = list_copied(s, store, parts, copied);
+	n = list_copied(s, copier, parts, copied);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		const struct entry *entry = copied[i];
 
@@ -225,26 +225,26 @@ static int leave_some_out(struct selection *s, struct objectstore *store, struct
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		copied[i]->left_out = !map_get(&contents, content_key(copied[i]));
 		if (copied[i]->left_out)
-			objectstore_count_left_out(store, copied[i]->payer);
+			copier_count_left_out(copier, copied[i]->payer);
 	}
 	return r;
 }
 
-int selection_finish(struct selection *selection, struct objectstore *store,
-		     struct userparts *parts, const atomic_bool *cancel)
+int selection_finish(struct selection *selection, struct copier *copier, struct userparts *parts,
+		     const atomic_bool *cancel)
 {
 	struct map by_id = {}; /* hash of build-id → 1 + index of the last */
 	int r = 0;
 
-	objectstore_measure(store);
+	copier_measure(copier);
 	for (size_t i = 0; i < selection->n_entries; i++)
 		selection->entries[i].late =
-		    objectstore_why_not_near(store, selection->entries[i].object);
+		    copier_why_not_near(copier, selection->entries[i].object);
 	for (size_t i = 0; r == 0 && i < selection->n_entries; i++)
 		if (selection->entries[i].is_selected && !selection->entries[i].late)
-			r = await_copy(&selection->entries[i], store, cancel);
+			r = await_copy(&selection->entries[i], copier, cancel);
 	if (r == 0)
-		r = leave_some_out(selection, store, parts);
+		r = leave_some_out(selection, copier, parts);
 	for (size_t i = 0; r == 0 && i < selection->n_entries; i++)
 		if (selection->entries[i].is_selected && !has_copy(&selection->entries[i]))
 			r = claim_build_id(selection, &selection->entries[i].object->claimed);

@@ -27,8 +27,8 @@
 
 #include "base/base.h"
 
+struct copier;
 struct object;
-struct objectstore;
 struct record_mmap2;
 struct selection;
 struct userparts;
@@ -50,15 +50,15 @@ _must_check_ int selection_add(struct selection *selection, const struct record_
 
 /*
  * After the last selection_add(): wait until the selected objects are copied, and decide where each
- * of them lies. Objects that are not near, as objectstore_why_not_near() says, or that are not read
+ * of them lies. Objects that are not near, as copier_why_not_near() says, or that are not read
  * on, are not waited for and count as missing.
  *
- * @store: the owner of the objects
+ * @copier: copies the objects
  * @parts: how much of each user's is taken; counts what is selected
  *
  * Return: 0; -ECANCELED once @cancel, which may be NULL, is true; or -ENOMEM.
  */
-_must_check_ int selection_finish(struct selection *selection, struct objectstore *store,
+_must_check_ int selection_finish(struct selection *selection, struct copier *copier,
 				  struct userparts *parts, const atomic_bool *cancel);
 
 /*

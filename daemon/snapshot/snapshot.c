@@ -334,7 +334,7 @@ static int select_objects(struct writer *w)
 			    (ran = map_get(&w->pids, mmap.pid)))
 				r = selection_add(w->selection, &mmap, *ran);
 	}
-	return r == 0 ? selection_finish(w->selection, w->request->store, &w->parts,
+	return r == 0 ? selection_finish(w->selection, w->request->copier, &w->parts,
 					 w->request->cancel)
 		      : r;
 }

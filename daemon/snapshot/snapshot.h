@@ -22,9 +22,9 @@
 
 struct caller;
 struct codestore;
+struct copier;
 struct jitfile;
 struct object;
-struct objectstore;
 struct sideband_view;
 struct source;
 
@@ -45,9 +45,8 @@ struct snapshot_known {
 /* Everything is borrowed for the call. */
 struct snapshot_request {
 	const char *id;
-	struct source *source; /* nothing else holds its rings before the call returns */
-	struct objectstore
-	    *store;              /* the owner of the objects, some of which may not be copied yet */
+	struct source *source;   /* nothing else holds its rings before the call returns */
+	struct copier *copier;   /* of the objects, some of which may not be copied yet */
 	int store_fd;            /* the folder with their copies */
 	const char *runtime_dir; /* where the collector's socket is, which reads memory */
 	struct scope scope;

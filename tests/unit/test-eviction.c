@@ -28,10 +28,10 @@ struct copier {
 	uint64_t max;
 };
 
-bool copier_has_failed(struct copier *copier, const struct object *object)
+int copier_result(struct copier *copier, const struct object *object)
 {
 	(void)copier;
-	return object->error < 0;
+	return object->error;
 }
 
 /* Bytes of a copy to which no snapshot links. */

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "daemon/intake.h"
+#include "daemon/objects/copier.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/sideband/sideband.h"
 #include "daemon/source/source.h"
@@ -319,7 +320,7 @@ static void a_server_among_many(void **state)
 			continue;
 		intake_drain(f->intake);
 		/* What waits to be copied is in use. */
-		assert_int_equal(objectstore_wait(f->store, find(f, path), NULL), 0);
+		assert_int_equal(copier_wait(objectstore_copier(f->store), find(f, path), NULL), 0);
 		while (sd_event_run(f->event, 0) > 0)
 			;
 	}
@@ -327,7 +328,7 @@ static void a_server_among_many(void **state)
 			OBJECTSTORE_SOFT_MAX);
 	object = find(f, server);
 	assert_non_null(object);
-	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
+	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
 	assert_int_equal(object->error, 0);
 	(void)snprintf(path, sizeof(path), "%s/test%u", f->dir, N - 1);
 	assert_non_null(find(f, path));
@@ -369,8 +370,8 @@ static void objects_of_past_epochs(void **state)
 	records_mmap2(r, (uint32_t)getpid(), server, NULL, time++);
 	records_mmap2(r, test, ended, NULL, time++);
 	intake_drain(f->intake);
-	assert_int_equal(objectstore_wait(f->store, find(f, server), NULL), 0);
-	assert_int_equal(objectstore_wait(f->store, find(f, ended), NULL), 0);
+	assert_int_equal(copier_wait(objectstore_copier(f->store), find(f, server), NULL), 0);
+	assert_int_equal(copier_wait(objectstore_copier(f->store), find(f, ended), NULL), 0);
 	while (sd_event_run(f->event, 0) > 0)
 		;
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/helper/collector/link.h"
+#include "daemon/objects/copier.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/objects/original.h"
 #include "daemon/share/share.h"
@@ -101,7 +102,7 @@ static struct object *add(struct fixture *f, const char *path, const struct buil
 	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 	if (!object)
 		return NULL;
-	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
+	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
 	while ((failed = objectstore_next_failed(f->store))) {
 		assert_ptr_equal(failed, object);
 		*ret_error = failed->error;
@@ -218,13 +219,13 @@ static void for_another(void **state)
 
 	(void)snprintf(path, sizeof(path), "%s/of-others", f->dir);
 	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
-	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
+	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
 	assert_int_equal(object->error, -ENOENT);
 	run("cp %s %s", f->program, path);
 	assert_int_equal(objectstore_add(f->store, &mmap, 0, &same), 0);
 	assert_ptr_equal(same, object);
 	assert_null(objectstore_next_failed(f->store));
-	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
+	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
 	assert_int_equal(object->error, 0);
 	assert_true(stored(f, object));
 	assert_null(objectstore_next_failed(f->store));
@@ -284,7 +285,7 @@ static void a_file_that_grows(void **state)
 		assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 		(void)nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 		grow(fd);
-		assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
+		assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
 		/* Unless it was copied before. */
 		assert_true(object->error == -EFBIG || (ms > 0 && object->error == 0));
 		assert_ptr_equal(objectstore_next_failed(f->store),
@@ -328,13 +329,13 @@ static void a_user_with_many_files(void **state)
 		assert_int_equal(objectstore_add(f->store, &mmap, 0, &objects[i]), 0);
 	}
 	stoppedclock_go();
-	objectstore_measure(f->store);
+	copier_measure(objectstore_copier(f->store));
 	for (unsigned i = 0; i < N; i++)
-		n_near += !objectstore_why_not_near(f->store, objects[i]);
+		n_near += !copier_why_not_near(objectstore_copier(f->store), objects[i]);
 	/* Two would be 1000 MiB; some may have been copied already. */
 	assert_in_range(n_near, 1, N - 1);
-	assert_true(!objectstore_why_not_near(f->store, objects[0]) &&
-		    objectstore_why_not_near(f->store, objects[N - 1]));
+	assert_true(!copier_why_not_near(objectstore_copier(f->store), objects[0]) &&
+		    copier_why_not_near(objectstore_copier(f->store), objects[N - 1]));
 	if (geteuid() != 0)
 		return;
 
@@ -343,13 +344,13 @@ static void a_user_with_many_files(void **state)
 			    &(struct record_mmap2){ .prot = PROT_EXEC, .name = f->program }, 0,
 			    &ours),
 	    0);
-	objectstore_measure(f->store);
-	assert_null(objectstore_why_not_near(f->store, ours));
-	assert_int_equal(objectstore_wait(f->store, ours, NULL), 0);
+	copier_measure(objectstore_copier(f->store));
+	assert_null(copier_why_not_near(objectstore_copier(f->store), ours));
+	assert_int_equal(copier_wait(objectstore_copier(f->store), ours, NULL), 0);
 	assert_int_equal(ours->error, 0);
-	objectstore_measure(f->store);
+	copier_measure(objectstore_copier(f->store));
 	for (unsigned i = 0; i < N; i++)
-		n_done += !objectstore_why_not_near(f->store, objects[i]);
+		n_done += !copier_why_not_near(objectstore_copier(f->store), objects[i]);
 	assert_true(n_done < N);
 }
 
@@ -420,7 +421,7 @@ static struct object *wait_for(struct fixture *f, const struct record_mmap2 *mma
 
 	assert_int_equal(objectstore_add(f->store, mmap, 0, &object), 0);
 	assert_non_null(object);
-	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
+	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
 	while (objectstore_next_failed(f->store))
 		;
 	return object;
@@ -818,13 +819,13 @@ static void half_of_it(void **state)
 
 	assert_int_equal(stat(f->program, &st), 0);
 	limits.max_use = (uint64_t)st.st_blocks * 512 * 2 - 2;
-	objectstore_set_limits(f->store, &limits);
+	copier_set_limits(objectstore_copier(f->store), &limits);
 	assert_null(add(f, f->program, &f->id, &error));
 	assert_int_equal(error, -EDQUOT);
 	/* Anybody but root leaves a part of it to others. */
 	limits.max_use +=
 	    geteuid() == 0 ? 2 : limits.max_use / (SHARE_RESERVE - 1) + 2 * SHARE_RESERVE;
-	objectstore_set_limits(f->store, &limits);
+	copier_set_limits(objectstore_copier(f->store), &limits);
 	assert_non_null(add(f, f->program, &f->id, &error));
 }
 
@@ -917,7 +918,7 @@ static void room(void **state)
 	assert_int_equal(objectstore_take_back(f->store, moment, &freed, &uid), 0);
 	assert_int_equal(freed, 0);
 	for (size_t i = 0; i < 4; i++) {
-		assert_int_equal(objectstore_wait(f->store, objects[i], NULL), 0);
+		assert_int_equal(copier_wait(objectstore_copier(f->store), objects[i], NULL), 0);
 		n += objects[i]->error == 0 && stored(f, objects[i]);
 	}
 	assert_int_equal(n, 4);
@@ -933,7 +934,7 @@ static struct object *add_for(struct fixture *f, uint32_t pid)
 	struct object *object;
 
 	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
-	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
+	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
 	assert_int_equal(object->error, 0);
 	assert_null(objectstore_next_failed(f->store));
 	return object;
@@ -1023,7 +1024,7 @@ static void root_gives(void **state)
 					     .prot = PROT_EXEC, .name = path, .build_id = f->id },
 					 0, &mine),
 			 0);
-	assert_int_equal(objectstore_wait(f->store, mine, NULL), 0);
+	assert_int_equal(copier_wait(objectstore_copier(f->store), mine, NULL), 0);
 	assert_int_equal(mine->error, 0);
 	assert_true(stored(f, mine));
 }
@@ -1033,10 +1034,10 @@ static void limits_change(void **state)
 	struct fixture *f = *state;
 	int error;
 
-	objectstore_set_limits(f->store, &(struct spool_limits){ .max_use = 1000 });
+	copier_set_limits(objectstore_copier(f->store), &(struct spool_limits){ .max_use = 1000 });
 	assert_null(add(f, f->program, &f->id, &error));
 	assert_int_equal(error, -EDQUOT);
-	objectstore_set_limits(f->store, &unlimited);
+	copier_set_limits(objectstore_copier(f->store), &unlimited);
 	assert_non_null(add(f, f->program, &f->id, &error));
 }
 
@@ -1057,12 +1058,12 @@ static void many_at_once(void **state)
 		assert_int_equal(objectstore_add(f->store, &mmap, 0, &objects[i]), 0);
 		assert_non_null(objects[i]);
 	}
-	assert_in_set(objectstore_wait(f->store, objects[599], &cancel),
+	assert_in_set(copier_wait(objectstore_copier(f->store), objects[599], &cancel),
 		      ((LargestIntegralType[]){ (LargestIntegralType)-ECANCELED, 0 }), 2);
-	assert_int_equal(objectstore_wait(f->store, objects[599], NULL), 0);
+	assert_int_equal(copier_wait(objectstore_copier(f->store), objects[599], NULL), 0);
 	/* Root has several lanes, so the last one may be done before those next to it. */
 	for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
-		assert_int_equal(objectstore_wait(f->store, objects[i], NULL), 0);
+		assert_int_equal(copier_wait(objectstore_copier(f->store), objects[i], NULL), 0);
 		assert_string_equal(objects[i]->sha256, objects[0]->sha256);
 	}
 	assert_null(objectstore_next_failed(f->store));
@@ -1098,7 +1099,7 @@ static void the_caller_does_not_wait(void **state)
 	assert_int_equal(objectstore_count(f->store), 1);
 	assert_null(objectstore_next_failed(f->store));
 	took = now_ms() - since;
-	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
+	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
 	assert_true(took < now_ms() - since - took);
 	assert_int_equal(object->error, 0);
 	assert_true(stored(f, object));

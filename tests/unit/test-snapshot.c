@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 
 #include "daemon/objects/codestore.h"
+#include "daemon/objects/copier.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/plugin/coderecord.h"
@@ -166,7 +167,8 @@ static int gather(void *userdata, struct snapshot_known *ret_known)
 	assert_true(f->fake.held);
 	f->n_asked++;
 	for (size_t i = 0; f->changes && i < f->known.n_objects; i++)
-		assert_int_equal(objectstore_wait(f->store, f->known.objects[i], NULL), 0);
+		assert_int_equal(
+		    copier_wait(objectstore_copier(f->store), f->known.objects[i], NULL), 0);
 	if (f->changes)
 		assert_int_equal(utimensat(AT_FDCWD, f->changes, NULL, 0), 0);
 	*ret_known = f->known;
@@ -231,7 +233,7 @@ static int set_up(void **state)
 		.source = &f->fake.source,
 		.runtime_dir = f->dir,
 		.store_fd = f->store_fd,
-		.store = f->store,
+		.copier = objectstore_copier(f->store),
 		.caller = &caller,
 		.snapshots_max = UINT64_MAX,
 		.gather = gather,
@@ -281,7 +283,7 @@ static void forget_all(struct objectstore *store)
 
 	assert_int_equal(objectstore_list(store, &objects, &n), 0);
 	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(objectstore_wait(store, objects[i], NULL), 0);
+		assert_int_equal(copier_wait(objectstore_copier(store), objects[i], NULL), 0);
 		(void)object_unref(objects[i]);
 	}
 	free(objects);
