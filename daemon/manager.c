@@ -300,13 +300,6 @@ static int remove_snapshot(void *userdata, const char *id)
 	return r;
 }
 
-static int keep_snapshot(void *userdata, const char *id, bool keep)
-{
-	const struct manager *m = userdata;
-
-	return spool_keep(m->spool, id, keep);
-}
-
 /* --- life ------------------------------------------------------------------------------------ */
 
 /* Find the sequence number after which new ids continue. */
@@ -409,7 +402,6 @@ static const struct recorder_ops recorder_ops = {
 	.pause = pause_source,
 	.take_snapshot = take_snapshot,
 	.remove_snapshot = remove_snapshot,
-	.keep_snapshot = keep_snapshot,
 	.reload = reload_config,
 };
 

@@ -8,16 +8,343 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/control/call.h"
+#include "base/printable.h"
 #include "daemon/control/recorder.h"
-#include "daemon/control/snapshotcalls.h"
+#include "daemon/proc/cgroup.h"
+#include "daemon/snapshot/jobs.h"
 #include "daemon/spool/spool.h"
 #include "daemon/trigger/triggers.h"
 #include "ptd/control.h"
 
-/* --- trigger calls ---------------------------------------------------------------------------- */
+/* --- what the methods have in common ----------------------------------------------------------- */
 
-/* The methods of org.ptd.Recorder1 (ptd/control.h) that are about triggers. */
+/* Add an entry to the dictionary a{sv} that is open in @m. */
+static int append_string(sd_bus_message *m, const char *key, const char *value)
+{
+	return sd_bus_message_append(m, "{sv}", key, "s", value);
+}
+
+static int append_u64(sd_bus_message *m, const char *key, uint64_t value)
+{
+	return sd_bus_message_append(m, "{sv}", key, "t", value);
+}
+
+static int append_u32(sd_bus_message *m, const char *key, uint32_t value)
+{
+	return sd_bus_message_append(m, "{sv}", key, "u", value);
+}
+
+/* Close the container that is open in @reply and send it, unless @r is an error of filling it. */
+static int send_reply(sd_bus_message *reply, int r)
+{
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int no_option(const char *option, sd_bus_error *error)
+{
+	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "there is no option \"%s\"",
+				 option);
+}
+
+static int no_snapshot(sd_bus_error *error, const char *id)
+{
+	return sd_bus_error_setf(error, PTD_ERROR_NO_SNAPSHOT, "there is no snapshot \"%s\"", id);
+}
+
+/* Read options, a{sv}. @read reads the value of one into @userdata. */
+static int read_options(sd_bus_message *m,
+			int (*read)(sd_bus_message *m, const char *option, void *userdata,
+				    sd_bus_error *error),
+			void *userdata, sd_bus_error *error)
+{
+	const char *option;
+	int r;
+
+	r = sd_bus_message_enter_container(m, 'a', "{sv}");
+	while (r > 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+		r = sd_bus_message_read(m, "s", &option);
+		if (r >= 0)
+			r = read(m, option, userdata, error);
+		if (r >= 0)
+			r = sd_bus_message_exit_container(m);
+		if (r >= 0)
+			r = 1;
+	}
+	return r < 0 ? r : 0;
+}
+
+/* Read the value of an option that is a text which others will see; a longer one is cut. */
+static int read_text(sd_bus_message *m, char *ret_text, size_t size)
+{
+	const char *text;
+	int r;
+
+	r = sd_bus_message_read(m, "v", "s", &text);
+	if (r < 0)
+		return r;
+	(void)snprintf(ret_text, size, "%s", text);
+	printable_clean(ret_text, strlen(ret_text));
+	return 0;
+}
+
+/* --- snapshots -------------------------------------------------------------------------------- */
+
+/* Of all clients together. */
+#define WAITERS_MAX 256u
+
+static int read_cpus(sd_bus_message *m, struct scope *scope, sd_bus_error *error)
+{
+	const char *text;
+	int r;
+
+	r = sd_bus_message_read(m, "v", "s", &text);
+	if (r < 0)
+		return r;
+	if (cpulist_parse(text, &scope->cpus) < 0)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+					 "\"%s\" is no list of CPUs: 0-3,8 is one", text);
+	scope->some_cpus = scope->cpus.end > 0;
+	return 0;
+}
+
+static int read_cgroup(sd_bus_message *m, struct scope *scope, sd_bus_error *error)
+{
+	const char *name;
+	int r;
+
+	r = sd_bus_message_read(m, "v", "s", &name);
+	if (r < 0 || !name[0])
+		return r;
+	(void)snprintf(scope->cgroup, sizeof(scope->cgroup), "%s", name);
+	printable_clean(scope->cgroup, strlen(scope->cgroup));
+	if (strcmp(scope->cgroup, name) != 0 || !cgroup_name_is_good(name))
+		return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+					"that is neither the name nor the path of a control group: "
+					"nginx.service or /system.slice/nginx.service is one");
+	return 0;
+}
+
+/* @userdata is the struct scope of TakeSnapshot. */
+static int read_scope_option(sd_bus_message *m, const char *option, void *userdata,
+			     sd_bus_error *error)
+{
+	struct scope *scope = userdata;
+
+	if (strcmp(option, "since") == 0)
+		return sd_bus_message_read(m, "v", "t", &scope->since_ns);
+	if (strcmp(option, "pid") == 0)
+		return sd_bus_message_read(m, "v", "u", &scope->pid);
+	if (strcmp(option, "cgroup") == 0)
+		return read_cgroup(m, scope, error);
+	if (strcmp(option, "cpus") == 0)
+		return read_cpus(m, scope, error);
+	if (strcmp(option, "command") == 0)
+		return read_text(m, scope->command, sizeof(scope->command));
+	if (strcmp(option, "command_pid") == 0)
+		return sd_bus_message_read(m, "v", "u", &scope->command_pid);
+	if (strcmp(option, "started") == 0)
+		return sd_bus_message_read(m, "v", "t", &scope->started_ns);
+	if (strcmp(option, "trigger") == 0)
+		return read_text(m, scope->trigger, sizeof(scope->trigger));
+	if (strcmp(option, "trigger_tid") == 0)
+		return sd_bus_message_read(m, "v", "u", &scope->trigger_tid);
+	if (strcmp(option, "trigger_time") == 0)
+		return sd_bus_message_read(m, "v", "t", &scope->trigger_ns);
+	return no_option(option, error);
+}
+
+static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
+	struct scope scope = {};
+	uint32_t n_cpus;
+	const char *id;
+	int r;
+
+	r = read_options(m, read_scope_option, &scope, error);
+	if (r < 0)
+		return r;
+	n_cpus = recorder->ops->status(recorder->userdata).n_cpus;
+	if (scope.cpus.end > n_cpus)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+					 "there is no CPU %" PRIu32 ": there are %" PRIu32,
+					 scope.cpus.end - 1, n_cpus);
+	r = recorder->ops->take_snapshot(recorder->userdata, &scope, &peer->caller, &id);
+	if (r == -EBUSY)
+		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
+					 "%u snapshots are waiting to be written already",
+					 JOBS_WAITING_MAX);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_TOOK, id);
+	return sd_bus_reply_method_return(m, "s", id);
+}
+
+static int reply_done(sd_bus_message *call, const char *directory, const struct job *job)
+{
+	const struct snapshot_result *r = &job->result;
+	_cleanup_(freep) char *path = NULL;
+
+	if (job->error < 0)
+		return sd_bus_reply_method_errorf(call, PTD_ERROR_FAILED, "%s", job->message);
+	if (asprintf(&path, "%s/%s", directory, job->id) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	return sd_bus_reply_method_return(
+	    call, "a{sv}", 11, "id", "s", job->id, "path", "s", path, "bytes", "t", r->bytes,
+	    "pt_bytes", "t", r->bytes_pt, "pt_overwritten", "t", r->bytes_overwritten,
+	    "complete_since", "t", r->complete_since_ns, "taken", "t", r->taken_ns, "cpus", "u",
+	    r->n_cpus, "objects", "u", r->n_objects, "objects_missing", "u", r->n_missing,
+	    "objects_without_room", "u", r->n_without_room);
+}
+
+/* Have the call answered later. Return: 1, which is what the method is to return; or negative
+ * errno, and why in @error if there are too many. */
+static int put_off(struct waiters *waiters, sd_bus_message *call, sd_bus_error *error)
+{
+	int r;
+
+	if (waiters->calls.n >= WAITERS_MAX)
+		return sd_bus_error_set(error, PTD_ERROR_BUSY, "too many calls are waiting");
+	r = vec_push(&waiters->calls, call);
+	if (r < 0)
+		return r;
+	(void)sd_bus_message_ref(call);
+	return 1;
+}
+
+static int wait_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	struct interface *interface = peer->interface;
+	const struct job *job;
+	const char *id;
+	int r;
+
+	r = sd_bus_message_read(m, "s", &id);
+	if (r < 0)
+		return r;
+	job = jobs_find(interface->recorder.jobs, id);
+	if (!job)
+		return no_snapshot(error, id);
+	if (job->done)
+		return reply_done(m, spool_path(interface->recorder.spool), job);
+	return put_off(&interface->waiters, m, error);
+}
+
+static int append_snapshot(sd_bus_message *reply, const struct spool_entry *e)
+{
+	return sd_bus_message_append(
+	    reply, "a{sv}", 12, "id", "s", e->id, "created", "s", e->created, "bytes", "t",
+	    e->bytes, "cpus", "u", e->n_cpus, "command", "s", e->command, "pid", "u", e->pid,
+	    "objects_missing", "u", e->n_missing, "records_lost", "t", e->n_records_lost,
+	    "pt_dropped", "t", e->bytes_dropped, "pt_overwritten", "t", e->bytes_overwritten,
+	    "command_complete", "b", !e->command_cut, "kept", "b", e->kept);
+}
+
+static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_(freep) struct spool_entry *entries = NULL;
+	const struct interface_peer *peer = userdata;
+	size_t n;
+	int r;
+
+	r = spool_list(peer->interface->recorder.spool, &entries, &n);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	r = sd_bus_message_new_method_return(m, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = append_snapshot(reply, &entries[i]);
+	return send_reply(reply, r);
+}
+
+/* Read the argument that names a snapshot, and find its id, which is what the log states. */
+static int read_id(sd_bus_message *m, const struct interface_peer *peer,
+		   char ret_id[static SNAPID_SIZE], sd_bus_error *error)
+{
+	const char *name;
+	int r;
+
+	r = sd_bus_message_read(m, "s", &name);
+	if (r < 0)
+		return r;
+	r = spool_resolve(peer->interface->recorder.spool, name, ret_id);
+	if (r == -ENOENT)
+		return no_snapshot(error, name);
+	return r < 0 ? sd_bus_error_set_errno(error, r) : 0;
+}
+
+static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	_cleanup_(fd_closep) int fd = -1;
+	char id[SNAPID_SIZE];
+	int r;
+
+	r = read_id(m, peer, id, error);
+	if (r < 0)
+		return r;
+	r = spool_open(peer->interface->recorder.spool, id, &fd);
+	if (r == -ENOENT)
+		return no_snapshot(error, id);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_READ, id);
+	return sd_bus_reply_method_return(m, "h", fd);
+}
+
+static int remove_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
+	char id[SNAPID_SIZE];
+	int r;
+
+	r = read_id(m, peer, id, error);
+	if (r < 0)
+		return r;
+	r = recorder->ops->remove_snapshot(recorder->userdata, id);
+	if (r == -ENOENT)
+		return no_snapshot(error, id);
+	if (r == -EPERM)
+		return sd_bus_error_setf(error, PTD_ERROR_KEPT,
+					 "snapshot %s is kept: `ptctl keep --release` takes that "
+					 "back",
+					 id);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_REMOVED, id);
+	return sd_bus_reply_method_return(m, "");
+}
+
+static int keep_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	char id[SNAPID_SIZE];
+	int keep, r;
+
+	r = read_id(m, peer, id, error);
+	if (r == 0)
+		r = sd_bus_message_read(m, "b", &keep);
+	if (r < 0)
+		return r;
+	r = spool_keep(peer->interface->recorder.spool, id, keep);
+	if (r == -ENOENT)
+		return no_snapshot(error, id);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, keep ? CALLER_KEPT : CALLER_RELEASED, id);
+	return sd_bus_reply_method_return(m, "");
+}
+
+/* --- trigger calls ---------------------------------------------------------------------------- */
 
 /* Read a text that must not be cut: an argument of type "s", or an option's value, "v". */
 static int read_whole(sd_bus_message *m, const char *type, char *ret_text, size_t size,
@@ -50,7 +377,7 @@ static int read_option(sd_bus_message *m, const char *option, void *userdata, sd
 		return sd_bus_message_read(m, "v", "t", &wish->interval_ns);
 	if (strcmp(option, "delay") == 0)
 		return sd_bus_message_read(m, "v", "t", &wish->delay_ns);
-	return call_no_option(option, error);
+	return no_option(option, error);
 }
 
 static int triggercalls_add(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -63,7 +390,7 @@ static int triggercalls_add(sd_bus_message *m, void *userdata, sd_bus_error *err
 
 	r = read_whole(m, "s", wish.condition, sizeof(wish.condition), error);
 	if (r >= 0)
-		r = call_read_options(m, read_option, &wish, error);
+		r = read_options(m, read_option, &wish, error);
 	if (r < 0)
 		return r;
 	r = triggers_add(peer->interface->recorder.triggers, &wish, peer->caller.uid, &id,
@@ -98,21 +425,11 @@ static int triggercalls_remove(sd_bus_message *m, void *userdata, sd_bus_error *
 
 static int append_trigger(sd_bus_message *reply, const struct trigger_state *s)
 {
-	int r;
-
-	if ((r = sd_bus_message_open_container(reply, 'a', "{sv}")) < 0 ||
-	    (r = call_append_u32(reply, "id", s->id)) < 0 ||
-	    (r = call_append_string(reply, "condition", s->wish.condition)) < 0 ||
-	    (r = call_append_string(reply, "comm", s->wish.comm)) < 0 ||
-	    (r = call_append_u32(reply, "count", s->wish.count)) < 0 ||
-	    (r = call_append_u32(reply, "taken", s->n_taken)) < 0 ||
-	    (r = call_append_u64(reply, "interval", s->wish.interval_ns)) < 0 ||
-	    (r = call_append_u64(reply, "delay", s->wish.delay_ns)) < 0 ||
-	    (r = call_append_u32(reply, "uid", (uint32_t)s->uid)) < 0 ||
-	    (r = call_append_string(reply, "state", s->what)) < 0 ||
-	    (r = call_append_string(reply, "error", s->error ? s->error : "")) < 0)
-		return r;
-	return sd_bus_message_close_container(reply);
+	return sd_bus_message_append(
+	    reply, "a{sv}", 10, "id", "u", s->id, "condition", "s", s->wish.condition, "comm", "s",
+	    s->wish.comm, "count", "u", s->wish.count, "taken", "u", s->n_taken, "interval", "t",
+	    s->wish.interval_ns, "delay", "t", s->wish.delay_ns, "uid", "u", s->uid, "state", "s",
+	    s->what, "error", "s", s->error ? s->error : "");
 }
 
 static int triggercalls_list(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -130,7 +447,7 @@ static int triggercalls_list(sd_bus_message *m, void *userdata, sd_bus_error *er
 
 		r = append_trigger(reply, &state);
 	}
-	return call_send_reply(reply, r);
+	return send_reply(reply, r);
 }
 
 /* --- interface -------------------------------------------------------------------------------- */
@@ -155,20 +472,6 @@ static const char *const reason_names[] = {
 
 static_assert(ARRAY_LEN(reason_names) == _SHARE_REASON_MAX, "each has a name");
 
-static int append_refused_for(sd_bus_message *reply, enum recorder_shared shared,
-			      const struct share_user *user, enum share_reason reason)
-{
-	int r;
-
-	if ((r = sd_bus_message_open_container(reply, 'a', "{sv}")) < 0 ||
-	    (r = call_append_string(reply, "what", shared_names[shared])) < 0 ||
-	    (r = call_append_u32(reply, "uid", user->uid)) < 0 ||
-	    (r = call_append_string(reply, "reason", reason_names[reason])) < 0 ||
-	    (r = call_append_u64(reply, "times", user->refused[reason])) < 0)
-		return r;
-	return sd_bus_message_close_container(reply);
-}
-
 static int append_refused_user(sd_bus_message *reply, enum recorder_shared shared,
 			       const struct share_user *user)
 {
@@ -176,7 +479,10 @@ static int append_refused_user(sd_bus_message *reply, enum recorder_shared share
 
 	for (enum share_reason reason = 0; r >= 0 && reason < _SHARE_REASON_MAX; reason++)
 		if (user->refused[reason] > 0)
-			r = append_refused_for(reply, shared, user, reason);
+			r = sd_bus_message_append(reply, "a{sv}", 4, "what", "s",
+						  shared_names[shared], "uid", "u", user->uid,
+						  "reason", "s", reason_names[reason], "times", "t",
+						  user->refused[reason]);
 	return r;
 }
 
@@ -209,25 +515,25 @@ static int append_status(sd_bus_message *reply, const struct recorder *recorder,
 	int r;
 
 	if ((r = sd_bus_message_append(reply, "{sv}", "recording", "b", s->recording)) < 0 ||
-	    (r = call_append_u64(reply, "rings_since", s->rings_ns)) < 0 ||
-	    (r = call_append_u32(reply, "cpus", s->n_cpus)) < 0 ||
-	    (r = call_append_u32(reply, "cpus_recording", s->cpus.n_recording)) < 0 ||
-	    (r = call_append_u32(reply, "cpus_offline", s->cpus.n_offline)) < 0 ||
-	    (r = call_append_u32(reply, "cpus_busy", s->cpus.n_busy)) < 0 ||
-	    (r = call_append_u32(reply, "cpus_failed", s->cpus.n_failed)) < 0 ||
+	    (r = append_u64(reply, "rings_since", s->rings_ns)) < 0 ||
+	    (r = append_u32(reply, "cpus", s->n_cpus)) < 0 ||
+	    (r = append_u32(reply, "cpus_recording", s->cpus.n_recording)) < 0 ||
+	    (r = append_u32(reply, "cpus_offline", s->cpus.n_offline)) < 0 ||
+	    (r = append_u32(reply, "cpus_busy", s->cpus.n_busy)) < 0 ||
+	    (r = append_u32(reply, "cpus_failed", s->cpus.n_failed)) < 0 ||
 	    (r = sd_bus_message_append(reply, "{sv}", "paused", "b", s->cpus.paused)) < 0 ||
-	    (r = call_append_u64(reply, "aux_size", s->cpus.aux_size)) < 0 ||
-	    (r = call_append_u64(reply, "switch_size", s->cpus.switch_size)) < 0 ||
-	    (r = call_append_u64(reply, "sideband_bytes", s->sideband_bytes)) < 0 ||
-	    (r = call_append_u64(reply, "sideband_max", s->sideband_max)) < 0 ||
-	    (r = call_append_u64(reply, "sideband_lost", s->sideband_lost)) < 0 ||
-	    (r = call_append_u64(reply, "objects", s->n_objects)) < 0 ||
-	    (r = call_append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
-	    (r = call_append_u32(reply, "pending", s->n_pending)) < 0 ||
-	    (r = call_append_u64(reply, "snapshots_taken", s->n_taken)) < 0 ||
-	    (r = call_append_u64(reply, "snapshots_failed", s->n_failed)) < 0 ||
-	    (r = call_append_u64(reply, "snapshots_removed", s->n_removed)) < 0 ||
-	    (r = call_append_string(reply, "snapshots_path", spool_path(recorder->spool))) < 0)
+	    (r = append_u64(reply, "aux_size", s->cpus.aux_size)) < 0 ||
+	    (r = append_u64(reply, "switch_size", s->cpus.switch_size)) < 0 ||
+	    (r = append_u64(reply, "sideband_bytes", s->sideband_bytes)) < 0 ||
+	    (r = append_u64(reply, "sideband_max", s->sideband_max)) < 0 ||
+	    (r = append_u64(reply, "sideband_lost", s->sideband_lost)) < 0 ||
+	    (r = append_u64(reply, "objects", s->n_objects)) < 0 ||
+	    (r = append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
+	    (r = append_u32(reply, "pending", s->n_pending)) < 0 ||
+	    (r = append_u64(reply, "snapshots_taken", s->n_taken)) < 0 ||
+	    (r = append_u64(reply, "snapshots_failed", s->n_failed)) < 0 ||
+	    (r = append_u64(reply, "snapshots_removed", s->n_removed)) < 0 ||
+	    (r = append_string(reply, "snapshots_path", spool_path(recorder->spool))) < 0)
 		return r;
 	return 0;
 }
@@ -245,12 +551,12 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		r = sd_bus_message_open_container(reply, 'a', "{sv}");
 	if (r < 0)
 		return r;
-	if ((r = call_append_string(reply, "version", PTD_VERSION)) < 0 ||
-	    (r = call_append_string(reply, "source", s.source)) < 0 ||
+	if ((r = append_string(reply, "version", PTD_VERSION)) < 0 ||
+	    (r = append_string(reply, "source", s.source)) < 0 ||
 	    (r = append_status(reply, recorder, &s)) < 0 ||
 	    (r = append_refused(reply, recorder)) < 0)
 		return r;
-	return call_send_reply(reply, 0);
+	return send_reply(reply, 0);
 }
 
 /* @userdata is an int: whether the program writes MTC and CYC packets. */
@@ -259,7 +565,7 @@ static int read_source_option(sd_bus_message *m, const char *option, void *userd
 {
 	if (strcmp(option, "timing") == 0)
 		return sd_bus_message_read(m, "v", "b", userdata);
-	return call_no_option(option, error);
+	return no_option(option, error);
 }
 
 static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -268,7 +574,7 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const struct recorder *recorder = &peer->interface->recorder;
 	int fd, timing = false, r;
 
-	r = call_read_options(m, read_source_option, &timing, error);
+	r = read_options(m, read_source_option, &timing, error);
 	if (r < 0)
 		return r;
 	r = recorder->ops->open_pool(recorder->userdata, timing, &fd);
@@ -339,14 +645,12 @@ static const sd_bus_vtable vtable[] = {
 	SD_BUS_METHOD("Pause", "", "", pause_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD("Resume", "", "", resume_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
 	METHOD("TakeSnapshot", "a{sv}", SD_BUS_PARAM(options), "s", SD_BUS_PARAM(id),
-	       snapshotcalls_take),
-	METHOD("WaitSnapshot", "s", SD_BUS_PARAM(id), "a{sv}", SD_BUS_PARAM(result),
-	       snapshotcalls_wait),
-	METHOD("ListSnapshots", "", , "aa{sv}", SD_BUS_PARAM(snapshots), snapshotcalls_list),
-	METHOD("OpenSnapshot", "s", SD_BUS_PARAM(id), "h", SD_BUS_PARAM(directory),
-	       snapshotcalls_open),
-	METHOD("RemoveSnapshot", "s", SD_BUS_PARAM(id), "", , snapshotcalls_remove),
-	METHOD("KeepSnapshot", "sb", SD_BUS_PARAM(id) SD_BUS_PARAM(keep), "", , snapshotcalls_keep),
+	       take_snapshot),
+	METHOD("WaitSnapshot", "s", SD_BUS_PARAM(id), "a{sv}", SD_BUS_PARAM(result), wait_snapshot),
+	METHOD("ListSnapshots", "", , "aa{sv}", SD_BUS_PARAM(snapshots), list_snapshots),
+	METHOD("OpenSnapshot", "s", SD_BUS_PARAM(id), "h", SD_BUS_PARAM(directory), open_snapshot),
+	METHOD("RemoveSnapshot", "s", SD_BUS_PARAM(id), "", , remove_snapshot),
+	METHOD("KeepSnapshot", "sb", SD_BUS_PARAM(id) SD_BUS_PARAM(keep), "", , keep_snapshot),
 	METHOD("AddTrigger", "sa{sv}", SD_BUS_PARAM(condition) SD_BUS_PARAM(options), "u",
 	       SD_BUS_PARAM(id), triggercalls_add),
 	METHOD("RemoveTrigger", "u", SD_BUS_PARAM(id), "", , triggercalls_remove),
@@ -381,32 +685,9 @@ int interface_attach(sd_bus *bus, struct interface_peer *peer)
 
 /* --- waiters ---------------------------------------------------------------------------------- */
 
-/* Of all clients together. */
-#define WAITERS_MAX 256u
-
-void waiters_deinit(struct waiters *waiters)
+void interface_job_done(struct interface *interface, const struct job *job)
 {
-	for (size_t i = 0; i < waiters->calls.n; i++)
-		(void)sd_bus_message_unref(waiters->calls.items[i]);
-	vec_deinit(&waiters->calls);
-}
-
-int waiters_put_off(struct waiters *waiters, sd_bus_message *call, sd_bus_error *error)
-{
-	int r;
-
-	if (waiters->calls.n >= WAITERS_MAX)
-		return sd_bus_error_set(error, PTD_ERROR_BUSY, "too many calls are waiting");
-	r = vec_push(&waiters->calls, call);
-	if (r < 0)
-		return r;
-	(void)sd_bus_message_ref(call);
-	return 1;
-}
-
-void waiters_answer(struct waiters *waiters, const char *id,
-		    int (*reply)(sd_bus_message *call, const void *userdata), const void *userdata)
-{
+	struct waiters *waiters = &interface->waiters;
 	size_t n = 0;
 
 	for (size_t i = 0; i < waiters->calls.n; i++) {
@@ -414,15 +695,22 @@ void waiters_answer(struct waiters *waiters, const char *id,
 		const char *asked;
 
 		if (sd_bus_message_rewind(call, true) >= 0 &&
-		    sd_bus_message_read(call, "s", &asked) >= 0 && strcmp(asked, id) != 0) {
+		    sd_bus_message_read(call, "s", &asked) >= 0 && strcmp(asked, job->id) != 0) {
 			waiters->calls.items[n++] = call;
 			continue;
 		}
 		/* A client that has disconnected does not get the reply. */
-		(void)reply(call, userdata);
+		(void)reply_done(call, spool_path(interface->recorder.spool), job);
 		(void)sd_bus_message_unref(call);
 	}
 	waiters->calls.n = n;
+}
+
+void waiters_deinit(struct waiters *waiters)
+{
+	for (size_t i = 0; i < waiters->calls.n; i++)
+		(void)sd_bus_message_unref(waiters->calls.items[i]);
+	vec_deinit(&waiters->calls);
 }
 
 bool waiters_has(const struct waiters *waiters, const sd_bus *bus)

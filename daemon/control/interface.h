@@ -16,6 +16,8 @@
 #include "daemon/proc/caller.h"
 #include "util/vec.h"
 
+struct job;
+
 /*
  * Calls of methods that have no reply yet. Each waits for a snapshot, whose id is its first
  * argument.
@@ -26,15 +28,6 @@ struct waiters {
 };
 
 void waiters_deinit(struct waiters *waiters);
-
-/* Have the call answered later. Return: 1, which is what the method is to return; or negative
- * errno, and why in @error if there are too many. */
-_must_check_ int waiters_put_off(struct waiters *waiters, sd_bus_message *call,
-				 sd_bus_error *error);
-
-/* Call @reply for each call that waits for the snapshot @id. They wait no more. */
-void waiters_answer(struct waiters *waiters, const char *id,
-		    int (*reply)(sd_bus_message *call, const void *userdata), const void *userdata);
 
 /* Return: whether a call on that connection waits. */
 bool waiters_has(const struct waiters *waiters, const sd_bus *bus);
@@ -53,6 +46,9 @@ struct interface_peer {
 	struct interface *interface; /* borrowed */
 	struct caller caller;
 };
+
+/* Reply to the clients that wait for @job, which is done. */
+void interface_job_done(struct interface *interface, const struct job *job);
 
 /* Offer the interface on a connection. @peer is borrowed until the connection is closed. Return: 0,
  * or negative errno. */

@@ -85,10 +85,6 @@ struct recorder_ops {
 	 * errno. */
 	int (*remove_snapshot)(void *userdata, const char *id);
 
-	/* Exclude the snapshot @id from the limits, or include it again. Return: 0; -ENOENT; or
-	 * another negative errno. */
-	int (*keep_snapshot)(void *userdata, const char *id, bool keep);
-
 	/*
 	 * Read the settings again, as on SIGHUP, and log that @caller asked for it.
 	 *

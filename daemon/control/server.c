@@ -19,7 +19,6 @@
 
 #include "base/log.h"
 #include "daemon/control/interface.h"
-#include "daemon/control/snapshotcalls.h"
 #include "ptd/control.h"
 #include "util/dirs.h"
 #include "util/vec.h"
@@ -290,7 +289,7 @@ struct server *server_free(struct server *server)
 
 void server_job_done(struct server *server, const struct job *job)
 {
-	snapshotcalls_done(&server->interface, job);
+	interface_job_done(&server->interface, job);
 }
 
 /* --- listen ----------------------------------------------------------------------------------- */

@@ -23,7 +23,6 @@
 
 #include "ctl/show.h"
 #include "daemon/control/interface.h"
-#include "daemon/control/snapshotcalls.h"
 #include "daemon/sideband/scope.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/spool/spool.h"
@@ -129,13 +128,6 @@ static int remove_snapshot(void *userdata, const char *id)
 	return f->result;
 }
 
-static int keep_snapshot(void *userdata, const char *id, bool keep)
-{
-	struct fixture *f = userdata;
-
-	return f->result < 0 ? f->result : spool_keep(f->interface.recorder.spool, id, keep);
-}
-
 static int reload(void *userdata, const struct caller *caller)
 {
 	struct fixture *f = userdata;
@@ -152,7 +144,6 @@ static const struct recorder_ops ops = {
 	.pause = pause_or_not,
 	.take_snapshot = take_snapshot,
 	.remove_snapshot = remove_snapshot,
-	.keep_snapshot = keep_snapshot,
 	.reload = reload,
 };
 
@@ -193,7 +184,7 @@ static void finish(struct job *job, void *userdata)
 {
 	struct fixture *f = userdata;
 
-	snapshotcalls_done(&f->interface, job);
+	interface_job_done(&f->interface, job);
 }
 
 static const struct jobs_ops jobs_ops = {
@@ -512,7 +503,7 @@ static void waiting(void **state)
 	assert_int_equal(f->n_answers, 0);
 	assert_true(waiters_has(&f->interface.waiters, f->server));
 	assert_false(waiters_has(&f->interface.waiters, f->client));
-	snapshotcalls_done(&f->interface, jobs_find(f->jobs, "J-1"));
+	interface_job_done(&f->interface, jobs_find(f->jobs, "J-1"));
 	talk(f);
 	assert_int_equal(f->n_answers, 2);
 	assert_true(waiters_has(&f->interface.waiters, f->server));
