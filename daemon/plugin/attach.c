@@ -112,13 +112,6 @@ const char *attach_obstacle(const struct attach *attach)
 	return NULL;
 }
 
-void attach_deinit(struct attach *attach)
-{
-	if (attach->pool)
-		(void)munmap(attach->pool, emu_pool_size(&attach->layout));
-	*attach = (struct attach){};
-}
-
 static bool is_gone(uint32_t tid)
 {
 	return syscall(SYS_tkill, tid, 0) < 0 && errno == ESRCH;

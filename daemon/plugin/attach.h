@@ -30,7 +30,6 @@ struct attach {
  * Return: 0; or negative errno, and @reterr_what, a constant, says what is wrong.
  */
 _must_check_ int attach_init(struct attach *attach, int fd, const char **reterr_what);
-void attach_deinit(struct attach *attach);
 
 /*
  * Check whether the calling process can be recorded into the pool. In other namespaces than ptd's

@@ -24,13 +24,6 @@ struct draft {
 	uint16_t offsets[BLOCK_INSNS_MAX];
 };
 
-void blocks_deinit(struct blocks *blocks)
-{
-	map_deinit(&blocks->by_ip);
-	arena_deinit(&blocks->arena);
-	*blocks = (struct blocks){};
-}
-
 static enum block_end block_end_of(const struct insn *insn)
 {
 	if (insn->far)

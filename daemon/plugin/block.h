@@ -69,8 +69,6 @@ struct block_insn {
 	size_t size;
 };
 
-void blocks_deinit(struct blocks *blocks);
-
 /*
  * Find or make the block at @ip of @n instructions. The block ends before the first of them that
  * cannot retire: one that QEMU counts but dropped because it crosses into the next page; one that

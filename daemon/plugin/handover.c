@@ -20,11 +20,6 @@ void handover_init(struct handover *handover, const struct attach *attach)
 	*handover = (struct handover){ .attach = attach };
 }
 
-void handover_deinit(struct handover *handover)
-{
-	shadow_deinit(&handover->shadow);
-}
-
 static bool has_room(const struct attach *attach, const struct coderecord *record)
 {
 	const struct emu_pool *pool = attach->pool;
@@ -171,13 +166,6 @@ struct shadow_page {
 	uint8_t bytes[PAGE];
 	uint8_t known[PAGE];
 };
-
-void shadow_deinit(struct shadow *shadow)
-{
-	map_deinit(&shadow->pages);
-	arena_deinit(&shadow->arena);
-	*shadow = (struct shadow){};
-}
 
 static struct shadow_page *page_at(const struct shadow *shadow, uint64_t address)
 {

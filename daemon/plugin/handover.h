@@ -42,8 +42,6 @@ enum shadow_verdict {
 	SHADOW_CHANGED, /* some were handed over, and are others now */
 };
 
-void shadow_deinit(struct shadow *shadow);
-
 /*
  * Compare the @size bytes of code at @address with the copy; with @only_changed, only with bytes
  * that replaced others when they were handed over.
@@ -85,7 +83,6 @@ enum handover_place {
 };
 
 void handover_init(struct handover *handover, const struct attach *attach);
-void handover_deinit(struct handover *handover);
 
 /* The program of process @pid begins. The record of its exec has been written. */
 void handover_start(struct handover *handover, uint32_t pid);

@@ -85,15 +85,6 @@ void maps_init(struct maps *maps, const struct attach *attach, const struct targ
 	(void)elf_version(EV_CURRENT);
 }
 
-void maps_deinit(struct maps *maps)
-{
-	vec_deinit(&maps->known.list);
-	vec_deinit(&maps->writable.list);
-	vec_deinit(&maps->files);
-	watch_deinit(&maps->watch);
-	(void)pthread_mutex_destroy(&maps->lock);
-}
-
 void maps_fork_prepare(struct maps *maps)
 {
 	(void)pthread_mutex_lock(&maps->lock);
@@ -473,9 +464,4 @@ void watch_map(struct watch *watch, const struct watch_mapping *mapping)
 	n_found = fd < 0 ? 0 : function_find(fd, names, n, functions, ARRAY_LEN(functions));
 	for (int i = 0; i < n_found; i++)
 		add_place(watch, mapping, functions[i].offset, indexes[functions[i].name]);
-}
-
-void watch_deinit(struct watch *watch)
-{
-	vec_deinit(&watch->places);
 }

@@ -55,8 +55,6 @@ void watch_map(struct watch *watch, const struct watch_mapping *mapping);
 /* Return: the index of the condition that waits for the entry at @address, plus 1; 0: none does. */
 uint32_t watch_at(const struct watch *watch, uint64_t address);
 
-void watch_deinit(struct watch *watch);
-
 struct maps_range {
 	uint64_t start;
 	uint64_t end;
@@ -88,7 +86,6 @@ struct maps {
 };
 
 void maps_init(struct maps *maps, const struct attach *attach, const struct target *target);
-void maps_deinit(struct maps *maps);
 
 /* Around a fork: take the lock before it; release it in the parent; and in the child. */
 void maps_fork_prepare(struct maps *maps);

@@ -244,11 +244,6 @@ int target_read_start(const struct target *target, uint64_t rsp, struct target_s
 
 /* --- signals ---------------------------------------------------------------------------------- */
 
-void target_handlers_deinit(struct target_handlers *handlers)
-{
-	vec_deinit(&handlers->known);
-}
-
 static bool handler_is_known(const struct target_handlers *handlers,
 			     const struct target_handler *handler)
 {

@@ -85,8 +85,6 @@ enum target_action {
 	TARGET_OLD_ACTION, /* that of i386's sigaction */
 };
 
-void target_handlers_deinit(struct target_handlers *handlers);
-
 /*
  * Remember the handler that the structure at @act registers.
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "tests/lib/emupool.h"
+#include "tests/lib/emufree.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -17,6 +17,7 @@
 
 #include "daemon/plugin/block.h"
 #include "daemon/plugin/truthlog.h"
+#include "tests/lib/emufree.h"
 #include "tests/lib/emulog.h"
 #include "tests/lib/tempdir.h"
 

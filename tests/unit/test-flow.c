@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/plugin/flow.h"
+#include "tests/lib/emufree.h"
 #include "tests/system/unit.h"
 
 #define AT         UINT64_C(0x401000)

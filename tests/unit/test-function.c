@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "daemon/plugin/maps.h"
+#include "tests/lib/emufree.h"
 #include "util/function.h"
 
 /* Not inlined, and in one of the symbol tables. */

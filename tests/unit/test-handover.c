@@ -15,6 +15,7 @@
 
 #include "daemon/plugin/coderecord.h"
 #include "daemon/plugin/handover.h"
+#include "tests/lib/emufree.h"
 #include "tests/lib/emupool.h"
 
 #define M HANDOVER_MEMORY

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "daemon/plugin/lease.h"
+#include "tests/lib/emufree.h"
 #include "tests/lib/emupool.h"
 
 static const struct emu_pool_layout layout = {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/plugin/handover.h"
+#include "tests/lib/emufree.h"
 #include "tests/lib/failing.h"
 
 /* The last four bytes of a page, and the first four of the next one. */

@@ -23,6 +23,7 @@
 
 #include "daemon/plugin/maps.h"
 #include "daemon/plugin/target.h"
+#include "tests/lib/emufree.h"
 #include "tests/lib/emupool.h"
 #include "tests/lib/tempdir.h"
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/plugin/qemu.h"
+#include "tests/lib/emufree.h"
 #include "tests/system/unit.h"
 
 #define USER    UINT64_C(0x401000)
