@@ -143,8 +143,7 @@ static int exit_status(const sd_bus_error *error, int r)
 
 /* A call whose reply is waited for. */
 struct client_pending {
-	sd_bus *bus;        /* borrowed */
-	const char *method; /* a constant */
+	sd_bus *bus; /* borrowed */
 	sd_bus_message *reply;
 };
 
@@ -201,39 +200,25 @@ static int report_failed(const char *method, const sd_bus_error *error, int r)
 	return exit_status(error, r);
 }
 
-static int begin_call(struct client_pending *pending, const char *types, va_list ap)
-{
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
-	const sd_bus_error none = SD_BUS_ERROR_NULL;
-	int r;
-
-	r = sd_bus_message_new_method_call(pending->bus, &call, NULL, PTD_CONTROL_OBJECT,
-					   PTD_CONTROL_INTERFACE, pending->method);
-	if (r >= 0)
-		r = sd_bus_message_appendv(call, types, ap);
-	if (r >= 0)
-		r = sd_bus_call_async(pending->bus, NULL, call, on_answer, pending, UINT64_MAX);
-	return r >= 0 ? EXIT_OK : report_failed(pending->method, &none, r);
-}
-
-static int finish_call(struct client_pending *pending, sd_bus_message **ret_reply)
-{
-	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	const int r = wait_answer(pending, &error, ret_reply);
-
-	return r >= 0 ? EXIT_OK : report_failed(pending->method, &error, r);
-}
-
 int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply, const char *types, ...)
 {
-	struct client_pending pending = { .bus = bus, .method = method };
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+	struct client_pending pending = { .bus = bus };
 	va_list ap;
 	int r;
 
 	va_start(ap, types);
-	r = begin_call(&pending, types, ap);
+	r = sd_bus_message_new_method_call(bus, &call, NULL, PTD_CONTROL_OBJECT,
+					   PTD_CONTROL_INTERFACE, method);
+	if (r >= 0)
+		r = sd_bus_message_appendv(call, types, ap);
 	va_end(ap);
-	return r == EXIT_OK ? finish_call(&pending, ret_reply) : r;
+	if (r >= 0)
+		r = sd_bus_call_async(bus, NULL, call, on_answer, &pending, UINT64_MAX);
+	if (r >= 0)
+		r = wait_answer(&pending, &error, ret_reply);
+	return r >= 0 ? EXIT_OK : report_failed(method, &error, r);
 }
 
 int client_bad_reply(const char *method, int r)
@@ -258,34 +243,8 @@ int client_open_snapshot(sd_bus *bus, const char *id, int *ret_fd)
 	return EXIT_OK;
 }
 
-/* The next value in the message is a variant. */
-static int read_field(sd_bus_message *m, const char *key, const struct client_field *fields,
-		      size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(fields[i].key, key) == 0)
-			return sd_bus_message_read(m, "v", (char[]){ fields[i].type, 0 },
-						   fields[i].value);
-	return sd_bus_message_skip(m, "v");
-}
-
-int client_read_fields(sd_bus_message *message, const struct client_field *fields, size_t n_fields)
-{
-	const char *key;
-	int r;
-
-	r = sd_bus_message_enter_container(message, 'a', "{sv}");
-	while (r >= 0 && (r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
-		r = sd_bus_message_read(message, "s", &key);
-		if (r >= 0)
-			r = read_field(message, key, fields, n_fields);
-		if (r >= 0)
-			r = sd_bus_message_exit_container(message);
-	}
-	if (r >= 0)
-		r = sd_bus_message_exit_container(message);
-	return r < 0 ? r : 0;
-}
+/* The type of a field that is a list of what was refused. */
+#define FIELD_REFUSED 'R'
 
 struct refused_list {
 	VEC(struct client_refused) vec;
@@ -317,23 +276,46 @@ static int read_refused(sd_bus_message *message, struct refused_list *list)
 	return sd_bus_message_exit_container(message);
 }
 
+/* The next value in the message is a variant. */
+static int read_field(sd_bus_message *m, const char *key, const struct client_field *fields,
+		      size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(fields[i].key, key) == 0)
+			return fields[i].type == FIELD_REFUSED
+				   ? read_refused(m, fields[i].value)
+				   : sd_bus_message_read(m, "v", (char[]){ fields[i].type, 0 },
+							 fields[i].value);
+	return sd_bus_message_skip(m, "v");
+}
+
+int client_read_fields(sd_bus_message *message, const struct client_field *fields, size_t n_fields)
+{
+	const char *key;
+	int r;
+
+	r = sd_bus_message_enter_container(message, 'a', "{sv}");
+	while (r >= 0 && (r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
+		r = sd_bus_message_read(message, "s", &key);
+		if (r >= 0)
+			r = read_field(message, key, fields, n_fields);
+		if (r >= 0)
+			r = sd_bus_message_exit_container(message);
+	}
+	if (r >= 0)
+		r = sd_bus_message_exit_container(message);
+	return r < 0 ? r : 0;
+}
+
 int client_read_refused(sd_bus_message *message, struct client_refused **ret_list, size_t *ret_n)
 {
 	struct refused_list list = {};
-	const char *key;
+	const struct client_field fields[] = { { "refused", FIELD_REFUSED, &list } };
 	int r;
 
 	r = sd_bus_message_rewind(message, true);
 	if (r >= 0)
-		r = sd_bus_message_enter_container(message, 'a', "{sv}");
-	while (r >= 0 && (r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
-		r = sd_bus_message_read(message, "s", &key);
-		if (r >= 0)
-			r = strcmp(key, "refused") == 0 ? read_refused(message, &list)
-							: sd_bus_message_skip(message, "v");
-		if (r >= 0)
-			r = sd_bus_message_exit_container(message);
-	}
+		r = client_read_fields(message, fields, ARRAY_LEN(fields));
 	if (r < 0) {
 		vec_deinit(&list.vec);
 		return r;

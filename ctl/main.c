@@ -50,97 +50,56 @@ static const struct verb {
 };
 
 static const struct option_help {
-	const char *name, *long_name, *argument; /* NULL: there is none */
+	const char *usage; /* its short form, its long one, and its argument, if it has them */
 	const char *help;
 	const char *verbs[3]; /* that take the option; none: all, and it stands before the verb */
 } options_help[] = {
-	{ "-o",
-	  "--output",
-	  "DIR",
+	{ "-o, --output DIR",
 	  "copy the snapshot to DIR, which must be absent or empty",
 	  { "record", "snapshot" } },
-	{ NULL,
-	  "--then",
-	  "VERB",
+	{ "--then VERB",
 	  "decode as ptdecode VERB does, as in --then 'calls --json'; keep no snapshot",
 	  { "record", "snapshot" } },
-	{ NULL,
-	  "--private",
-	  NULL,
-	  "record by a recorder of your own, even if ptd runs",
-	  { "record" } },
-	{ NULL,
-	  "--timing",
-	  NULL,
+	{ "--private", "record by a recorder of your own, even if ptd runs", { "record" } },
+	{ "--timing",
 	  "write MTC and CYC packets: the time of each branch, in a larger recording",
 	  { "record" } },
-	{ NULL,
-	  "--when",
-	  "CONDITION",
+	{ "--when CONDITION",
 	  "take the snapshot when enter:FUNCTION[@OBJECT], signal:NAME or exit:STATUS holds",
 	  { "record" } },
-	{ NULL, "--count", "N", "take up to N snapshots instead of one", { "record", "trigger" } },
-	{ NULL, "--comm", "NAME", "only in threads of that name", { "trigger" } },
-	{ NULL,
-	  "--interval",
-	  "TIME",
-	  "ignore the condition for so long after it held (1s)",
-	  { "trigger" } },
-	{ NULL,
-	  "--delay",
-	  "TIME",
-	  "take the snapshot so long after the condition held",
-	  { "trigger" } },
-	{ NULL, "--remove", NULL, "remove triggers", { "trigger" } },
-	{ NULL,
-	  "--pid",
-	  "PID",
-	  "limit the snapshot to the process and its descendants",
-	  { "snapshot" } },
-	{ NULL,
-	  "--unit",
-	  "NAME",
+	{ "--count N", "take up to N snapshots instead of one", { "record", "trigger" } },
+	{ "--comm NAME", "only in threads of that name", { "trigger" } },
+	{ "--interval TIME", "ignore the condition for so long after it held (1s)", { "trigger" } },
+	{ "--delay TIME", "take the snapshot so long after the condition held", { "trigger" } },
+	{ "--remove", "remove triggers", { "trigger" } },
+	{ "--pid PID", "limit the snapshot to the process and its descendants", { "snapshot" } },
+	{ "--unit NAME",
 	  "limit it to the processes of a unit of systemd, and their descendants",
 	  { "snapshot" } },
-	{ NULL,
-	  "--cgroup",
-	  "NAME",
+	{ "--cgroup NAME",
 	  "limit it to the processes of a control group, and their descendants",
 	  { "snapshot" } },
-	{ NULL,
-	  "--http",
-	  NULL,
-	  "answer one HTTP request, which is read from standard input",
-	  { "metrics" } },
-	{ NULL,
-	  "--core",
-	  NULL,
+	{ "--http", "answer one HTTP request, which is read from standard input", { "metrics" } },
+	{ "--core",
 	  "show the newest core dump of MATCH (a PID, name or path), and its snapshot",
 	  { "info" } },
-	{ NULL, "--last", "N", "show N instructions of the thread that crashed (20)", { "info" } },
-	{ NULL, "--journal", "DIR", "read the journal files in DIR", { "info" } },
-	{ NULL, "--release", NULL, "let the snapshots be removed again", { "keep" } },
-	{ NULL, "--trigger", "TEXT", "the condition that held, for the manifest", { "snapshot" } },
-	{ NULL, "--cpu", "LIST", "limit the snapshot to these CPUs: 0-3,8", { "snapshot" } },
-	{ "-H", "--host", "HOST", "run the verb on [USER@]HOST[:PORT], through ssh", {} },
-	{ NULL,
-	  "--socket",
-	  "PATH",
+	{ "--last N", "show N instructions of the thread that crashed (20)", { "info" } },
+	{ "--journal DIR", "read the journal files in DIR", { "info" } },
+	{ "--release", "let the snapshots be removed again", { "keep" } },
+	{ "--trigger TEXT", "the condition that held, for the manifest", { "snapshot" } },
+	{ "--cpu LIST", "limit the snapshot to these CPUs: 0-3,8", { "snapshot" } },
+	{ "-H, --host HOST", "run the verb on [USER@]HOST[:PORT], through ssh", {} },
+	{ "--socket PATH",
 	  "the control socket (or $PTD_SOCKET; " PTD_CONTROL_SOCKET_DEFAULT ")",
 	  {} },
-	{ NULL, "--json", NULL, "print the recorder's answer as JSON", {} },
-	{ "-h", "--help", NULL, "print this help; after a verb, that of the verb", {} },
-	{ NULL, "--version", NULL, "print the version", {} },
+	{ "--json", "print the recorder's answer as JSON", {} },
+	{ "-h, --help", "print this help; after a verb, that of the verb", {} },
+	{ "--version", "print the version", {} },
 };
 
 static void print_option(const struct option_help *o)
 {
-	char text[64];
-
-	(void)snprintf(text, sizeof(text), "%s%s%s%s%s", o->name ? o->name : "",
-		       o->name ? ", " : "", o->long_name, o->argument ? " " : "",
-		       o->argument ? o->argument : "");
-	printf("  %-18s %s\n", text, o->help);
+	printf("  %-18s %s\n", o->usage, o->help);
 }
 
 static void print_usage(void)
@@ -216,12 +175,14 @@ static int verb_help(const struct context *context, int argc, char **argv)
 
 static bool takes_argument(const char *option)
 {
-	for (size_t i = 0; i < ARRAY_LEN(options_help); i++) {
-		const struct option_help *o = &options_help[i];
+	const size_t n = strlen(option);
 
-		if (o->argument && ((o->name && strcmp(option, o->name) == 0) ||
-				    strcmp(option, o->long_name) == 0))
-			return true;
+	for (size_t i = 0; i < ARRAY_LEN(options_help); i++) {
+		const char *usage = options_help[i].usage, *last = strrchr(usage, ' ');
+		const char *at = strstr(usage, option);
+
+		if (at && (at == usage || at[-1] == ' ') && strchr(" ,", at[n]))
+			return last && last[1] != '-';
 	}
 	return false;
 }

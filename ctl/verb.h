@@ -8,6 +8,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
@@ -66,7 +67,29 @@ struct sd_bus_message;
 int verb_call(const struct context *context, int argc, char **argv, const char *method,
 	      int (*print)(struct sd_bus_message *reply));
 
-/* Read a number from 1 to @max for an argument of @verb. @what: "number of snapshots". Return: 0;
+/* An option of a verb, and where its argument goes: to the one of these that is not NULL. */
+struct verb_option {
+	const char *name;
+	char letter; /* its short form; 0: it has none */
+	bool *flag;  /* it has no argument */
+	const char **text;
+	uint32_t *number;                              /* from 1 on */
+	const char *what;                              /* "number of snapshots" */
+	int (*read)(const char *text, void *userdata); /* 0; or -EINVAL, which was reported */
+	void *userdata;
+};
+
+/*
+ * Parse the options.
+ *
+ * @in_order: they all stand before the other arguments
+ *
+ * Return: index of the first argument that is no option; or -EINVAL, which was reported.
+ */
+_must_check_ int verb_parse(int argc, char **argv, const struct verb_option *options, size_t n,
+			    bool in_order);
+
+/* Read a number from 1 on for an argument of @verb. @what: "number of snapshots". Return: 0;
  * or -EINVAL, which was reported. */
 _must_check_ int verb_parse_number(const char *verb, const char *what, const char *text,
-				   uint32_t max, uint32_t *ret_number);
+				   uint32_t *ret_number);

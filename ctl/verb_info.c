@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,59 +80,25 @@ static int show_manifest(const struct context *context, const char *id)
 	return EXIT_OK;
 }
 
-/* What the command line asks for. */
-struct wish {
-	bool core;
-	bool has_core_options;
-	struct crash_wish crash;
-};
-
-/* Return: index of the first argument that is no option, or -EINVAL. */
-static int parse_wish(int argc, char **argv, struct wish *wish)
-{
-	enum { CORE = 256, LAST, JOURNAL };
-	static const struct option options[] = {
-		{ "core", no_argument, NULL, CORE },
-		{ "last", required_argument, NULL, LAST },
-		{ "journal", required_argument, NULL, JOURNAL },
-		{},
-	};
-	int option, r = 0;
-
-	optind = 0; /* start over: main() has parsed options of its own */
-	while (r == 0 && (option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		wish->has_core_options = wish->has_core_options || option != CORE;
-		switch (option) {
-		case CORE:
-			wish->core = true;
-			break;
-		case LAST:
-			r = verb_parse_number("info", "number of instructions", optarg, UINT32_MAX,
-					      &wish->crash.n_last);
-			break;
-		case JOURNAL:
-			wish->crash.journal = optarg;
-			break;
-		default:
-			log_error("info: see ptctl info --help");
-			r = -EINVAL;
-		}
-	}
-	return r < 0 ? r : optind;
-}
-
 int verb_info(const struct context *context, int argc, char **argv)
 {
-	struct wish wish = { .crash.n_last = LAST_DEFAULT };
-	const int first = parse_wish(argc, argv, &wish);
+	bool core = false;
+	struct crash_wish crash = {};
+	const struct verb_option options[] = {
+		{ "core", .flag = &core },
+		{ "last", .number = &crash.n_last, .what = "number of instructions" },
+		{ "journal", .text = &crash.journal },
+	};
+	const int first = verb_parse(argc, argv, options, ARRAY_LEN(options), false);
 
 	if (first < 0)
 		return EXIT_USAGE;
-	if (wish.core && argc - first <= 1) {
-		wish.crash.match = argv[first];
-		return crash_show(context, &wish.crash);
+	if (core && argc - first <= 1) {
+		crash.n_last = crash.n_last ?: LAST_DEFAULT;
+		crash.match = argv[first];
+		return crash_show(context, &crash);
 	}
-	if (wish.core || wish.has_core_options || argc - first != 1)
+	if (core || crash.n_last > 0 || crash.journal || argc - first != 1)
 		return log_as(EXIT_USAGE,
 			      "info: which snapshot? ptctl info ID; `ptctl list` has the ids. "
 			      "Or a core dump's? See ptctl info --help");

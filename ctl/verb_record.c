@@ -3,7 +3,6 @@
 /* ptctl record */
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -366,9 +365,10 @@ static int record_anyhow(const struct context *context, struct wish *wish, int *
 						    : record_program(context, wish, ret_status);
 }
 
-/* Add the condition that is @text. Return: 0, or -EINVAL. */
-static int add_condition(struct trigger_wish *trigger, const char *text)
+/* Add the condition that is @text to the struct trigger_wish. Return: 0, or -EINVAL. */
+static int add_condition(const char *text, void *userdata)
 {
+	struct trigger_wish *trigger = userdata;
 	struct condition condition;
 	enum condition_kind kind;
 
@@ -409,51 +409,23 @@ static int check_wish(struct wish *wish)
 
 static int parse_record(int argc, char **argv, struct wish *wish)
 {
-	enum { THEN = 256, PRIVATE, TIMING, WHEN, COUNT };
-	static const struct option options[] = {
-		{ "output", required_argument, NULL, 'o' },
-		{ "then", required_argument, NULL, THEN },
-		{ "private", no_argument, NULL, PRIVATE },
-		{ "timing", no_argument, NULL, TIMING },
-		{ "when", required_argument, NULL, WHEN },
-		{ "count", required_argument, NULL, COUNT },
-		{},
+	const struct verb_option options[] = {
+		{ "output", 'o', .text = &wish->then.output },
+		{ "then", .text = &wish->then.what },
+		{ "private", .flag = &wish->is_private },
+		{ "timing", .flag = &wish->timing },
+		{ "when", .read = add_condition, .userdata = &wish->trigger },
+		{ "count", .number = &wish->trigger.count, .what = "number of snapshots" },
 	};
-	int option;
+	const int first = verb_parse(argc, argv, options, ARRAY_LEN(options), true);
 
-	optind = 0; /* start over: main() has parsed options of its own */
-	while ((option = getopt_long(argc, argv, "+o:", options, NULL)) >= 0) {
-		switch (option) {
-		case 'o':
-			wish->then.output = optarg;
-			break;
-		case THEN:
-			wish->then.what = optarg;
-			break;
-		case PRIVATE:
-			wish->is_private = true;
-			break;
-		case TIMING:
-			wish->timing = true;
-			break;
-		case WHEN:
-			if (add_condition(&wish->trigger, optarg) < 0)
-				return -EINVAL;
-			break;
-		case COUNT:
-			if (verb_parse_number("record", "number of snapshots", optarg, UINT32_MAX,
-					      &wish->trigger.count) < 0)
-				return -EINVAL;
-			break;
-		default:
-			return log_as(-EINVAL, "record: see ptctl record --help");
-		}
-	}
-	if (optind >= argc)
+	if (first < 0)
+		return first;
+	if (first >= argc)
 		return log_as(
 		    -EINVAL, "record: which program? ptctl record [-o DIR | --then VERB [-o FILE]] "
 			     "[--timing] [--when CONDITION]... -- COMMAND...");
-	wish->command = argv + optind;
+	wish->command = argv + first;
 	return check_wish(wish);
 }
 

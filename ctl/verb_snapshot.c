@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +17,12 @@
 #include "ctl/show.h"
 #include "ctl/verb.h"
 
-enum { OPTION_THEN = 256, OPTION_UNIT, OPTION_CGROUP };
-
 #define UNIT_SIZE 256 /* the longest name of a unit, with the NUL */
 
 /* Take over the condition for which the snapshot is taken. */
-static int take_trigger(const char *text, struct client_scope *scope)
+static int take_trigger(const char *text, void *userdata)
 {
+	struct client_scope *scope = userdata;
 	const size_t n = strlen(text);
 
 	if (n >= sizeof(scope->trigger))
@@ -60,68 +58,17 @@ struct wish {
 	struct decode_wish then; /* instead of a snapshot that stays */
 };
 
-/* A name without a suffix is that of a service, as for systemctl. */
-static int parse_unit(const char *text, char ret_unit[static UNIT_SIZE])
+/* A name without a suffix is that of a service, as for systemctl. @userdata has UNIT_SIZE
+ * bytes. */
+static int parse_unit(const char *text, void *userdata)
 {
+	char *ret_unit = userdata;
 	const int n =
 	    snprintf(ret_unit, UNIT_SIZE, "%s%s", text, strchr(text, '.') ? "" : ".service");
 
 	if (text[0] && !strchr(text, '/') && n < (int)UNIT_SIZE)
 		return 0;
 	return log_as(-EINVAL, "snapshot: --unit: \"%s\" is no name of a unit", text);
-}
-
-/* Return: index of the first argument that is no option, or -EINVAL. */
-static int parse_snapshot(int argc, char **argv, struct wish *wish)
-{
-	static const struct option options[] = {
-		{ "output", required_argument, NULL, 'o' },
-		{ "pid", required_argument, NULL, 'p' },
-		{ "unit", required_argument, NULL, OPTION_UNIT },
-		{ "cgroup", required_argument, NULL, OPTION_CGROUP },
-		{ "cpu", required_argument, NULL, 'C' },
-		{ "trigger", required_argument, NULL, 'T' },
-		{ "then", required_argument, NULL, OPTION_THEN },
-		{},
-	};
-	struct client_scope *scope = &wish->scope;
-	int option;
-
-	optind = 0; /* start over: main() has parsed options of its own */
-	while ((option = getopt_long(argc, argv, "+o:p:C:", options, NULL)) >= 0) {
-		switch (option) {
-		case 'o':
-			wish->then.output = optarg;
-			break;
-		case 'p':
-			if (verb_parse_number("snapshot", "process ID", optarg, INT32_MAX,
-					      &scope->pid) < 0)
-				return -EINVAL;
-			break;
-		case OPTION_UNIT:
-			if (parse_unit(optarg, wish->unit) < 0)
-				return -EINVAL;
-			break;
-		case OPTION_CGROUP:
-			scope->cgroup = optarg;
-			break;
-		case 'C':
-			scope->cpus = optarg;
-			break;
-		case 'T':
-			if (take_trigger(optarg, scope) < 0)
-				return -EINVAL;
-			break;
-		case OPTION_THEN:
-			wish->then.what = optarg;
-			break;
-		default:
-			return log_as(-EINVAL, "snapshot: see ptctl snapshot --help");
-		}
-	}
-	if (scope->cgroup && wish->unit[0])
-		return log_as(-EINVAL, "snapshot: --unit and --cgroup exclude each other");
-	return optind;
 }
 
 static int take_snapshot(const struct context *context, struct wish *wish)
@@ -158,14 +105,25 @@ static int take_snapshot(const struct context *context, struct wish *wish)
 int verb_snapshot(const struct context *context, int argc, char **argv)
 {
 	struct wish wish = {};
-	int r;
+	struct client_scope *scope = &wish.scope;
+	const struct verb_option options[] = {
+		{ "output", 'o', .text = &wish.then.output },
+		{ "pid", 'p', .number = &scope->pid, .what = "process ID" },
+		{ "unit", .read = parse_unit, .userdata = wish.unit },
+		{ "cgroup", .text = &scope->cgroup },
+		{ "cpu", 'C', .text = &scope->cpus },
+		{ "trigger", .read = take_trigger, .userdata = scope },
+		{ "then", .text = &wish.then.what },
+	};
+	const int r = verb_parse(argc, argv, options, ARRAY_LEN(options), true);
 
-	r = parse_snapshot(argc, argv, &wish);
 	if (r < 0)
 		return EXIT_USAGE;
+	if (scope->cgroup && wish.unit[0])
+		return log_as(EXIT_USAGE, "snapshot: --unit and --cgroup exclude each other");
 	if (r < argc)
 		return log_as(EXIT_USAGE, "snapshot: unexpected argument \"%s\"", argv[r]);
 	if (wish.unit[0])
-		wish.scope.cgroup = wish.unit;
+		scope->cgroup = wish.unit;
 	return take_snapshot(context, &wish);
 }

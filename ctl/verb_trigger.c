@@ -3,7 +3,6 @@
 /* ptctl trigger */
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,64 +14,26 @@
 #include "ctl/verb.h"
 #include "util/timespan.h"
 
+#define NUMBER "number from 1 on"
+
+#define NOT_GIVEN UINT64_MAX /* a time */
+
 /* What the command line asks for. Times are in ns. */
 struct wish {
 	bool remove;
-	bool has_options; /* that are about a new trigger */
 	const char *comm;
 	uint32_t count;
 	uint64_t interval, delay;
 };
 
-static int parse_time(const char *text, uint64_t *ret_ns)
+/* @userdata is the time in ns. */
+static int parse_time(const char *text, void *userdata)
 {
-	const int r = timespan_parse(text, ret_ns);
+	const int r = timespan_parse(text, userdata);
 
 	if (r < 0)
 		log_error("trigger: \"%s\" is no time: 500ms, 2s, 10min and 1h are", text);
 	return r;
-}
-
-/* Return: index of the first argument that is no option, or -EINVAL. */
-static int parse_trigger(int argc, char **argv, struct wish *wish)
-{
-	enum { REMOVE = 256, COMM, COUNT, INTERVAL, DELAY };
-	static const struct option options[] = {
-		{ "remove", no_argument, NULL, REMOVE },
-		{ "comm", required_argument, NULL, COMM },
-		{ "count", required_argument, NULL, COUNT },
-		{ "interval", required_argument, NULL, INTERVAL },
-		{ "delay", required_argument, NULL, DELAY },
-		{},
-	};
-	int option, r = 0;
-
-	optind = 0; /* start over: main() has parsed options of its own */
-	while (r == 0 && (option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
-		wish->has_options = wish->has_options || option != REMOVE;
-		switch (option) {
-		case REMOVE:
-			wish->remove = true;
-			break;
-		case COMM:
-			wish->comm = optarg;
-			break;
-		case COUNT:
-			r = verb_parse_number("trigger", "number from 1 on", optarg, UINT32_MAX,
-					      &wish->count);
-			break;
-		case INTERVAL:
-			r = parse_time(optarg, &wish->interval);
-			break;
-		case DELAY:
-			r = parse_time(optarg, &wish->delay);
-			break;
-		default:
-			log_error("trigger: see ptctl trigger --help");
-			r = -EINVAL;
-		}
-	}
-	return r < 0 ? r : optind;
 }
 
 /* --- the list --------------------------------------------------------------------------------- */
@@ -146,8 +107,9 @@ static int add_trigger(sd_bus *bus, const struct wish *wish, const char *conditi
 	int r;
 
 	r = client_call(bus, "AddTrigger", &reply, "sa{sv}", condition, 4, "comm", "s",
-			wish->comm ? wish->comm : "", "count", "u", wish->count, "interval", "t",
-			wish->interval, "delay", "t", wish->delay);
+			wish->comm ?: "", "count", "u", wish->count ?: 1, "interval", "t",
+			wish->interval == NOT_GIVEN ? UINT64_C(1000000000) : wish->interval,
+			"delay", "t", wish->delay == NOT_GIVEN ? 0 : wish->delay);
 	if (r != EXIT_OK)
 		return r;
 	r = sd_bus_message_read(reply, "u", &id);
@@ -165,21 +127,28 @@ static int remove_triggers(sd_bus *bus, char **ids)
 		_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 		uint32_t id;
 
-		if (verb_parse_number("trigger", "number from 1 on", *ids, UINT32_MAX, &id) < 0)
+		if (verb_parse_number("trigger", NUMBER, *ids, &id) < 0)
 			return EXIT_USAGE;
 		r = client_call(bus, "RemoveTrigger", &reply, "u", id);
 	}
 	return r;
 }
 
+/* Return: whether there are options that are about a new trigger. */
+static bool is_about_new(const struct wish *wish)
+{
+	return wish->comm || wish->count > 0 || wish->interval != NOT_GIVEN ||
+	       wish->delay != NOT_GIVEN;
+}
+
 /* Return: what is wrong with the arguments behind the options; NULL: nothing. */
 static const char *find_fault(const struct wish *wish, int n)
 {
-	if (wish->remove && wish->has_options)
+	if (wish->remove && is_about_new(wish))
 		return "--remove has no other options";
 	if (wish->remove && n == 0)
 		return "which trigger? ptctl trigger --remove ID; `ptctl trigger` has the ids";
-	if (!wish->remove && wish->has_options && n == 0)
+	if (!wish->remove && is_about_new(wish) && n == 0)
 		return "which condition? See ptctl trigger --help";
 	if (!wish->remove && n > 1)
 		return "one condition a trigger: see ptctl trigger --help";
@@ -189,11 +158,18 @@ static const char *find_fault(const struct wish *wish, int n)
 int verb_trigger(const struct context *context, int argc, char **argv)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-	struct wish wish = { .count = 1, .interval = UINT64_C(1000000000) };
+	struct wish wish = { .interval = NOT_GIVEN, .delay = NOT_GIVEN };
+	const struct verb_option options[] = {
+		{ "remove", .flag = &wish.remove },
+		{ "comm", .text = &wish.comm },
+		{ "count", .number = &wish.count, .what = NUMBER },
+		{ "interval", .read = parse_time, .userdata = &wish.interval },
+		{ "delay", .read = parse_time, .userdata = &wish.delay },
+	};
 	const char *fault;
 	int first, r;
 
-	first = parse_trigger(argc, argv, &wish);
+	first = verb_parse(argc, argv, options, ARRAY_LEN(options), true);
 	if (first < 0)
 		return EXIT_USAGE;
 	fault = find_fault(&wish, argc - first);
