@@ -59,7 +59,7 @@ _printf_(2, 3) static void complain(const struct where *where, const char *forma
 }
 
 /* As systemd does. */
-static int set_bool(const struct where *where, const char *value, void *field)
+static void set_bool(const struct where *where, const char *value, void *field)
 {
 	static const char *const words[2][4] = { { "0", "no", "false", "off" },
 						 { "1", "yes", "true", "on" } };
@@ -68,34 +68,29 @@ static int set_bool(const struct where *where, const char *value, void *field)
 		for (size_t j = 0; j < ARRAY_LEN(words[i]); j++)
 			if (strcasecmp(value, words[i][j]) == 0) {
 				*(bool *)field = i;
-				return 0;
+				return;
 			}
 	complain(where, "\"%s\" is not yes or no, ignoring", value);
-	return -EINVAL;
 }
 
-static int set_ring(const struct where *where, const char *value, void *field)
+static void set_ring(const struct where *where, const char *value, void *field)
 {
 	uint64_t n;
 
-	if (number_parse_bytes(value, CONFIG_SIZE_MAX, &n) < 0 || n < RING_MIN || (n & (n - 1))) {
+	if (number_parse_bytes(value, CONFIG_SIZE_MAX, &n) < 0 || n < RING_MIN || (n & (n - 1)))
 		complain(where, "\"%s\" is not a power of two from 4K to 1G, ignoring", value);
-		return -EINVAL;
-	}
-	*(uint64_t *)field = n;
-	return 0;
+	else
+		*(uint64_t *)field = n;
 }
 
-static int set_size(const struct where *where, const char *value, void *field)
+static void set_size(const struct where *where, const char *value, void *field)
 {
 	uint64_t n;
 
-	if (number_parse_bytes(value, UINT64_MAX, &n) < 0) {
+	if (number_parse_bytes(value, UINT64_MAX, &n) < 0)
 		complain(where, "\"%s\" is not a size such as 512M, ignoring", value);
-		return -EINVAL;
-	}
-	*(uint64_t *)field = n;
-	return 0;
+	else
+		*(uint64_t *)field = n;
 }
 
 /* Parse "10%" or "10 %". Return: 0, or -EINVAL. */
@@ -112,55 +107,46 @@ static int parse_percent(const char *value, uint64_t *ret_percent)
 }
 
 /* Set a limit to a size, or a share of the file system. */
-static int set_limit(const struct where *where, const char *value, void *field)
+static void set_limit(const struct where *where, const char *value, void *field)
 {
 	struct config_limit limit = {};
 
 	if (parse_percent(value, &limit.percent) < 0 &&
-	    number_parse_bytes(value, UINT64_MAX, &limit.bytes) < 0) {
+	    number_parse_bytes(value, UINT64_MAX, &limit.bytes) < 0)
 		complain(where,
 			 "\"%s\" is neither a size such as 512M nor a share of the file system "
 			 "such as 10%%, ignoring",
 			 value);
-		return -EINVAL;
-	}
-	*(struct config_limit *)field = limit;
-	return 0;
+	else
+		*(struct config_limit *)field = limit;
 }
 
-static int set_span(const struct where *where, const char *value, void *field)
+static void set_span(const struct where *where, const char *value, void *field)
 {
-	if (timespan_parse(value, field) < 0) {
+	if (timespan_parse(value, field) < 0)
 		complain(where, "\"%s\" is not a time such as 12h or 30d, ignoring", value);
-		return -EINVAL;
-	}
-	return 0;
 }
 
-static int set_cpus(const struct where *where, const char *value, void *field)
+static void set_cpus(const struct where *where, const char *value, void *field)
 {
 	uint64_t n;
 
-	if (number_parse(value, CONFIG_CPUS_MAX, &n) < 0 || n < 1) {
+	if (number_parse(value, CONFIG_CPUS_MAX, &n) < 0 || n < 1)
 		complain(where, "\"%s\" is not a number from 1 to %u, ignoring", value,
 			 CONFIG_CPUS_MAX);
-		return -EINVAL;
-	}
-	*(uint32_t *)field = (uint32_t)n;
-	return 0;
+	else
+		*(uint32_t *)field = (uint32_t)n;
 }
 
-static int set_seconds(const struct where *where, const char *value, void *field)
+static void set_seconds(const struct where *where, const char *value, void *field)
 {
 	uint64_t n;
 
-	if (number_parse(value, SECONDS_MAX, &n) < 0) {
+	if (number_parse(value, SECONDS_MAX, &n) < 0)
 		complain(where, "\"%s\" is not a number of seconds from 0 to %u, ignoring", value,
 			 SECONDS_MAX);
-		return -EINVAL;
-	}
-	*(uint32_t *)field = (uint32_t)n;
-	return 0;
+	else
+		*(uint32_t *)field = (uint32_t)n;
 }
 
 /* Return: the index of @word among @names, or -EINVAL. */
@@ -187,7 +173,7 @@ int config_source_from_string(const char *word, enum config_source *ret_source)
 	return 0;
 }
 
-static int set_trace(const struct where *where, const char *value, void *field)
+static void set_trace(const struct where *where, const char *value, void *field)
 {
 	static const char *const names[] = {
 		[CONFIG_TRACE_USER] = "user",
@@ -196,24 +182,19 @@ static int set_trace(const struct where *where, const char *value, void *field)
 	};
 	const int i = find_word(value, names, ARRAY_LEN(names));
 
-	if (i < 0) {
+	if (i < 0)
 		complain(where, "\"%s\" is none of user, kernel, all, ignoring", value);
-		return i;
-	}
-	*(enum config_trace *)field = (enum config_trace)i;
-	return 0;
+	else
+		*(enum config_trace *)field = (enum config_trace)i;
 }
 
-static int set_source(const struct where *where, const char *value, void *field)
+static void set_source(const struct where *where, const char *value, void *field)
 {
-	if (config_source_from_string(value, field) < 0) {
+	if (config_source_from_string(value, field) < 0)
 		complain(where, "\"%s\" is none of auto, emu, pt, ignoring", value);
-		return -EINVAL;
-	}
-	return 0;
 }
 
-static int set_pt(const struct where *where, const char *value, void *field)
+static void set_pt(const struct where *where, const char *value, void *field)
 {
 	char copy[LINE_SIZE], message[LINE_SIZE + 64], *save = NULL;
 
@@ -221,13 +202,12 @@ static int set_pt(const struct where *where, const char *value, void *field)
 	for (char *term = strtok_r(copy, ", \t", &save); term; term = strtok_r(NULL, ", \t", &save))
 		if (ptterms_set(field, term, message, sizeof(message)) < 0)
 			complain(where, "%s, ignoring", message);
-	return 0;
 }
 
 /* All settings. Those that are @live can change while the recorder runs. */
 static const struct key {
 	const char *name;
-	int (*set)(const struct where *where, const char *value, void *field);
+	void (*set)(const struct where *where, const char *value, void *field);
 	size_t offset, size; /* of the field in struct config */
 	bool live;
 } keys[] = {
@@ -259,7 +239,7 @@ static void set_key(struct config *config, const struct where *where, const char
 {
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		if (strcmp(key, keys[i].name) == 0) {
-			(void)keys[i].set(where, value, (char *)config + keys[i].offset);
+			keys[i].set(where, value, (char *)config + keys[i].offset);
 			return;
 		}
 	}

@@ -78,18 +78,12 @@ static void finish_job(struct jobs *j, struct job *job)
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-struct start {
-	struct jobs *jobs;
-	struct job *job;
-};
-
 static void *run_job(void *userdata)
 {
-	struct start *start = userdata;
-	struct jobs *j = start->jobs;
+	struct job *job = userdata;
+	struct jobs *j = job->jobs;
 
-	start->job->error = j->ops->run(start->job);
-	free(start);
+	job->error = j->ops->run(job);
 	(void)pthread_mutex_lock(&j->lock);
 	j->ended = true;
 	(void)pthread_mutex_unlock(&j->lock);
@@ -99,18 +93,11 @@ static void *run_job(void *userdata)
 
 static int start_thread(struct jobs *j, struct job *job)
 {
-	struct start *start = malloc(sizeof(*start));
 	int r;
 
-	if (!start)
-		return -ENOMEM;
-	*start = (struct start){ .jobs = j, .job = job };
 	j->ended = false;
-	r = quietthread_start(&j->thread, NULL, run_job, start);
-	if (r < 0)
-		free(start);
-	else
-		j->running = true;
+	r = quietthread_start(&j->thread, NULL, run_job, job);
+	j->running = r == 0;
 	return r;
 }
 
