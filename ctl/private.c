@@ -42,7 +42,6 @@ static int lock_directory(int at, const char *name)
 {
 	_cleanup_(fd_closep) int fd = dirs_open(at, name);
 	struct stat st;
-	int locked;
 
 	if (fd < 0)
 		return fd;
@@ -51,9 +50,7 @@ static int lock_directory(int at, const char *name)
 	/* It may have been removed before it was locked. */
 	if (st.st_uid != geteuid() || st.st_nlink == 0)
 		return -EPERM;
-	locked = fd;
-	fd = -1;
-	return locked;
+	return TAKE_FD(fd);
 }
 
 /* Remove what a ptctl that was killed has left. */
@@ -119,8 +116,7 @@ static int listen_at(const char *path, int *ret_fd)
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
 	    listen(fd, SOMAXCONN) < 0)
 		return -errno;
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 

@@ -311,8 +311,7 @@ static int bind_at(const struct sockaddr_un *address, int *ret_fd)
 	if ((group && chown(address->sun_path, (uid_t)-1, group->gr_gid) < 0) ||
 	    chmod(address->sun_path, 0660) < 0 || listen(fd, SOMAXCONN) < 0)
 		return -errno;
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 

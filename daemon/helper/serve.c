@@ -35,16 +35,13 @@ static int lock_directory(const char *path)
 	_cleanup_(fd_closep) int fd = -1;
 	char directory[PATH_MAX];
 	const char *slash = strrchr(path, '/');
-	int taken;
 
 	(void)snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) : 1,
 		       slash ? path : ".");
 	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return -errno;
-	taken = fd;
-	fd = -1;
-	return taken;
+	return TAKE_FD(fd);
 }
 
 /* The directory is locked, so a socket that is there is that of a process that was killed. */
@@ -52,7 +49,6 @@ static int listen_at(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	_cleanup_(fd_closep) int fd = -1;
-	int taken;
 
 	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >=
 	    sizeof(address.sun_path))
@@ -61,9 +57,7 @@ static int listen_at(const char *path)
 	if (fd < 0 || (unlink(path) < 0 && errno != ENOENT) ||
 	    bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 16) < 0)
 		return -errno;
-	taken = fd;
-	fd = -1;
-	return taken;
+	return TAKE_FD(fd);
 }
 
 /* The socket of a process that was killed is replaced. Return: 0; -EWOULDBLOCK if another process
@@ -76,8 +70,7 @@ static int serve_listen(const char *path, int *ret_fd, int *ret_lock_fd)
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;
-	*ret_lock_fd = lock_fd;
-	lock_fd = -1;
+	*ret_lock_fd = TAKE_FD(lock_fd);
 	return 0;
 }
 

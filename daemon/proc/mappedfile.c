@@ -164,7 +164,6 @@ static int find_file(enum place place, const struct mappedfile_process *by,
 		     const struct mappedfile *file, struct stat *ret_st)
 {
 	_cleanup_(fd_closep) int found = -1;
-	int fd;
 
 	if (place == PLACE_OWN_ROOT)
 		found = find_by_path(AT_FDCWD, "/", file->path);
@@ -181,9 +180,7 @@ static int find_file(enum place place, const struct mappedfile_process *by,
 		return -ENOEXEC;
 	if (place != PLACE_MAP_FILES && !is_proven(by, file, ret_st) && !may_read(by, ret_st))
 		return -EACCES;
-	fd = found;
-	found = -1;
-	return fd;
+	return TAKE_FD(found);
 }
 
 static int try_place(enum place place, const struct mappedfile_process *by,
@@ -201,8 +198,7 @@ static int try_place(enum place place, const struct mappedfile_process *by,
 	r = verify ? check_build_id(path_fd, file) : 0;
 	if (r < 0)
 		return r;
-	*ret_path_fd = path_fd;
-	path_fd = -1;
+	*ret_path_fd = TAKE_FD(path_fd);
 	return 0;
 }
 

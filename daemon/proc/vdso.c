@@ -42,8 +42,7 @@ int vdso_open(int *ret_fd)
 	errno = ENOSPC;
 	if (write(fd, (const void *)(uintptr_t)start, size) != (ssize_t)size)
 		return -errno;
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 

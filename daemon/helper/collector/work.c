@@ -117,8 +117,7 @@ static int find_file(const struct collector_request *request, struct collector_a
 		return r;
 	*ret_answer = describe_file(&st);
 	if (request->flags & COLLECTOR_OPEN) {
-		*ret_fd = path_fd;
-		path_fd = -1;
+		*ret_fd = TAKE_FD(path_fd);
 	}
 	return 0;
 }
@@ -217,8 +216,7 @@ static int open_path(const struct collector_request *request, struct collector_a
 	if (!S_ISREG(st.st_mode))
 		return S_ISLNK(st.st_mode) ? -ELOOP : S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	*ret_answer = describe_file(&st);
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
