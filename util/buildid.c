@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/fullwrite.h"
+
 /*
  * Bounds of the search_segments. Anybody may write the file, and have ptd look at it: program
  * headers may be as many as the format allows, and all name the same notes. Real files have some 15
@@ -31,21 +33,9 @@ struct segment {
 /* Read @size bytes at @offset. Return: 1; 0 if the file ends before; or negative errno. */
 static int read_at(int fd, uint64_t offset, size_t size, void *ret_bytes)
 {
-	size_t done = 0;
+	const ssize_t n = fullread_at(fd, ret_bytes, size, offset);
 
-	if (offset > INT64_MAX - size)
-		return 0;
-	while (done < size) {
-		const ssize_t n =
-		    pread(fd, (uint8_t *)ret_bytes + done, size - done, (off_t)(offset + done));
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			return 0;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return 1;
+	return n < 0 ? (int)n : (size_t)n == size;
 }
 
 /* Up to the next multiple of @align, a power of two. */

@@ -7,25 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/fullwrite.h"
 #include "util/pieces.h"
 #include "util/vec.h"
 
 int fileparts_read_fd(int fd, uint64_t offset, void *ret_bytes, size_t size)
 {
-	uint8_t *to = ret_bytes;
+	const ssize_t n = fullread_at(fd, ret_bytes, size, offset);
 
-	while (size > 0) {
-		const ssize_t n = pread(fd, to, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ESTALE;
-		to += n;
-		offset += (uint64_t)n;
-		size -= (size_t)n;
-	}
-	return 0;
+	return n < 0 ? (int)n : (size_t)n < size ? -ESTALE : 0;
 }
 
 /* Read the bytes at @offset of the part, as fileparts_read_some() does. */

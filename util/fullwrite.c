@@ -51,3 +51,20 @@ int fullwrite_at(int fd, const void *bytes, size_t size, uint64_t offset)
 	}
 	return 0;
 }
+
+ssize_t fullread_at(int fd, void *ret_bytes, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < size && offset <= INT64_MAX - size) {
+		const ssize_t n =
+		    pread(fd, (uint8_t *)ret_bytes + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			break;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return (ssize_t)done;
+}

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/fullwrite.h"
+
 #define SECTIONS_MAX 4096u
 #define HEADERS_MAX  1024u
 #define SYMBOLS_MAX  2000000u
@@ -45,21 +47,11 @@ struct section {
 /* Fill @piece from @offset on. Return: 0, also if the file ends; or negative errno. */
 static int fill(const struct search *s, struct piece *piece, uint64_t offset)
 {
-	piece->start = offset;
-	piece->n = 0;
-	while (piece->n < PIECE_SIZE && offset + piece->n <= INT64_MAX) {
-		const ssize_t n = pread(s->fd, piece->bytes + piece->n, PIECE_SIZE - piece->n,
-					(off_t)(offset + piece->n));
+	const ssize_t n = fullread_at(s->fd, piece->bytes, PIECE_SIZE, offset);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		piece->n += (size_t)n;
-	}
-	return 0;
+	piece->start = offset;
+	piece->n = n < 0 ? 0 : (size_t)n;
+	return n < 0 ? (int)n : 0;
 }
 
 /*

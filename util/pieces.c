@@ -9,6 +9,7 @@
 
 #include "util/effort.h"
 #include "util/fileparts.h"
+#include "util/fullwrite.h"
 #include "util/sha256.h"
 #include "util/vec.h"
 
@@ -39,24 +40,6 @@ struct pieces *pieces_free(struct pieces *pieces)
 	return NULL;
 }
 
-/* Read a piece, or what there is of it up to the end. Return: its size, or negative errno. */
-static ssize_t read_piece(int fd, uint64_t offset, uint8_t *ret_bytes)
-{
-	size_t done = 0;
-
-	while (done < PIECES_SIZE) {
-		const ssize_t n =
-		    pread(fd, ret_bytes + done, PIECES_SIZE - done, (off_t)(offset + done));
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			break;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return (ssize_t)done;
-}
-
 int pieces_of_file(int fd, const struct effort *effort, char ret_hex[static SHA256_HEX_SIZE],
 		   struct pieces **ret_pieces)
 {
@@ -69,7 +52,7 @@ int pieces_of_file(int fd, const struct effort *effort, char ret_hex[static SHA2
 	r = pieces && buffer ? sha256_new(&whole) : -ENOMEM;
 	if (r < 0)
 		return r;
-	while ((size = read_piece(fd, pieces->size, buffer)) > 0) {
+	while ((size = fullread_at(fd, buffer, PIECES_SIZE, pieces->size)) > 0) {
 		struct piece piece = {};
 
 		r = effort_check(effort);
