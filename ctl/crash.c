@@ -20,7 +20,9 @@
 #include "ptd/snapshot.h"
 #include "util/condition.h"
 #include "util/number.h"
+#include "util/regular.h"
 #include "util/snapid.h"
+#include "util/textfile.h"
 #include "util/vec.h"
 
 /* --- core dump -------------------------------------------------------------------------------- */
@@ -242,17 +244,13 @@ static void judge_line(struct verdict *verdict, const char *key, char *value)
 /* Read the manifest in the directory @dir_fd. Return: 0, or negative errno. */
 static int judge(int dir_fd, struct verdict *verdict)
 {
-	const int fd =
-	    openat(dir_fd, PTD_SNAPSHOT_MANIFEST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	_cleanup_(textfile_closep) FILE *f = NULL;
 	char line[LINE_SIZE_MAX];
 	int r;
 
-	if (!f) {
-		r = -errno;
-		(void)fd_close(fd);
+	r = textfile_from(regular_open(dir_fd, PTD_SNAPSHOT_MANIFEST, O_NOFOLLOW), "r", &f);
+	if (r < 0)
 		return r;
-	}
 	while (fgets(line, sizeof(line), f)) {
 		char *value = strchr(line, '=');
 
@@ -262,9 +260,7 @@ static int judge(int dir_fd, struct verdict *verdict)
 		value[strcspn(value, "\n")] = 0;
 		judge_line(verdict, line, value);
 	}
-	r = ferror(f) ? -EIO : 0;
-	(void)fclose(f);
-	return r;
+	return ferror(f) ? -EIO : 0;
 }
 
 /* Look whether the snapshot @id fits the crash better than @best. Return: an exit status. */

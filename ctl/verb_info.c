@@ -15,6 +15,8 @@
 #include "ctl/show.h"
 #include "ctl/verb.h"
 #include "ptd/snapshot.h"
+#include "util/regular.h"
+#include "util/textfile.h"
 
 #define LINE_SIZE_MAX 8192
 
@@ -55,25 +57,20 @@ static int print_info(FILE *f, bool json)
 static int show_manifest(const struct context *context, const char *id)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	_cleanup_(textfile_closep) FILE *f = NULL;
 	_cleanup_(fd_closep) int dir = -1;
-	FILE *f;
-	int fd, r;
+	int r;
 
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = client_open_snapshot(bus, id, &dir);
 	if (r != EXIT_OK)
 		return r;
-
-	fd = openat(dir, PTD_SNAPSHOT_MANIFEST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	f = fd < 0 ? NULL : fdopen(fd, "r");
-	if (!f) {
-		log_error("snapshot %s: cannot read its manifest: %m", id);
-		(void)fd_close(fd);
-		return EXIT_FAILED;
-	}
+	r = textfile_from(regular_open(dir, PTD_SNAPSHOT_MANIFEST, O_NOFOLLOW), "r", &f);
+	if (r < 0)
+		return log_errno_as(EXIT_FAILED, r, "snapshot %s: cannot read its manifest: %m",
+				    id);
 	r = print_info(f, context->json);
-	(void)fclose(f);
 	if (r < 0)
 		return log_errno_as(EXIT_FAILED, r,
 				    "snapshot %s: cannot make sense of its manifest: %m", id);

@@ -39,10 +39,9 @@ int helper_init(struct helper *helper, const char *runtime_dir, const char *name
 int helper_connect(struct helper *helper, unsigned patience_s)
 {
 	const struct timeval patience = { .tv_sec = patience_s };
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = socket(
+	    AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (patience_s > 0 ? 0 : SOCK_NONBLOCK), 0);
 
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (patience_s > 0 ? 0 : SOCK_NONBLOCK),
-		    0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
 	    connect(fd, (const struct sockaddr *)&helper->address, sizeof(helper->address)) < 0)

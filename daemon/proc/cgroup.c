@@ -11,6 +11,7 @@
 
 #include "util/dirs.h"
 #include "util/map.h"
+#include "util/textfile.h"
 
 #define PROCS "cgroup.procs"
 
@@ -66,22 +67,19 @@ static bool has_ended(int error)
  * are those of a group above it. */
 static int add_pids(int fd, struct map *pids)
 {
+	_cleanup_(textfile_closep) FILE *f = NULL;
 	const int procs = openat(fd, PROCS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	FILE *f = procs < 0 ? NULL : fdopen(procs, "r");
 	uint32_t pid;
-	int r = 0;
+	int r;
 
-	if (!f) {
-		r = has_ended(errno) ? 0 : -errno;
-		(void)fd_close(procs);
-		return r;
-	}
+	r = textfile_from(procs < 0 ? -errno : procs, "r", &f);
+	if (r < 0)
+		return has_ended(-r) ? 0 : r;
 	errno = 0;
 	while (r == 0 && fscanf(f, "%" SCNu32, &pid) == 1)
 		r = pid > 0 ? map_put(pids, pid, 1) : 0;
 	if (r == 0 && ferror(f) && !has_ended(errno) && errno != EOPNOTSUPP)
 		r = errno ? -errno : -EIO;
-	(void)fclose(f);
 	return r;
 }
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "daemon/proc/textfile.h"
+#include "util/textfile.h"
 
 #define PAGE        KERNELMAP_PAGE
 #define PIECES_MAX  4096u            /* readers of kcore accept no more segments */

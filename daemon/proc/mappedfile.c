@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 
 #include "daemon/proc/process.h"
-#include "daemon/proc/textfile.h"
 #include "util/mapsline.h"
+#include "util/textfile.h"
 
 /* How often to look for a mapping that changes meanwhile. */
 #define TRIES 2u
@@ -125,10 +125,9 @@ static int find_by_path(int at_fd, const char *root, const char *path)
 		.flags = O_PATH | O_CLOEXEC,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	_cleanup_(fd_closep) int root_fd = -1;
+	_cleanup_(fd_closep) int root_fd = openat(at_fd, root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int fd;
 
-	root_fd = openat(at_fd, root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0)
 		return -errno;
 	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
@@ -187,10 +186,9 @@ static int try_place(enum place place, const struct mappedfile_process *by,
 		     const struct mappedfile *file, bool verify, int *ret_path_fd,
 		     struct stat *ret_st)
 {
-	_cleanup_(fd_closep) int path_fd = -1;
+	_cleanup_(fd_closep) int path_fd = find_file(place, by, file, ret_st);
 	int r;
 
-	path_fd = find_file(place, by, file, ret_st);
 	if (path_fd < 0)
 		return path_fd;
 	if (!may_be(file, ret_st))

@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/proc/textfile.h"
 #include "util/mapsline.h"
+#include "util/textfile.h"
 #include "util/vec.h"
 
 #define PAGE       4096u

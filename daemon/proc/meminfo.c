@@ -10,21 +10,19 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "util/textfile.h"
 
 #define LARGE_ORDER 9u /* 2 MiB */
 
 uint64_t meminfo_available(void)
 {
-	FILE *f = fopen("/proc/meminfo", "re");
+	_cleanup_(textfile_closep) FILE *f = fopen("/proc/meminfo", "re");
 	uint64_t kib = 0;
 	char line[128];
 
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f))
+	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1)
 			break;
-	(void)fclose(f);
 	return kib << 10;
 }
 
@@ -36,14 +34,12 @@ static uint64_t limit_of_groups(const char *root, const char *path, const char *
 	char file[2 * PATH_MAX];
 
 	for (size_t n = strlen(path);; n--) {
-		FILE *f;
+		_cleanup_(textfile_closep) FILE *f = NULL;
 
 		(void)snprintf(file, sizeof(file), "%s%.*s/%s", root, (int)n, path, name);
 		f = fopen(file, "re");
 		if (f && fscanf(f, "%" SCNu64, &limit) == 1 && limit < least)
 			least = limit;
-		if (f)
-			(void)fclose(f);
 		while (n > 0 && path[n - 1] != '/')
 			n--;
 		if (n == 0)
@@ -55,7 +51,7 @@ static uint64_t limit_of_groups(const char *root, const char *path, const char *
 uint64_t meminfo_limit(void)
 {
 	static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
-	FILE *f = fopen("/proc/self/cgroup", "re");
+	_cleanup_(textfile_closep) FILE *f = fopen("/proc/self/cgroup", "re");
 	uint64_t least = UINT64_MAX, limit;
 	char line[PATH_MAX];
 
@@ -73,8 +69,6 @@ uint64_t meminfo_limit(void)
 			least = limit < least ? limit : least;
 		}
 	}
-	if (f)
-		(void)fclose(f);
 	return least;
 }
 
@@ -102,14 +96,11 @@ static uint64_t large_of_zone(const char *line, uint64_t page)
 uint64_t meminfo_large(void)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	FILE *f = fopen("/proc/buddyinfo", "re");
+	_cleanup_(textfile_closep) FILE *f = fopen("/proc/buddyinfo", "re");
 	uint64_t bytes = 0;
 	char line[512];
 
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f))
+	while (f && fgets(line, sizeof(line), f))
 		bytes += large_of_zone(line, page);
-	(void)fclose(f);
 	return bytes;
 }

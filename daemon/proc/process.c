@@ -21,12 +21,12 @@ enum { REAL, EFFECTIVE, SAVED, FILES, _USERS };
 
 static bool read_users(int pid_fd, uint32_t ret_users[static _USERS])
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd =
+	    pid_fd < 0 ? -1 : openat(pid_fd, "status", O_RDONLY | O_CLOEXEC);
 	char text[2048];
 	const char *line;
 	ssize_t n;
 
-	fd = pid_fd < 0 ? -1 : openat(pid_fd, "status", O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return false;

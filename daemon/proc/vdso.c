@@ -8,8 +8,8 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-#include "daemon/proc/textfile.h"
 #include "util/mapsline.h"
+#include "util/textfile.h"
 
 static uint64_t size_at(uint64_t start)
 {

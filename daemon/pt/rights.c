@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "util/textfile.h"
+
 #define PARANOID_FILE "/proc/sys/kernel/perf_event_paranoid"
 #define MLOCK_FILE    "/proc/sys/kernel/perf_event_mlock_kb"
 
@@ -18,29 +20,21 @@
 
 static long long read_number(const char *path, long long fallback)
 {
-	FILE *f = fopen(path, "re");
-	long long n = fallback;
+	_cleanup_(textfile_closep) FILE *f = fopen(path, "re");
+	long long n;
 
-	if (!f)
-		return fallback;
-	if (fscanf(f, "%lld", &n) != 1)
-		n = fallback;
-	(void)fclose(f);
-	return n;
+	return f && fscanf(f, "%lld", &n) == 1 ? n : fallback;
 }
 
 static uint64_t capabilities(void)
 {
-	FILE *f = fopen("/proc/self/status", "re");
+	_cleanup_(textfile_closep) FILE *f = fopen("/proc/self/status", "re");
 	uint64_t effective = 0;
 	char line[256];
 
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f))
+	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "CapEff: %" SCNx64, &effective) == 1)
 			break;
-	(void)fclose(f);
 	return effective;
 }
 

@@ -19,6 +19,7 @@
 #include "util/message.h"
 #include "util/number.h"
 #include "util/regular.h"
+#include "util/textfile.h"
 #include "util/vec.h"
 
 /* --- trigger file ----------------------------------------------------------------------------- */
@@ -92,20 +93,15 @@ static bool parse_line(char *line, struct trigger_state *ret_state)
  */
 static int triggerfile_read(const char *path, struct trigger_state *ret_states, size_t *ret_n)
 {
-	const int fd = regular_open(AT_FDCWD, path, O_NOFOLLOW);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	_cleanup_(textfile_closep) FILE *f = NULL;
 	char line[LINE_SIZE];
 	unsigned number = 0;
-	int r = 0;
+	int r;
 
 	*ret_n = 0;
-	if (fd == -ENOENT)
-		return 0;
-	if (!f) {
-		r = fd < 0 ? fd : -errno;
-		(void)fd_close(fd);
-		return r;
-	}
+	r = textfile_from(regular_open(AT_FDCWD, path, O_NOFOLLOW), "r", &f);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
 	while (*ret_n < TRIGGERS_MAX && fgets(line, sizeof(line), f)) {
 		number++;
 		line[strcspn(line, "\n")] = '\0';
@@ -114,23 +110,18 @@ static int triggerfile_read(const char *path, struct trigger_state *ret_states, 
 		else
 			log_warning("%s: line %u: is no trigger, ignoring", path, number);
 	}
-	if (ferror(f))
-		r = -EIO;
-	(void)fclose(f);
-	return r;
+	return ferror(f) ? -EIO : 0;
 }
 
 /* Close @fd, too. */
 static int write_lines(int fd, const struct trigger_state *states, size_t n)
 {
-	FILE *f = fdopen(fd, "w");
-	int r = 0;
+	FILE *f;
+	int r;
 
-	if (!f) {
-		r = -errno;
-		(void)fd_close(fd);
+	r = textfile_from(fd, "w", &f);
+	if (r < 0)
 		return r;
-	}
 	for (size_t i = 0; i < n; i++) {
 		const struct trigger_state *s = &states[i];
 
@@ -158,7 +149,7 @@ static int triggerfile_write(const char *path, const struct trigger_state *state
 		return -ENOMEM;
 	}
 	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0640);
-	r = fd < 0 ? -errno : write_lines(fd, states, n);
+	r = write_lines(fd < 0 ? -errno : fd, states, n);
 	if (r == 0 && rename(temporary, path) < 0)
 		r = -errno;
 	if (r < 0)

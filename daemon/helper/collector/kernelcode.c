@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 
 #include "daemon/proc/kernelmap.h"
-#include "daemon/proc/textfile.h"
 #include "util/perf/record.h"
+#include "util/textfile.h"
 #include "util/vec.h"
 
 #define PAGE    KERNELMAP_PAGE

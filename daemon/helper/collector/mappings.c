@@ -128,7 +128,6 @@ static void remember(struct mappings *m, const struct identity *file, const stru
 	if (m->known.n == KNOWN_MAX) {
 		m->known.n = 0;
 		map_deinit(&m->by_file);
-		m->by_file = (struct map){};
 	}
 	head = map_get(&m->by_file, key);
 	known.alike = head ? (size_t)*head : 0;
@@ -139,13 +138,9 @@ static void remember(struct mappings *m, const struct identity *file, const stru
 /* A reader that finds no build-id in a record finds its file by the path. */
 static bool read_build_id(struct mappings *m, int *fd, struct buildid *ret_id)
 {
-	int given;
-
 	if (!m->ids && idreader_new(&m->ids) < 0)
 		return false;
-	given = *fd;
-	*fd = -1;
-	return idreader_read(m->ids, given, READ_MAX_NS, ret_id) == 0;
+	return idreader_read(m->ids, TAKE_FD(*fd), READ_MAX_NS, ret_id) == 0;
 }
 
 static struct buildid build_id_of(struct mappings *m, int pid_fd, const struct mapsline *l,

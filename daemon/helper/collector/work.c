@@ -31,6 +31,7 @@
 #include "util/effort.h"
 #include "util/jitmagic.h"
 #include "util/progress.h"
+#include "util/textfile.h"
 
 void work_init(struct work *work)
 {
@@ -500,17 +501,14 @@ static int has_perf_events(const char *pid)
 
 static void name_of(const char *pid, char ret_name[64])
 {
+	_cleanup_(textfile_closep) FILE *f = NULL;
 	char path[300];
-	FILE *f;
 
 	(void)snprintf(ret_name, 64, "?");
 	(void)snprintf(path, sizeof(path), "/proc/%s/comm", pid);
 	f = fopen(path, "re");
-	if (!f)
-		return;
-	if (fgets(ret_name, 64, f))
+	if (f && fgets(ret_name, 64, f))
 		ret_name[strcspn(ret_name, "\n")] = 0;
-	(void)fclose(f);
 }
 
 void perfusers_list(pid_t except, char *ret_text, size_t size)

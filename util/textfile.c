@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/proc/textfile.h"
+#include "util/textfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 
-/* @fd: the stream's from now on. */
-static int open_stream(int fd, const char *mode, FILE **ret_file)
+int textfile_from(int fd, const char *mode, FILE **ret_file)
 {
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*ret_file = fdopen(fd, mode);
 	if (!*ret_file) {
 		(void)fd_close(fd);
@@ -21,12 +20,16 @@ static int open_stream(int fd, const char *mode, FILE **ret_file)
 
 int textfile_open(int dir_fd, const char *name, FILE **ret_file)
 {
-	return open_stream(openat(dir_fd, name, O_RDONLY | O_CLOEXEC), "r", ret_file);
+	const int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+
+	return textfile_from(fd < 0 ? -errno : fd, "r", ret_file);
 }
 
 int textfile_write(int fd, FILE **ret_file)
 {
-	return open_stream(fcntl(fd, F_DUPFD_CLOEXEC, 0), "w", ret_file);
+	const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return textfile_from(own < 0 ? -errno : own, "w", ret_file);
 }
 
 int textfile_finish(FILE **file, uint64_t *bytes)

@@ -16,6 +16,10 @@
  * errno. */
 _must_check_ int textfile_open(int dir_fd, const char *name, FILE **ret_file);
 
+/* Make a stream of @fd, which is the stream's then, or is closed; or return the negative errno that
+ * @fd is. @mode: as of fdopen(3). Return: as above. */
+_must_check_ int textfile_from(int fd, const char *mode, FILE **ret_file);
+
 /* Write to the file that is open at @fd, which is borrowed. Return: as textfile_open(). */
 _must_check_ int textfile_write(int fd, FILE **ret_file);
 
