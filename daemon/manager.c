@@ -280,7 +280,7 @@ static int pause_source(void *userdata, bool pause)
 	struct manager *m = userdata;
 	int r;
 
-	r = m->source->ops->pause(m->source, pause);
+	r = m->source->ops->pause ? m->source->ops->pause(m->source, pause) : -EOPNOTSUPP;
 	say_status(m);
 	return r;
 }

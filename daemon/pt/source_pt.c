@@ -200,8 +200,6 @@ static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exa
 {
 	struct cpu *c;
 
-	if (cpu >= source->n_cpus)
-		return -EINVAL;
 	c = &pt(source)->cpus.items[cpu];
 	if (!cpu_has_ring(c)) {
 		*ret_view = (struct source_view){ .end = SOURCE_END_OFFLINE };
@@ -218,8 +216,6 @@ static int copy_switches(struct source *source, uint32_t cpu, uint64_t since_ns,
 {
 	struct source_pt *p = pt(source);
 
-	if (cpu >= source->n_cpus)
-		return -EINVAL;
 	if (p->cpus.items[cpu].switches.ring.page)
 		return cpu_copy_switches(&p->cpus.items[cpu], ret_bytes, ret_size, ret_cut);
 	*ret_bytes = NULL;

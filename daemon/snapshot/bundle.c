@@ -35,9 +35,9 @@ struct bundle {
  */
 static int write_file(int dir_fd, const char *name, const struct text *text)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd =
+	    openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 
-	fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 	return fd < 0 ? -errno : fullwrite(fd, text->bytes, text->size);
 }
 
@@ -102,12 +102,11 @@ int bundle_finish(struct bundle *bundle)
 int bundle_add_sum(struct bundle *bundle, const char *path, char hash[static SHA256_HEX_SIZE],
 		   uint64_t *ret_size)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = openat(bundle->dir_fd, path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
 	uint64_t size;
 	int r;
 
-	fd = openat(bundle->dir_fd, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	size = (uint64_t)st.st_size;

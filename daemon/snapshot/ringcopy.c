@@ -30,7 +30,8 @@ struct pass {
 static int reserve_pt(struct pass *p, uint32_t cpu)
 {
 	const struct ringcopy *rings = p->rings;
-	const uint64_t room = rings->source->ops->aux_room(rings->source, cpu);
+	const struct source_ops *ops = rings->source->ops;
+	const uint64_t room = ops->aux_room ? ops->aux_room(rings->source, cpu) : 0;
 
 	cpucopy_reserve(&rings->cpus[cpu], room, atomic_load(&p->bytes) + room <= rings->large_max);
 	return 0;

@@ -22,7 +22,6 @@
 #include "daemon/snapshot/kernelfiles.h"
 #include "daemon/snapshot/livecode.h"
 #include "daemon/snapshot/perffile.h"
-#include "daemon/snapshot/recordcopy.h"
 #include "daemon/snapshot/ringcopy.h"
 #include "daemon/snapshot/selection.h"
 #include "daemon/snapshot/userparts.h"
@@ -34,6 +33,7 @@
 #include "util/dirs.h"
 #include "util/effort.h"
 #include "util/map.h"
+#include "util/perf/codec.h"
 #include "util/perf/record.h"
 #include "util/pieces.h"
 #include "util/vec.h"
@@ -57,7 +57,8 @@ struct writer {
 	struct cpucopy *cpus; /* request->source->n_cpus of them */
 	/* Who ran, of those asked for, and when last; and their parents, from the records on. */
 	struct map pids;
-	uint64_t bytes_dropped;  /* of PT that was overwritten while it was copied */
+	uint64_t time_first, time_last; /* of all records that are noted; 0: there is none */
+	uint64_t bytes_dropped;         /* of PT that was overwritten while it was copied */
 	uint64_t complete_since; /* all PT since then is here, in ns; 0: nothing was overwritten */
 
 	/* Since the records were gathered. What it points to is borrowed. */
@@ -66,7 +67,6 @@ struct writer {
 	struct bundle *bundle;
 	struct selection *selection; /* of known.objects */
 	struct userparts parts;
-	struct recordcopy records; /* of those who ran */
 	VEC(struct perffile_object) with_build_id;
 
 	/* What was kept of code that is in no file, and what not: lines of the manifest. */
@@ -83,9 +83,6 @@ static int writer_init(struct writer *w)
 		return -ENOMEM;
 	w->parts = (struct userparts){ .max = w->request->snapshots_max,
 				       .before = w->request->snapshots_taken };
-	w->records = (struct recordcopy){ .cpus = w->cpus,
-					  .n_cpus = w->request->source->n_cpus,
-					  .pids = &w->pids };
 	return bundle_new(w->dir_fd, w->request->cancel, &w->bundle);
 }
 
@@ -109,6 +106,28 @@ static void writer_deinit(struct writer *w)
 
 /* --- the rings ------------------------------------------------------------------------------- */
 
+/* A record of @time is written. */
+static void note_time(struct writer *w, uint64_t time)
+{
+	if (time == 0)
+		return;
+	if (w->time_first == 0 || time < w->time_first)
+		w->time_first = time;
+	if (time > w->time_last)
+		w->time_last = time;
+}
+
+/* The process, or one that has its mappings, ran at @time. Return: 0, or -ENOMEM. */
+static int note_ran(struct map *pids, uint32_t pid, uint64_t time)
+{
+	uint64_t *last = map_get(pids, pid);
+
+	if (!last)
+		return map_put(pids, pid, time);
+	*last = time > *last ? time : *last;
+	return 0;
+}
+
 static int note_switches(struct writer *w, const struct cpucopy *cpu)
 {
 	struct cursor c = cpucopy_records(cpu);
@@ -120,10 +139,10 @@ static int note_switches(struct writer *w, const struct cpucopy *cpu)
 	if (r < 0)
 		return r;
 	while (record_next(&c, &record) == 0) {
-		recordcopy_note_time(&w->records, record.trailer.time);
+		note_time(w, record.trailer.time);
 		if (scope_has_processes(&w->scope) && !map_get(&w->asked, record.trailer.pid))
 			continue;
-		r = recordcopy_note_ran(&w->pids, record.trailer.pid, record.trailer.time);
+		r = note_ran(&w->pids, record.trailer.pid, record.trailer.time);
 		if (r < 0)
 			return r;
 	}
@@ -222,7 +241,8 @@ static int write_pt(struct writer *w, uint32_t i)
 static void release_once(struct source *source, bool *held)
 {
 	if (*held)
-		source->ops->release(source);
+		if (source->ops->release)
+			source->ops->release(source);
 	*held = false;
 }
 
@@ -287,16 +307,135 @@ static int write_rings(struct writer *w)
 
 /* --- the records ----------------------------------------------------------------------------- */
 
+/* The data file has beside PT the records of the tasks that ran and of their parents, who ran when
+ * on each CPU, and what else happened to those who ran. */
+
+/* A child has the mappings of its parent, so the parents of those who ran matter too. */
+static int add_parents(struct writer *w)
+{
+	VEC(struct record_task) forks = {};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < w->known.tasks->n_spans; i++) {
+		struct cursor c = w->known.tasks->spans[i];
+		struct record record;
+		struct record_task fork;
+
+		while (r == 0 && record_next(&c, &record) == 0) {
+			if (record.header.type == PERF_RECORD_FORK &&
+			    record_get_task(&record, &fork) == 0 && fork.pid != fork.ppid)
+				r = vec_push(&forks, fork);
+		}
+	}
+	/* Backwards, so that a grandparent is found through the parent. */
+	for (size_t i = forks.n; r == 0 && i-- > 0;) {
+		const uint64_t *ran = map_get(&w->pids, forks.items[i].pid);
+
+		if (ran)
+			r = note_ran(&w->pids, forks.items[i].ppid, *ran);
+	}
+	vec_deinit(&forks);
+	return r;
+}
+
+/* Says who ran here when the oldest record that is left was written; the one that said so before
+ * is gone. */
+static void write_itrace_start(struct writer *w, uint32_t cpu, const struct record *oldest)
+{
+	const struct record_ids who = { oldest->trailer.pid, oldest->trailer.tid };
+	struct trailer trailer = record_trailer(who.pid, who.tid, oldest->trailer.time);
+	uint8_t record[RECORD_OWN_MAX];
+
+	trailer.cpu = cpu;
+	perffile_write(w->file, record,
+		       record_write_itrace_start(&who, &trailer, record, sizeof(record)));
+}
+
+/* Return: the pid that a task record is about; 0: it concerns all processes. */
+static uint32_t task_of(const struct record *record)
+{
+	uint32_t pid;
+
+	return record_read_pid(record->header.type, record->body, &pid) < 0 ? 0 : pid;
+}
+
+static void write_task(struct writer *w, const struct record *record)
+{
+	perffile_write(w->file, record->bytes, record->header.size);
+}
+
+/* Write the records of tasks that ran, and of their parents. No others are needed. */
+static void write_tasks(struct writer *w)
+{
+	for (size_t i = 0; i < w->known.tasks->n_spans; i++) {
+		struct cursor c = w->known.tasks->spans[i];
+		struct record record;
+
+		while (record_next(&c, &record) == 0) {
+			const uint32_t pid = task_of(&record);
+
+			if (pid != 0 && !map_get(&w->pids, pid))
+				continue;
+			note_time(w, record.trailer.time);
+			write_task(w, &record);
+		}
+	}
+}
+
+static void write_switches(struct writer *w)
+{
+	for (uint32_t i = 0; i < w->request->source->n_cpus; i++) {
+		const struct cpucopy *cpu = &w->cpus[i];
+		struct cursor c = cpucopy_records(cpu);
+		struct record oldest;
+
+		if (cpu->switches_cut && record_next(&c, &oldest) == 0)
+			write_itrace_start(w, i, &oldest);
+		c = cpucopy_records(cpu);
+		perffile_write(w->file, c.pos, cursor_left(&c));
+	}
+}
+
+/* Write the events of those who ran, as the kernel's tracepoints of the same names would. */
+static void write_events(struct writer *w)
+{
+	uint8_t bytes[RECORD_OWN_MAX];
+
+	for (uint32_t i = 0; i < w->request->source->n_cpus; i++) {
+		const struct cpucopy *cpu = &w->cpus[i];
+
+		for (size_t k = 0; k < cpu->n_events; k++) {
+			const struct source_event *e = &cpu->events[k];
+			struct trailer who = record_trailer(e->pid, e->tid, e->time);
+			size_t size;
+
+			if (!map_get(&w->pids, e->pid))
+				continue;
+			who.cpu = i;
+			if (e->kind == SOURCE_EVENT_SYSCALL)
+				size =
+				    record_write_sys_enter(e->number, &who, bytes, sizeof(bytes));
+			else
+				size = record_write_signal_deliver(e->number, e->handler, &who,
+								   bytes, sizeof(bytes));
+			perffile_write(w->file, bytes, size);
+		}
+	}
+}
+
 static int write_records(struct writer *w)
 {
 	int r;
 
 	r = gather_known(w);
+	if (r == 0)
+		r = add_parents(w);
 	if (r < 0)
 		return r;
-	w->records.file = w->file;
-	w->records.tasks = w->known.tasks;
-	return recordcopy_write(&w->records);
+	write_tasks(w);
+	write_switches(w);
+	write_events(w);
+	return 0;
 }
 
 /* --- files beside it ------------------------------------------------------------------------- */
@@ -369,8 +508,7 @@ static void put_clock(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
 
-	ptclock_log_write(w->clock,
-			  w->records.time_first ? tsc_at(&w->facts, w->records.time_first) : 0, f);
+	ptclock_log_write(w->clock, w->time_first ? tsc_at(&w->facts, w->time_first) : 0, f);
 }
 
 /* --- manifest --------------------------------------------------------------------------------- */
@@ -560,8 +698,8 @@ static int finish_data(struct writer *w)
 		.version = PTD_VERSION,
 		.cpuid = w->facts.cpuid,
 		.n_cpus = w->request->source->n_cpus,
-		.time_first = w->records.time_first,
-		.time_last = w->records.time_last,
+		.time_first = w->time_first,
+		.time_last = w->time_last,
 		.objects = w->with_build_id.items,
 		.n_objects = w->with_build_id.n,
 	};
@@ -602,12 +740,11 @@ static int add_data(struct writer *w)
 {
 	const struct effort effort = { .size_max = UINT64_MAX, .cancel = w->request->cancel };
 	_cleanup_(pieces_freep) struct pieces *pieces = NULL;
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = openat(w->dir_fd, PTD_SNAPSHOT_DATA, O_RDONLY | O_CLOEXEC);
 	char hash[SHA256_HEX_SIZE];
 	uint64_t size;
 	int r;
 
-	fd = openat(w->dir_fd, PTD_SNAPSHOT_DATA, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	r = pieces_of_file(fd, &effort, hash, &pieces);

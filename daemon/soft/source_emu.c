@@ -106,24 +106,10 @@ static int hold(struct source *source, struct source_moment *ret_moment)
 	return 0;
 }
 
-/* The pool lives as long as the source. */
-static void release(struct source *source)
-{
-}
-
-/* Memory is allocated while the rings are copied: the programs may have filled only a small part of
- * them. */
-static uint64_t aux_room(struct source *source, uint32_t cpu)
-{
-	return 0;
-}
-
 /* Views are exact always. */
 static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exact,
 		struct source_view *ret_view)
 {
-	if (cpu >= source->n_cpus)
-		return -EINVAL;
 	*ret_view = (struct source_view){};
 	poolrings_view(&emu(source)->rings, cpu, since_ns, ret_view);
 	return 0;
@@ -165,8 +151,6 @@ static int copy_switches(struct source *source, uint32_t cpu, uint64_t since_ns,
 	size_t n;
 	int r;
 
-	if (cpu >= source->n_cpus)
-		return -EINVAL;
 	r = poolrings_copy_switches(&e->rings, cpu, since_ns, ret_bytes, &n, ret_cut);
 	if (r < 0)
 		return r;
@@ -206,8 +190,6 @@ static int copy_events(struct source *source, uint32_t cpu, uint64_t since_ns,
 	size_t n, n_good = 0;
 	int r;
 
-	if (cpu >= source->n_cpus)
-		return -EINVAL;
 	r = poolrings_copy_events(&e->rings, cpu, since_ns, &written, &n);
 	if (r < 0)
 		return r;
@@ -234,12 +216,6 @@ static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)
 	return 0;
 }
 
-static void forget_users(struct source_emu *e)
-{
-	map_deinit(&e->users);
-	e->users = (struct map){};
-}
-
 /* A record says that there is a new process, or names one. The kernel is asked whose it is, at the
  * first record of it, and if it has ended, it is as its parent is. Without memory, it is the user's
  * that ptd runs as. */
@@ -251,7 +227,7 @@ static void note_process(void *userdata, uint32_t pid, uint32_t parent, bool is_
 	if (!is_new && map_get(&e->users, pid))
 		return;
 	if (e->users.n_used >= USERS_MAX)
-		forget_users(e);
+		map_deinit(&e->users);
 	if (process_real_user_of(pid, &user) < 0)
 		(void)!owner(&e->source, parent, &user);
 	(void)!map_put(&e->users, pid, user);
@@ -479,11 +455,6 @@ static void look_after(struct source *source)
 		 "a recorded program has written records that make no sense: they are left out");
 }
 
-static int refuse_pause(struct source *source, bool pause)
-{
-	return -EOPNOTSUPP;
-}
-
 /* --- the pool --------------------------------------------------------------------------------- */
 
 /* Describe how the pool and the kept state are laid out, and the settings on which their content
@@ -579,14 +550,11 @@ static struct source *emu_free(struct source *source)
 static const struct source_ops emu_ops = {
 	.status = status,
 	.look_after = look_after,
-	.pause = refuse_pause,
 	.drain = drain,
 	.give_room = give_room,
 	.tasks = tasks,
 	.owner = owner,
-	.aux_room = aux_room,
 	.hold = hold,
-	.release = release,
 	.view = view,
 	.copy_switches = copy_switches,
 	.copy_events = copy_events,

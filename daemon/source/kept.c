@@ -69,10 +69,9 @@ static int kept_make(int fd, struct kept **ret_kept)
 
 int kept_new(struct kept **ret_kept)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = memfd_create("ptd-kept", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r;
 
-	fd = memfd_create("ptd-kept", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0 || ftruncate(fd, KEPT_SLOT_SIZE) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
 		return -errno;

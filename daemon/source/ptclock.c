@@ -115,10 +115,9 @@ static int log_make(int fd, struct ptclock_log **ret_log)
 
 int ptclock_log_new(struct ptclock_log **ret_log)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = memfd_create("ptd-clock", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r;
 
-	fd = memfd_create("ptd-clock", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0 || ftruncate(fd, sizeof(struct halves)) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
 		return -errno;

@@ -153,7 +153,7 @@ struct source_ops {
 	void (*look_after)(struct source *source);
 
 	/* Give PT up to other programs, or take it again. What the rings held is lost. Return: 0;
-	 * -EBUSY while the rings are held; or -EOPNOTSUPP if no other program could use it. */
+	 * -EBUSY while the rings are held. NULL: no other program could use it. */
 	int (*pause)(struct source *source, bool pause);
 
 	/*
@@ -199,7 +199,8 @@ struct source_ops {
 	/* --- rings --- */
 
 	/* How many bytes of memory are worth having ready before a hold for copying the PT of @cpu.
-	 * Return: bytes; 0 if it is not worth it. */
+	 * Return: bytes; 0 if it is not worth it. NULL: it never is, since memory is allocated while
+	 * the rings are copied, which may be filled only a small part. */
 	uint64_t (*aux_room)(struct source *source, uint32_t cpu);
 
 	/*
@@ -208,7 +209,8 @@ struct source_ops {
 	 * After this, and until release(), several threads may call view(), copy_switches() and
 	 * copy_events(), each for other CPUs.
 	 *
-	 * Return: 0 or negative errno. release() is called only after 0.
+	 * Return: 0 or negative errno. release(), if there is one, is called only
+	 * after 0.
 	 */
 	int (*hold)(struct source *source, struct source_moment *ret_moment);
 	void (*release)(struct source *source);
@@ -221,7 +223,7 @@ struct source_ops {
 	 * @exact: the PT has been copied: from now on @ret_view->overwritten is exact, whatever it
 	 *         costs to find out, and does not grow until the next hold
 	 *
-	 * Return: 0, or -EINVAL if there is no such CPU.
+	 * Return: 0, or negative errno.
 	 */
 	int (*view)(struct source *source, uint32_t cpu, uint64_t since_ns, bool exact,
 		    struct source_view *ret_view);
@@ -232,7 +234,7 @@ struct source_ops {
 	 * @since_ns: as above
 	 * @ret_cut: older ones are gone, or not wanted
 	 *
-	 * Return: 0; -EINVAL if there is no such CPU; or -ENOMEM.
+	 * Return: 0, or -ENOMEM.
 	 */
 	int (*copy_switches)(struct source *source, uint32_t cpu, uint64_t since_ns,
 			     uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut);
