@@ -35,9 +35,8 @@ static char *part_of(const char *directory)
 /* Try whether a file of some size can be made in the directory @path, without leaving one there. */
 static int check_room(const char *path)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = open(path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 
-	fd = open(path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		return -posix_fallocate(fd, 0, ROOM_MIN);
 	if (errno != EOPNOTSUPP && errno != EISDIR)
@@ -77,10 +76,9 @@ static int check_parent(const char *directory)
 
 int copyout_check(const char *directory)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r;
 
-	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? check_parent(directory)
 				       : cannot_write(directory, NULL, -errno);
@@ -98,10 +96,9 @@ int copyout_check(const char *directory)
 /* Copy the snapshot into the empty directory @path. On failure no file is left there. */
 static int copy_into(int from, const char *path)
 {
-	_cleanup_(fd_closep) int to = -1;
+	_cleanup_(fd_closep) int to = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r;
 
-	to = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (to < 0)
 		return -errno;
 	/* Files of others must not be removed below. */

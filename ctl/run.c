@@ -141,10 +141,9 @@ int run_program(const struct run *run, pid_t *ret_pid, int *ret_status)
 	_cleanup_(freep) char *name = strdup(p->emulator);
 	_cleanup_(freep) char *plugin = NULL;
 	_cleanup_(freep) char **argv = NULL;
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = fcntl(run->pool_fd, F_DUPFD_CLOEXEC, POOL_FD_MIN);
 	size_t n = 0;
 
-	fd = fcntl(run->pool_fd, F_DUPFD_CLOEXEC, POOL_FD_MIN);
 	if (fd < 0)
 		fd = fcntl(run->pool_fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)

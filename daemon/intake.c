@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "daemon/objects/asker.h"
 #include "daemon/objects/codestore.h"
+#include "daemon/objects/copier.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/journal.h"
@@ -78,7 +79,6 @@ static bool may_name(struct intake *intake, const struct object *object)
 
 	if (now - intake->named_since_ns > STORM_AGAIN_NS || intake->named.n_used >= NAMED_USERS) {
 		map_deinit(&intake->named);
-		intake->named = (struct map){};
 		intake->named_since_ns = now;
 	}
 	before = map_get(&intake->named, object->asker);
@@ -543,8 +543,9 @@ static int watch_source(struct intake *intake)
 	if (r >= 0)
 		r = sd_event_source_set_enabled(intake->timer, SD_EVENT_OFF);
 	if (r >= 0)
-		r = sd_event_add_io(event, &intake->kept, objectstore_fd(intake->options.store),
-				    EPOLLIN, on_kept, intake);
+		r = sd_event_add_io(event, &intake->kept,
+				    copier_fd(objectstore_copier(intake->options.store)), EPOLLIN,
+				    on_kept, intake);
 	if (r >= 0 && source->records_fd >= 0)
 		r = sd_event_add_io(event, &intake->records, source->records_fd, EPOLLIN,
 				    on_records, intake);

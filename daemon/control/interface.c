@@ -588,9 +588,10 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return sd_bus_reply_method_return(m, "sh", "emu", fd);
 }
 
-static int pause_or_resume(sd_bus_message *m, const struct interface_peer *peer, bool pause,
-			   sd_bus_error *error)
+static int pause_or_resume(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
+	const bool pause = sd_bus_message_is_method_call(m, NULL, "Pause") > 0;
+	const struct interface_peer *peer = userdata;
 	const struct recorder *recorder = &peer->interface->recorder;
 	int r;
 
@@ -606,16 +607,6 @@ static int pause_or_resume(sd_bus_message *m, const struct interface_peer *peer,
 		return sd_bus_error_set_errno(error, r);
 	caller_log(&peer->caller, pause ? CALLER_PAUSED : CALLER_RESUMED, NULL);
 	return sd_bus_reply_method_return(m, "");
-}
-
-static int pause_recorder(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	return pause_or_resume(m, userdata, true, error);
-}
-
-static int resume_recorder(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	return pause_or_resume(m, userdata, false, error);
 }
 
 static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -642,8 +633,8 @@ static const sd_bus_vtable vtable[] = {
 	METHOD("GetStatus", "", , "a{sv}", SD_BUS_PARAM(status), get_status),
 	METHOD("OpenSource", "a{sv}", SD_BUS_PARAM(options), "sh",
 	       SD_BUS_PARAM(name) SD_BUS_PARAM(pool), open_source),
-	SD_BUS_METHOD("Pause", "", "", pause_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD("Resume", "", "", resume_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD("Pause", "", "", pause_or_resume, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD("Resume", "", "", pause_or_resume, SD_BUS_VTABLE_UNPRIVILEGED),
 	METHOD("TakeSnapshot", "a{sv}", SD_BUS_PARAM(options), "s", SD_BUS_PARAM(id),
 	       take_snapshot),
 	METHOD("WaitSnapshot", "s", SD_BUS_PARAM(id), "a{sv}", SD_BUS_PARAM(result), wait_snapshot),

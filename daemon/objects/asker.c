@@ -87,10 +87,8 @@ bool patience_begin(struct patience *patience, uint64_t asker)
 /* Without memory for it, it is waited again. */
 static void note(struct map *map, uint64_t asker, uint64_t value)
 {
-	if (map->n_used >= ASKERS_MAX) {
+	if (map->n_used >= ASKERS_MAX)
 		map_deinit(map);
-		*map = (struct map){};
-	}
 	(void)!map_put(map, asker, value);
 }
 
@@ -104,7 +102,6 @@ int patience_end(struct patience *patience, uint64_t asker, int r)
 		return r;
 	if (now - patience->stretch_ns > STRETCH_NS) {
 		map_deinit(&patience->waited);
-		patience->waited = (struct map){};
 		patience->stretch_ns = now;
 	}
 	before = map_get(&patience->waited, asker);

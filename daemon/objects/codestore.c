@@ -60,7 +60,6 @@ static void clear_programs(struct codestore *store)
 		remove_program(store, store->programs.items[i]);
 	store->programs.n = 0;
 	map_deinit(&store->by_name);
-	store->by_name = (struct map){};
 }
 
 /* --- room ------------------------------------------------------------------------------------- */
@@ -85,7 +84,6 @@ static int forget_program(struct codestore *store, size_t i)
 	store->programs.n--;
 	memmove(programs + i, programs + i + 1, (store->programs.n - i) * sizeof(*programs));
 	map_deinit(&store->by_name);
-	store->by_name = (struct map){};
 	for (size_t k = 0; r == 0 && k < store->programs.n; k++)
 		r = map_put(&store->by_name,
 			    program_key(programs[k]->info.pid, programs[k]->info.start),

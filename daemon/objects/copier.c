@@ -311,8 +311,7 @@ static void *run_worker(void *userdata)
 		object = next_object(w);
 		if (object) {
 			copylane_begin(&w->lane);
-			fd = object->fd;
-			object->fd = -1;
+			fd = TAKE_FD(object->fd);
 			c->n_open -= fd >= 0;
 		}
 		(void)pthread_mutex_unlock(&c->lock);

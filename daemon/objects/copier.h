@@ -124,8 +124,8 @@ void copier_measure(struct copier *copier);
  *         wait, or need not. To be called in any thread. */
 const char *copier_why_not_near(struct copier *copier, const struct object *object);
 
-/* Return: a borrowed descriptor that is readable when copier_next_finished() has something to
- *         return. */
+/* Return: a borrowed descriptor that is readable when copier_next_finished() or
+ *         objectstore_next_failed() has something to return. */
 int copier_fd(const struct copier *copier);
 
 /* Return: the next object that was copied or has failed, with the copier's reference, which passes

@@ -528,11 +528,6 @@ int objectstore_forget(struct objectstore *store, uint64_t moment)
 	return r;
 }
 
-int objectstore_fd(const struct objectstore *store)
-{
-	return copier_fd(store->copier);
-}
-
 /* Have the object, which could not be copied for one, copied for the other who mapped it. */
 static void copy_for_other(struct objectstore *store, struct object *object)
 {

@@ -152,10 +152,6 @@ struct copier *objectstore_copier(const struct objectstore *store);
 /* Get a copy of the account of bytes of copies to which no snapshot links. */
 void objectstore_get_share(struct objectstore *store, struct share *ret_share);
 
-/* Return: a borrowed descriptor that is readable when objectstore_next_failed() has something to
- *         return. */
-int objectstore_fd(const struct objectstore *store);
-
 /* Return: the next object that could not be copied and has not been returned yet, borrowed until
  *         the next objectstore_add(); NULL if there is none. */
 const struct object *objectstore_next_failed(struct objectstore *store);

@@ -64,10 +64,9 @@ static int sweep_unfinished(struct spool *s)
 
 static int open_folder(const char *state_dir, const char *name, int *ret_fd)
 {
-	_cleanup_(fd_closep) int state = -1;
+	_cleanup_(fd_closep) int state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int fd;
 
-	state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (state < 0)
 		return -errno;
 	if (mkdirat(state, name, 0750) < 0 && errno != EEXIST)
