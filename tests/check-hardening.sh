@@ -10,10 +10,16 @@ O=$1
 faults=$(mktemp)
 trap 'rm -f "$faults"' EXIT
 
+# objects: our own, not those that an earlier build left of sources that are gone.
+objects() {
+	(cd "$O" && find daemon decoder ctl -name '*.o') | while read -r object; do
+		[[ ! -e $(dirname "$0")/../${object%.o}.c ]] || printf '%s\0' "$O/$object"
+	done
+}
+
 # names TYPES: the functions of our own objects whose type is among these, as nm has it.
 names() {
-	find "$O/daemon" "$O/decoder" "$O/ctl" -name '*.o' -print0 |
-		xargs -0 nm --defined-only | awk -v types="$1" 'length($2) == 1 && index(types, $2) { print $3 }' | sort -u
+	objects | xargs -0 nm --defined-only | awk -v types="$1" 'length($2) == 1 && index(types, $2) { print $3 }' | sort -u
 }
 
 # The compiler knows all calls of a static function, which then needs no endbr64.
