@@ -84,7 +84,8 @@ static int start_program(const struct launch *launch, const struct inherited *in
 	while ((n = read(from, &error, sizeof(error))) < 0 && errno == EINTR)
 		;
 	if (n == sizeof(error)) {
-		(void)waitpid(pid, NULL, 0);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
 		return -error;
 	}
 	*ret_pid = pid;

@@ -258,9 +258,13 @@ static bool read_request(char request[static REQUEST_MAX])
 		const int64_t left = end - now_ms();
 		ssize_t r;
 
-		if (n == REQUEST_MAX - 1 || left <= 0 || poll(&in, 1, (int)left) <= 0)
+		if (n == REQUEST_MAX - 1 || left <= 0)
 			return false;
-		r = read(STDIN_FILENO, request + n, REQUEST_MAX - 1 - n);
+		r = poll(&in, 1, (int)left);
+		if (r > 0)
+			r = read(STDIN_FILENO, request + n, REQUEST_MAX - 1 - n);
+		if (r < 0 && errno == EINTR)
+			continue;
 		if (r <= 0 || memchr(request + n, '\0', (size_t)r))
 			return false;
 		n += (size_t)r;

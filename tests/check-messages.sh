@@ -4,7 +4,7 @@
 # Messages of the programs are clauses: none ends with a full stop.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-calls='log_(at|error|warning|notice|info|error_errno)|sd_bus_(error_setf?|reply_method_errorf)|message_set|complain|wrong|refuse[a-z_]*'
+calls='log_(at|as|errno_as|error|warning|notice|info|error_errno|warning_errno)|sd_bus_(error_setf?|reply_method_errorf)|message_set|complain|wrong|refuse[a-z_]*'
 
 # A statement is what a semicolon ends; its strings are put together as the compiler does. A table has messages if a
 # row has a member for one: the statement before the table declares it.
