@@ -25,6 +25,6 @@ _must_check_ int fullwrite(int fd, const void *bytes, size_t size);
 /* Write them at @offset of the file, whose own offset stays where it is. Return: likewise. */
 _must_check_ int fullwrite_at(int fd, const void *bytes, size_t size, uint64_t offset);
 
-/* Read @size bytes at @offset of the file. Return: how many there are, fewer at its end; or negative
- * errno. */
+/* Read @size bytes at @offset of the file. Return: how many there are, fewer at its end; or
+ * negative errno. */
 _must_check_ ssize_t fullread_at(int fd, void *ret_bytes, size_t size, uint64_t offset);

@@ -16,7 +16,7 @@
 #include "daemon/trigger/triggers.h"
 #include "ptd/control.h"
 
-/* --- what the methods have in common ----------------------------------------------------------- */
+/* --- what the methods have in common ---------------------------------------------------------- */
 
 /* Add an entry to the dictionary a{sv} that is open in @m. */
 static int append_string(sd_bus_message *m, const char *key, const char *value)

@@ -199,8 +199,8 @@ struct source_ops {
 	/* --- rings --- */
 
 	/* How many bytes of memory are worth having ready before a hold for copying the PT of @cpu.
-	 * Return: bytes; 0 if it is not worth it. NULL: it never is, since memory is allocated while
-	 * the rings are copied, which may be filled only a small part. */
+	 * Return: bytes; 0 if it is not worth it. NULL: it never is. Memory is then allocated while
+	 * the rings are copied, of which only a small part may be filled. */
 	uint64_t (*aux_room)(struct source *source, uint32_t cpu);
 
 	/*
