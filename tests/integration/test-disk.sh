@@ -69,7 +69,7 @@ take snapshot; third=$id
 has "$first" "$second" "$third"
 rm -r "${state:?}/$first" "${state:?}/$second"
 take snapshot; fourth=$id
-fill 10000
+fill 8000
 take snapshot; fifth=$id
 has "$fourth" "$fifth"
 said "removed snapshot $third, 2[0-9.]* MiB: there was no room for the next one"
