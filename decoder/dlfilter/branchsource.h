@@ -13,12 +13,37 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/dlfilter/branchcode.h"
+#include "util/buildid.h"
 
 struct batchsource;
+struct objects;
+struct resolver;
+
+/* What perf knows of an address. Strings are valid until perf is asked again. */
+struct branch_place {
+	const char *object;     /* the path or name of what is mapped there; NULL: not known */
+	struct buildid buildid; /* of that */
+	uint64_t address;       /* in it: of a file the offset */
+	const char *symbol;     /* NULL: none */
+	uint64_t symbol_start;  /* in the object, as @address is */
+	uint64_t symbol_end;
+	uint8_t mode; /* 32 or 64 */
+};
+
+/* How to ask perf. */
+struct branch_memory {
+	/* Return: whether anything is known of @ip. */
+	bool (*place)(void *userdata, uint64_t ip, struct branch_place *ret_place);
+
+	/* Return: how many of the @size bytes at @ip could be read. */
+	size_t (*read)(void *userdata, uint64_t ip, void *ret_bytes, size_t size);
+
+	void *userdata;
+};
 
 struct branch {
 	uint32_t cpu; /* UINT32_MAX: not known */

@@ -8,9 +8,9 @@
 #include <lz4frame.h>
 #include <minizip/unzip.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <zlib.h>
 
 #include "util/regular.h"
@@ -30,7 +30,7 @@ struct container_ops {
 
 struct container {
 	const struct container_ops *ops;
-	int fd;
+	int fd; /* -1: it is minizip's */
 	uint64_t component;
 
 	z_stream gz;
@@ -39,7 +39,6 @@ struct container {
 	bool is_plain;  /* nothing is compressed */
 
 	unzFile zip;
-	uint64_t position; /* of minizip in the file */
 	bool in_component;
 	bool past_last;
 
@@ -202,76 +201,24 @@ static const struct container_ops gz_ops = { open_gz, read_gz, close_gz };
 
 /* --- zip -------------------------------------------------------------------------------------- */
 
-/* minizip reads by these; its stream is the container. */
-
+/* minizip reads the file that is open already, and closes it. */
 static voidpf zip_open(voidpf opaque, const void *name, int mode)
 {
-	return opaque;
-}
+	struct container *c = opaque;
+	FILE *file = fdopen(c->fd, "re");
 
-static uLong zip_read(voidpf opaque, voidpf stream, void *bytes, uLong size)
-{
-	struct container *c = stream;
-	const ssize_t n = pread(c->fd, bytes, size, (off_t)c->position);
-
-	if (n < 0)
-		return 0;
-	c->position += (uint64_t)n;
-	return (uLong)n;
-}
-
-static uLong zip_write(voidpf opaque, voidpf stream, const void *bytes, uLong size)
-{
-	return 0;
-}
-
-static ZPOS64_T zip_tell(voidpf opaque, voidpf stream)
-{
-	return ((const struct container *)stream)->position;
-}
-
-static long zip_seek(voidpf opaque, voidpf stream, ZPOS64_T offset, int origin)
-{
-	struct container *c = stream;
-	uint64_t base = 0;
-	struct stat st;
-
-	if (origin == ZLIB_FILEFUNC_SEEK_CUR)
-		base = c->position;
-	if (origin == ZLIB_FILEFUNC_SEEK_END) {
-		if (fstat(c->fd, &st) < 0)
-			return -1;
-		base = (uint64_t)st.st_size;
-	}
-	if (base + offset > INT64_MAX)
-		return -1;
-	c->position = base + offset;
-	return 0;
-}
-
-static int zip_close(voidpf opaque, voidpf stream)
-{
-	return 0;
-}
-
-static int zip_error(voidpf opaque, voidpf stream)
-{
-	return 0;
+	if (file)
+		c->fd = -1;
+	return file;
 }
 
 static int open_zip(struct container *c)
 {
-	zlib_filefunc64_def functions = {
-		.zopen64_file = zip_open,
-		.zread_file = zip_read,
-		.zwrite_file = zip_write,
-		.ztell64_file = zip_tell,
-		.zseek64_file = zip_seek,
-		.zclose_file = zip_close,
-		.zerror_file = zip_error,
-		.opaque = c,
-	};
+	zlib_filefunc64_def functions;
 
+	fill_fopen64_filefunc(&functions);
+	functions.zopen64_file = zip_open;
+	functions.opaque = c;
 	c->zip = unzOpen2_64("", &functions);
 	if (!c->zip)
 		return -EBADMSG;

@@ -112,16 +112,6 @@ int memtrace_file_marker(struct memtrace_file *file, uint16_t marker, uint64_t v
 	return 0;
 }
 
-int memtrace_file_watch(struct memtrace_file *file, uint64_t offset)
-{
-	return memtrace_out_watch(&file->out, offset);
-}
-
-int memtrace_file_settle(struct memtrace_file *file, uint64_t offset)
-{
-	return memtrace_out_settle(&file->out, offset);
-}
-
 int memtrace_file_patch(struct memtrace_file *file, uint64_t offset, uint16_t marker,
 			uint64_t value)
 {

@@ -133,14 +133,8 @@ _must_check_ int memtrace_file_marker(struct memtrace_file *file, uint16_t marke
 				      uint64_t *ret_offset);
 
 /*
- * The value of the marker at @offset, which was written last, may have to be changed; until that of
- * this marker and those behind it are settled.
- */
-_must_check_ int memtrace_file_watch(struct memtrace_file *file, uint64_t offset);
-_must_check_ int memtrace_file_settle(struct memtrace_file *file, uint64_t offset);
-
-/*
- * Change the value of the marker @marker that begins at @offset, and is watched, to @value.
+ * Change the value of the marker @marker that begins at @offset, and is watched
+ * (memtrace_out_watch()), to @value.
  *
  * Return: 0; -ENOENT if it is too late for that (memtrace_out_patch()); or another negative errno.
  */

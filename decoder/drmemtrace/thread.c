@@ -34,7 +34,7 @@ static int begin_event(struct memtrace_thread *thread, uint64_t pc, bool is_unkn
 	if (r == 0)
 		r = memtrace_file_marker(&thread->file, MEMTRACE_HARDWARE_EVENT, pc, &event.marker);
 	if (r == 0 && is_unknown)
-		r = memtrace_file_watch(&thread->file, event.marker);
+		r = memtrace_out_watch(&thread->file.out, event.marker);
 	if (r == 0 && thread->directory->marks_calls)
 		r = memtrace_returns_push(&thread->returns, 0);
 	if (r == 0)
@@ -50,7 +50,7 @@ static int correct_event(struct memtrace_thread *thread, struct memtrace_event *
 	if (r == -ENOENT) /* too late: marker 1 will say where the thread goes on */
 		return 0;
 	if (r == 0)
-		r = memtrace_file_settle(&thread->file, event->marker);
+		r = memtrace_out_settle(&thread->file.out, event->marker);
 	if (r == 0)
 		event->pc = ip;
 	return r;
@@ -317,7 +317,7 @@ int memtrace_thread_switch(struct memtrace_thread *thread, const struct ptd_slic
 		if (r == 0)
 			r = memtrace_thread_write_syscall(thread);
 		if (r == 0)
-			r = memtrace_file_settle(&thread->file, 0);
+			r = memtrace_out_settle(&thread->file.out, 0);
 	}
 	if (r < 0)
 		return r;

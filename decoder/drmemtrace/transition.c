@@ -54,7 +54,7 @@ static int enter_handler(struct memtrace_thread *thread, uint64_t handler, uint6
 	if (r == 0)
 		r = memtrace_file_marker(&thread->file, MEMTRACE_KERNEL_EVENT, pc, &frame.marker);
 	if (r == 0 && restarted != pc)
-		r = memtrace_file_watch(&thread->file, frame.marker);
+		r = memtrace_out_watch(&thread->file.out, frame.marker);
 	if (r == 0)
 		r = write_signal(thread, handler);
 	if (r == 0 && thread->directory->marks_calls)
@@ -117,7 +117,7 @@ static int pop_frame(struct memtrace_thread *thread)
 
 	memtrace_frames_pop(&thread->frames);
 	top = memtrace_frames_top(&thread->frames);
-	return memtrace_file_settle(&thread->file, top ? top->marker + 1 : 0);
+	return memtrace_out_settle(&thread->file.out, top ? top->marker + 1 : 0);
 }
 
 /* Did control go on a little behind @pc? Then an instruction there was skipped, or not reported. */

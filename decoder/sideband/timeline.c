@@ -148,29 +148,6 @@ static int place_before(struct timeline *tl, uint32_t index, uint32_t pid, uint3
 
 /* Records. */
 
-static int on_switch_cpu_wide(struct timeline *tl, const struct trace_record *record)
-{
-	struct record_switch sw;
-	uint32_t index;
-	int r;
-
-	if (record->cpu == TRACE_NONE ||
-	    record_read_switch(record->type, record->misc, trace_record_body(record), &sw) < 0)
-		return TASKS_SKIPPED;
-	r = get_cpu(tl, record->cpu, &index);
-	if (r != 0)
-		return r;
-
-	/* The trailer names the task that leaves or comes; the payload names the other one. */
-	if (sw.out) {
-		r = place_before(tl, index, record->pid, record->tid, record->time);
-		return r < 0 ? r : place(tl, index, sw.other.pid, sw.other.tid, record->time);
-	}
-	r = place_before(tl, index, sw.other.pid, sw.other.tid, record->time);
-	return r < 0 ? r : place(tl, index, record->pid, record->tid, record->time);
-}
-
-/* The record is about its own task only: it is not known who comes after that task. */
 static int on_switch(struct timeline *tl, const struct trace_record *record)
 {
 	struct record_switch sw;
@@ -184,10 +161,16 @@ static int on_switch(struct timeline *tl, const struct trace_record *record)
 	if (r != 0)
 		return r;
 
-	if (!sw.out)
-		return place(tl, index, record->pid, record->tid, record->time);
-	r = place_before(tl, index, record->pid, record->tid, record->time);
-	return r < 0 ? r : place(tl, index, PTD_ID_UNKNOWN, PTD_ID_UNKNOWN, record->time);
+	/* The trailer names the task that leaves or comes; the payload, if there is one, the other
+	 * one. */
+	if (record->type != PERF_RECORD_SWITCH_CPU_WIDE)
+		sw.other = (struct record_ids){ .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN };
+	if (sw.out) {
+		r = place_before(tl, index, record->pid, record->tid, record->time);
+		return r < 0 ? r : place(tl, index, sw.other.pid, sw.other.tid, record->time);
+	}
+	r = place_before(tl, index, sw.other.pid, sw.other.tid, record->time);
+	return r < 0 ? r : place(tl, index, record->pid, record->tid, record->time);
 }
 
 static int on_itrace_start(struct timeline *tl, const struct trace_record *record)
