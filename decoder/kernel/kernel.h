@@ -6,9 +6,9 @@
  *
  * The kernel's address space over time. It is made of the copy of the kernel's code and modules
  * that lies beside the recording (kcore.h), and of what the sideband states about code that changed
- * (struct kernelchanges). Code that changed is mapped as synthetic objects (synthetic.h) where the
- * records and the copy agree on its bytes; where they do not, it is mapped without bytes, so that
- * it becomes a gap.
+ * (struct kernelchanges). Code that changed is mapped as synthetic objects (struct synthetics)
+ * where the records and the copy agree on its bytes; where they do not, it is mapped without bytes,
+ * so that it becomes a gap.
  *
  * A change holds from the time of its record on. The kernel makes the record while a breakpoint
  * stops every CPU that comes to the changed code, so that no CPU runs the old code or the new code
@@ -23,11 +23,32 @@
 #include "decoder/image/space.h"
 #include "decoder/kernel/history.h"
 #include "decoder/kernel/kcore.h"
-#include "decoder/kernel/synthetic.h"
 #include "decoder/symbol/source.h"
 #include "decoder/trace/trace.h"
 #include "util/map.h"
 #include "util/vec.h"
+
+/*
+ * Objects whose code is in no file, because the decoder computed it: the versions of kernel code
+ * that was changed while it was recorded. All synthetic objects share one piece of memory.
+ */
+
+/* Code of one object at one address. */
+struct synthetic_part {
+	const struct object *object;
+	uint64_t address;
+	uint64_t offset; /* of the bytes in the shared memory */
+	size_t size;
+};
+
+struct synthetics {
+	struct objects *objects; /* borrowed */
+	uint8_t *bytes;          /* addresses of SYNTHETICS_BYTES_MAX of them; NULL: none yet */
+	size_t size;             /* bytes in use */
+	struct map by_content;   /* hash → index into parts */
+	VEC(struct synthetic_part) parts;
+	VEC(struct object *) list;
+};
 
 /*
  * What the sideband states about kernel code that was changed (TEXT_POKE records), or that came or

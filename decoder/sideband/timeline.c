@@ -327,7 +327,6 @@ static int on_record(struct timeline *tl, const struct trace_record *record)
 {
 	switch (record->type) {
 	case PERF_RECORD_SWITCH_CPU_WIDE:
-		return on_switch_cpu_wide(tl, record);
 	case PERF_RECORD_SWITCH:
 		return on_switch(tl, record);
 	case PERF_RECORD_SAMPLE:
