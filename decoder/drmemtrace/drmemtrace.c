@@ -55,7 +55,7 @@ static void set_copied(struct memtrace_thread *thread, const struct ptd_batch *b
 		       const struct memtrace_expansion *expansion, size_t i)
 {
 	const struct ptd_run *run = &batch->runs[i], *before = &batch->runs[i - 1];
-	const size_t n_own = run->n - memtrace_expansion_waits(&expansion->runs[i]);
+	const size_t n_own = run->n - expansion->runs[i].waits;
 	/* Its last record is of this instruction. */
 	const struct ptd_insn *insn = n_own ? &run->block->insns[run->first + n_own - 1]
 					    : &before->block->insns[before->first + before->n - 1];
@@ -64,7 +64,7 @@ static void set_copied(struct memtrace_thread *thread, const struct ptd_batch *b
 	memtrace_thread_set_last(thread, before);
 	memtrace_thread_set_last(thread, run);
 	thread->after_branch = memtrace_insn_branches(insn->iclass);
-	thread->pending = memtrace_expansion_waits(&expansion->runs[i]);
+	thread->pending = expansion->runs[i].waits;
 	thread->pending_bytes = false;
 }
 
@@ -88,7 +88,7 @@ static bool can_copy_run(struct memtrace_thread *thread, const struct copying *c
 	return !memtrace_thread_is_pair_due(thread) &&
 	       c->n_insns + c->waits + run->n <= thread->file.chunk_end &&
 	       e->end - c->start <= MEMTRACE_OUT_BUFFER &&
-	       memtrace_file_is_announced(&thread->file, c->known, memtrace_expansion_site(e), run);
+	       memtrace_file_is_announced(&thread->file, c->known, e->site, run);
 }
 
 /*
@@ -120,16 +120,15 @@ static int copy_branch(struct memtrace_thread *thread, struct copying *c)
 /* Note the calls and returns among the records of run @i, and of the branch before it. */
 static int note_returns(struct memtrace_thread *thread, const struct copying *c, size_t i)
 {
-	const uint32_t flow = MEMTRACE_EXPANSION_CALLS | MEMTRACE_EXPANSION_RETURNS;
 	const struct memtrace_expansion_run *e = &c->expansion->runs[i];
 	const struct ptd_run *run = &c->batch->runs[i];
 	int r = 0;
 
-	if (c->waits && e[-1].what & flow)
+	if (c->waits && e[-1].turns)
 		r = memtrace_thread_note_return(
 		    thread, &(struct memtrace_insn){ run[-1].block, run[-1].base,
 						     run[-1].first + run[-1].n - 1u });
-	if (r == 0 && e->what & flow && !memtrace_expansion_waits(e))
+	if (r == 0 && e->turns && !e->waits)
 		r = memtrace_thread_note_return(
 		    thread,
 		    &(struct memtrace_insn){ run->block, run->base, run->first + run->n - 1u });
@@ -166,14 +165,13 @@ static int memtrace_thread_copy(struct memtrace_thread *thread, const struct ptd
 	if (thread->calls.items.n > 0) {
 		/* Those that are not written now stand before the next run, too. */
 		end = i + 1;
-		if (!memtrace_expansion_follows(&expansion->runs[i]) ||
-		    !can_copy_run(thread, &c, i))
+		if (!expansion->runs[i].follows || !can_copy_run(thread, &c, i))
 			return 0;
 		r = copy_branch(thread, &c);
 		if (r < 0)
 			return r;
 	}
-	for (; at < end && memtrace_expansion_follows(&expansion->runs[at]); at++) {
+	for (; at < end && expansion->runs[at].follows; at++) {
 		const struct memtrace_expansion_run *e = &expansion->runs[at];
 
 		if (!can_copy_run(thread, &c, at))
@@ -182,7 +180,7 @@ static int memtrace_thread_copy(struct memtrace_thread *thread, const struct ptd
 		if (r < 0)
 			return r;
 		c.n_insns += c.waits;
-		c.waits = memtrace_expansion_waits(e);
+		c.waits = e->waits;
 		c.n_insns += (uint64_t)batch->runs[at].n - c.waits;
 	}
 	if (at == i)

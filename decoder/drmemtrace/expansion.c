@@ -14,7 +14,8 @@
 #include "decoder/x86/operand.h"
 
 #define INDEX_BITS 11
-#define PREFETCH   8 /* runs ahead of the one that is expanded */
+#define SITES_MAX  (1u << 28) /* no batch has as many runs */
+#define PREFETCH   8          /* runs ahead of the one that is expanded */
 
 /* Longer blocks, which the library does not make, are left to the writer. */
 #define INSNS_MAX 1024
@@ -48,7 +49,7 @@ struct recorded {
 	bool is_left;  /* to the writer: it has data with records */
 	bool is_mixed; /* the instructions have several symbols */
 	uint8_t way;   /* enum way, by which the last instruction leaves */
-	uint32_t flow; /* MEMTRACE_EXPANSION_CALLS, MEMTRACE_EXPANSION_RETURNS, or 0 */
+	bool turns;    /* its last instruction is a call or a return */
 	bool is_far;   /* it ends with what may lead to the kernel: no run follows */
 	struct memtrace_record records[]; /* and COPY_SIZE bytes more */
 };
@@ -107,19 +108,6 @@ static bool may_be_far(uint8_t iclass)
 	       iclass == PTD_INSN_SYSENTER || iclass == PTD_INSN_INTERRUPT;
 }
 
-static uint32_t flow_of(const struct ptd_block *block)
-{
-	switch (memtrace_insn_type(block, block->n_insns - 1u)) {
-	case MEMTRACE_DIRECT_CALL:
-	case MEMTRACE_INDIRECT_CALL:
-		return MEMTRACE_EXPANSION_CALLS;
-	case MEMTRACE_RETURN:
-		return MEMTRACE_EXPANSION_RETURNS;
-	default:
-		return 0;
-	}
-}
-
 static bool has_operand(const struct ptd_block *block)
 {
 	struct operand operand;
@@ -136,6 +124,7 @@ static int make_recorded(struct memtrace_memory *memory, const struct ptd_block 
 {
 	const struct ptd_insn *last = &block->insns[block->n_insns - 1];
 	struct recorded *recorded;
+	uint16_t type;
 	uint8_t *p;
 	int r;
 
@@ -146,7 +135,9 @@ static int make_recorded(struct memtrace_memory *memory, const struct ptd_block 
 		return -ENOMEM;
 	recorded->n = block->n_insns;
 	recorded->way = (uint8_t)way_of(block->insns[block->n_insns - 1].iclass);
-	recorded->flow = flow_of(block);
+	type = memtrace_insn_type(block, block->n_insns - 1u);
+	recorded->turns = type == MEMTRACE_DIRECT_CALL || type == MEMTRACE_INDIRECT_CALL ||
+			  type == MEMTRACE_RETURN;
 	recorded->is_far = may_be_far(block->insns[block->n_insns - 1].iclass);
 	recorded->target = insn_target(block->mode, block->bytes + last->offset, last->size,
 				       base + (uint64_t)block->target);
@@ -304,24 +295,22 @@ static inline void prefetch_records(const struct memtrace_memory *memory, uint32
 }
 
 /*
- * Put the records of @run, whose site is ret_run->what, at the end of @output, where the records
+ * Put the records of @run, whose site is ret_run->site, at the end of @output, where the records
  * begin at offset @records.
  */
 static int expand_run(const struct memtrace_memory *memory, const struct ptd_run *run,
 		      struct before *before, size_t records, struct output *output,
 		      struct memtrace_expansion_run *ret_run)
 {
-	const struct recorded *recorded = memory->sites.items[ret_run->what].recorded;
+	const struct recorded *recorded = memory->sites.items[ret_run->site].recorded;
 	int r;
 
 	r = output_reserve(output, RUN_RECORDS_SIZE);
 	if (r < 0)
 		return r;
-	/* Numbers that an expansion has no room for are left to the writer. */
-	if (output->n_used - records > UINT32_MAX - RUN_RECORDS_SIZE ||
-	    ret_run->what > MEMTRACE_EXPANSION_SITE)
+	/* Offsets that an expansion has no room for are left to the writer. */
+	if (output->n_used - records > UINT32_MAX - RUN_RECORDS_SIZE)
 		recorded = NULL;
-	ret_run->what &= MEMTRACE_EXPANSION_SITE;
 	if (recorded) {
 		const size_t end = (size_t)run->first + run->n;
 		const enum way way = end == recorded->n ? (enum way)recorded->way : WAY_FALL;
@@ -329,9 +318,9 @@ static int expand_run(const struct memtrace_memory *memory, const struct ptd_run
 		uint8_t *to = output->buffer + output->n_used;
 		const uint8_t *p = put_run(to, run, recorded, before, waits);
 
-		ret_run->what |= waits ? MEMTRACE_EXPANSION_WAITS : 0;
-		ret_run->what |= end == recorded->n ? recorded->flow : 0;
-		ret_run->what |= p ? MEMTRACE_EXPANSION_FOLLOWS : 0;
+		ret_run->waits = waits;
+		ret_run->turns = end == recorded->n && recorded->turns;
+		ret_run->follows = p != NULL;
 		output->n_used += p ? (size_t)(p - to) : 0;
 		before->last = end - 1;
 		before->symbol =
@@ -353,10 +342,13 @@ static int number_sites(struct memtrace_memory *memory, const struct ptd_batch *
 
 	memory->sites.n = 0;
 	for (size_t i = 0; i < batch->n_runs; i++) {
-		const int r = find_site(memory, &batch->runs[i], &run.what);
+		uint32_t site;
+		const int r = find_site(memory, &batch->runs[i], &site);
 
 		if (r < 0)
 			return r;
+		assert(site < SITES_MAX);
+		run.site = site;
 		memcpy(runs + i * sizeof(run), &run, sizeof(run));
 	}
 	return 0;
@@ -385,7 +377,7 @@ int memtrace_expand(struct memtrace_memory *memory, const struct ptd_batch *batc
 			before.recorded = NULL;
 		if (i + PREFETCH < batch->n_runs) {
 			memcpy(&later, output->buffer + at + PREFETCH * sizeof(run), sizeof(later));
-			prefetch_records(memory, later.what, &batch->runs[i + PREFETCH]);
+			prefetch_records(memory, later.site, &batch->runs[i + PREFETCH]);
 		}
 		memcpy(&run, output->buffer + at, sizeof(run));
 		r = expand_run(memory, &batch->runs[i], &before, records, output, &run);

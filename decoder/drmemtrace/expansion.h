@@ -27,38 +27,18 @@
 struct output;
 
 struct memtrace_expansion_run {
-	uint32_t end;  /* offset of the end of its records; that of the run before is the start */
-	uint32_t what; /* the number of its site in the batch, and the flags below */
+	uint32_t end; /* offset of the end of its records; that of the run before is the start */
+	uint32_t site : 28; /* its number in the batch: a site is a block at an address */
+	uint32_t turns : 1; /* its last instruction is a call or a return */
+	uint32_t waits : 1; /* a branch, whose record is before those of the next run */
+	uint32_t follows : 1;
 };
-
-#define MEMTRACE_EXPANSION_SITE ((1u << 28) - 1) /* a site is a block at an address */
-/* Its last instruction is a call, or a return. */
-#define MEMTRACE_EXPANSION_CALLS   (1u << 28)
-#define MEMTRACE_EXPANSION_RETURNS (1u << 29)
-#define MEMTRACE_EXPANSION_FOLLOWS (1u << 30)
-/* Its last instruction is a branch, whose record is before those of the next run. */
-#define MEMTRACE_EXPANSION_WAITS (1u << 31)
 
 struct memtrace_expansion {
 	const struct memtrace_expansion_run *runs; /* as many as the batch has */
 	const uint8_t *records;
 	uint32_t n_sites; /* more than any number of a site */
 };
-
-static inline uint32_t memtrace_expansion_site(const struct memtrace_expansion_run *run)
-{
-	return run->what & MEMTRACE_EXPANSION_SITE;
-}
-
-static inline bool memtrace_expansion_follows(const struct memtrace_expansion_run *run)
-{
-	return run->what & MEMTRACE_EXPANSION_FOLLOWS;
-}
-
-static inline bool memtrace_expansion_waits(const struct memtrace_expansion_run *run)
-{
-	return run->what & MEMTRACE_EXPANSION_WAITS;
-}
 
 /* What one thread keeps between two expansions. */
 struct memtrace_memory;
