@@ -1,7 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Each attack, for longer. How long a snapshot by root takes under it is printed beside how long it takes under
+# Hostile programs beside honest ones that do the same amount of work: how long the slowest of 100 calls of status
+# and a snapshot by root take, in runs that take turns. The medians are printed; those of a hostile program may be
+# twice as large. OPEN names the kinds of which it is known that they are not so yet: they are printed only.
+#
+# And each attack, for longer. How long a snapshot by root takes under it is printed beside how long it takes under
 # the same load without requests: both take turns, SNAPSHOTS snapshots each. The same load without requests is: files
 # that are mapped without being executable, programs that are read instead of executed, or the same pool of another
 # ptd.
@@ -13,7 +17,7 @@
 need qemu-x86_64 cc jq
 
 SNAPSHOTS=${SNAPSHOTS:-12}
-ROUNDS=3
+ROUNDS=${ROUNDS:-3}
 
 decoy=
 leave() {
@@ -102,9 +106,76 @@ compare() {
 
 wanted() { [[ -z ${ONLY:-} || $1 == $ONLY ]] && echo "--- $1"; }
 
+# --- hostile and honest programs that do the same amount of work ------------------------------------
+
+# measure NAME: the p99 of calls of status goes to $T/NAME.status, and how long each snapshot took to $T/NAME.snapshot.
+measure() {
+	local i k
+	rm -f "$T/calls.us"
+	for ((i = 0; i < 2; i++)); do
+		for ((k = 0; k < 50; k++)); do
+			attack_time "$T/calls.us" "$O/ptctl" status
+			sleep 0.02
+		done
+		snapshots 1 "$T/$1.snapshot"
+	done
+	p99 "$T/calls.us" >>"$T/$1.status"
+	kill -0 "$attacker" 2>/dev/null || fail "the program has ended: $(cat "$T/attacker.out")"
+}
+
+# ratio NAME WHAT: of medians, under attack and without; more than twice as long fails.
+ratio() {
+	local honest hostile
+	read -r honest _ < <(figures "$T/honest.$2")
+	read -r hostile _ < <(figures "$T/hostile.$2")
+	awk -v a="$hostile" -v b="$honest" -v what="$1: $2" 'BEGIN {
+		printf "%s: hostile %.1f ms, honest %.1f ms, ratio %.2f\n", what, a / 1000, b / 1000, a / b
+		exit a > 2 * b
+	}'
+}
+
+# weigh NAME pt|emu COMMAND...: the command gets "hostile" or "honest", and a directory of its own. They take turns.
+weigh() {
+	local name=$1 round way before grown peak=0 bad=
+	shift
+	rm -f "$T"/{honest,hostile}.{status,snapshot}
+	for ((round = 0; round < ROUNDS; round++)); do
+		for way in honest hostile; do
+			start "$1" SidebandMax=64M
+			install -d -o $NOBODY -g $NOBODY "$T/nobody/$way"
+			before=$(attack_memory)
+			loose "${@:2}" $way "$T/nobody/$way"
+			sleep 3
+			measure $way
+			grown=$(($(attack_memory) - before))
+			[[ $way == honest || $grown -lt $peak ]] || peak=$grown
+			attack_over
+			rm -rf "$T/nobody/$way"
+		done
+	done
+	ratio "$name" status || bad=status
+	ratio "$name" snapshot || bad="$bad snapshot"
+	echo "$name: memory +$((peak / 1024)) MiB, $(find "$snapshot" -type f -path '*/mem/*' | wc -l) files of memory"
+	[[ -z $bad || " $OPEN " == *" $name "* ]] || over="$over$name ($bad), "
+	[[ $peak -lt $GROWTH_KIB ]] || over="$over$name (memory), "
+}
+
+OPEN="files dirty growing"
+over=
+work() { exec setpriv --reuid $NOBODY --regid $NOBODY --clear-groups "$T/bin/attack-load" "$@"; }
+work_other() { exec setpriv --reuid $NOBODY --regid $NOBODY --clear-groups env "ATTACK_WAY=$2" "$T/bin/attack-$1" "$3"; }
+for name in pages files mappings names dirty; do
+	! wanted $name || weigh $name pt work $name
+done
+for name in notes growing; do
+	! wanted $name || weigh $name pt work_other $name
+done
+
+[[ -z $over ]] || fail "more than twice as long as beside honest programs: ${over%, }"
+
 # --- the whole machine is recorded ------------------------------------------------------------------
 
-for name in notes growing large; do
+for name in large; do
 	wanted $name || continue
 	load() { exec setpriv --reuid $NOBODY --regid $NOBODY --clear-groups env ATTACK_IDLE=1 "$T/bin/attack-$name" "$T/nobody"; }
 	attack() { exec setpriv --reuid $NOBODY --regid $NOBODY --clear-groups "$T/bin/attack-$name" "$T/nobody"; }

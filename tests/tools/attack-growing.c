@@ -3,13 +3,13 @@
 /*
  * attack-growing DIRECTORY: map files executable that have 500 MiB, and soon after that 16 TiB.
  * All is zeros, so that they take no room on the disk. It goes on until it is killed. With
- * ATTACK_IDLE in the environment they are only mapped to be read, which is no record: the same
- * load without requests.
+ * ATTACK_WAY=honest in the environment they stay as large as they were mapped.
  */
 
 #include <elf.h>
 #include <err.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,8 @@ static void sleep_ms(long ms)
 
 int main(int argc, char **argv)
 {
+	const char *way = getenv("ATTACK_WAY");
+	const bool grows = !way || strcmp(way, "honest") != 0;
 	char path[4096];
 
 	if (argc != 2)
@@ -40,12 +42,11 @@ int main(int argc, char **argv)
 		if (fd < 0 || pwrite(fd, ELFMAG, SELFMAG, 0) != SELFMAG ||
 		    pwrite(fd, &i, sizeof(i), 4096) != sizeof(i) || ftruncate(fd, SMALL) < 0)
 			err(1, "%s", path);
-		if (mmap(NULL, 4096, getenv("ATTACK_IDLE") ? PROT_READ : PROT_READ | PROT_EXEC,
-			 MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
 			err(1, "mmap");
 		sleep_ms(100);
 		/* As large as this file system has them. */
-		for (off_t size = HUGE; ftruncate(fd, size) < 0; size /= 2)
+		for (off_t size = HUGE; grows && ftruncate(fd, size) < 0; size /= 2)
 			if (size < 2 * SMALL)
 				err(1, "%s: it does not grow", path);
 		(void)close(fd);
