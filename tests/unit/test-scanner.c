@@ -53,7 +53,7 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 	return 0;
 }
 
-static int heard(void *userdata, const void *bytes, size_t size)
+static int heard(void *userdata, void *bytes, size_t size)
 {
 	struct teller *t = userdata;
 
