@@ -301,14 +301,25 @@ static void want_too(struct objectstore *store, struct object *object,
 	object->wanted_by = user;
 }
 
+/* Return: whether the file that was found has the build-id of the record. If it has not, something
+ * else has been mapped there since. */
+static bool has_build_id(struct objectstore *store, const struct record_mmap2 *mmap, uid_t user,
+			 const struct original *original)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct original verified = {};
+
+	return ask_for(store, ORIGINAL_VERIFY, mmap, user, &fd, &verified) == 0 &&
+	       original_equal(original, &verified);
+}
+
 /*
  * Name the file that was found by its inode, if the kernel names by the same path and build-id
  * another file, which was mapped before: in a mount namespace of their own, users can have any file
  * at any path, and anybody can write any build-id into a file. Return: how records name it.
  */
-static struct record_mmap2 name_file(const struct objectstore *store,
-				     const struct record_mmap2 *mmap,
-				     const struct original *original)
+static struct record_mmap2 name_file(struct objectstore *store, const struct record_mmap2 *mmap,
+				     uid_t user, const struct original *original)
 {
 	struct record_mmap2 named = *mmap;
 	bool has_other = false;
@@ -321,7 +332,7 @@ static struct record_mmap2 name_file(const struct objectstore *store,
 			return named;
 		has_other = true;
 	}
-	if (has_other) {
+	if (has_other && has_build_id(store, mmap, user, original)) {
 		named.build_id = (struct buildid){};
 		named.maj = major(original->dev);
 		named.min = minor(original->dev);
@@ -341,7 +352,7 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *reco
 	int error, fd;
 
 	error = ask_for(store, ORIGINAL_LOOK, recorded, user, &fd, &original);
-	named = name_file(store, recorded, &original);
+	named = name_file(store, recorded, user, &original);
 	known = find_object(store, mmap, &original);
 
 	/* An object that could not be copied is tried again, unless a snapshot may be reading
