@@ -18,7 +18,8 @@ attack 5 as_nobody "$T/bin/attack-growing" "$T/nobody"
 echo "--- many files of 500 MiB"
 attack_start pt
 attack 5 as_nobody "$T/bin/attack-large" "$T/nobody"
-grep -q "^- more than 768 MiB of its owner's files wait to be copied	$T/nobody/large" "$snapshot/objects.map" ||
+# A slow machine gives up the first of them.
+grep -qE "^- (more than 768 MiB of its owner's files wait to be copied|it was not read in time)	$T/nobody/large" "$snapshot/objects.map" ||
 	fail "a snapshot had all of them: $(cat "$snapshot/objects.map")"
 
 # In a mount namespace of their own, users can have any file at any path. What root executes there is found as before.
@@ -29,20 +30,26 @@ if as_nobody unshare --user --map-root-user --mount true 2>/dev/null; then
 	{ cat /bin/sleep; echo forged; } >"$T/nobody/namesake"
 	chmod 755 "$T/nobody/namesake"
 	"$T/bin/namesake" 0.1
-	set -m
-	as_nobody unshare --user --map-root-user --mount sh -c 'mount --bind "$1" "$2" && exec "$2" 300' - \
-		"$T/nobody/namesake" "$T/bin/namesake" &
-	attacker=$!
-	set +m
-	until pgrep -g $attacker -x namesake >/dev/null; do sleep 0.1; done
-	sleep 1
-	"$O/ptctl" snapshot >"$T/out" 2>&1 || fail "no snapshot: $(cat "$T/out")"
-	snapshot=$T/state/snapshots/$(grep -m 1 '^[0-9T.]*Z-[0-9]*$' "$T/out")
 	sha() { sha256sum <"$1" | cut -c -64; }
-	grep "	$T/bin/namesake$" "$snapshot/objects.map" | cut -f 1 >"$T/namesakes"
-	printf '%s\n' "sha256:$(sha "$T/bin/namesake")" "@$(stat -c %Hd:%Ld:%i "$T/nobody/namesake") sha256:$(sha "$T/nobody/namesake")" |
-		diff - "$T/namesakes" || fail "the inode does not tell the namesakes apart"
-	attack_over
+	printf '%s\n' "sha256:$(sha "$T/bin/namesake")" "@$(stat -c %Hd:%Ld:%i "$T/nobody/namesake") sha256:$(sha "$T/nobody/namesake")" >"$T/wanted"
+	told_apart() {
+		set -m
+		as_nobody unshare --user --map-root-user --mount sh -c 'mount --bind "$1" "$2" && exec "$2" 300' - \
+			"$T/nobody/namesake" "$T/bin/namesake" &
+		attacker=$!
+		set +m
+		until pgrep -g $attacker -x namesake >/dev/null; do sleep 0.1; done
+		sleep 1
+		"$O/ptctl" snapshot >"$T/out" 2>&1 || fail "no snapshot: $(cat "$T/out")"
+		snapshot=$T/state/snapshots/$(grep -m 1 '^[0-9T.]*Z-[0-9]*$' "$T/out")
+		attack_over
+		grep "	$T/bin/namesake$" "$snapshot/objects.map" | cut -f 1 | diff "$T/wanted" -
+	}
+	# On a busy machine looking for a user's files may take longer than ptd looks for them at a time.
+	for i in {1..10}; do
+		! told_apart || break
+	done
+	[[ $i -lt 10 ]] || fail "the inode does not tell the namesakes apart"
 else
 	echo "not judged: no user namespaces"
 fi
