@@ -131,47 +131,9 @@ int dirs_copy(int from, int to, const char *last)
 	return copy_tree(from, to, last, 0);
 }
 
-/* Begin to write the files of a tree to the disk, or wait until they are there. @n_left: how many
- * files it may have. Return: 0; -E2BIG if it has more; or another negative errno. */
-static int sync_tree(int fd, bool wait, unsigned *n_left, int depth)
-{
-	_cleanup_(dirs_closep) DIR *dir = depth > DIRS_DEPTH_MAX ? NULL : dirs_list(fd);
-	struct dirent *entry;
-	int r;
-
-	if (!dir)
-		return depth > DIRS_DEPTH_MAX ? -ELOOP : -errno;
-	while ((r = dirs_next(dir, &entry)) > 0) {
-		_cleanup_(fd_closep) int in = regular_open(fd, entry->d_name, O_NOFOLLOW);
-
-		if (in == -EISDIR) {
-			in = dirs_open(fd, entry->d_name);
-			r = in < 0 ? in : sync_tree(in, wait, n_left, depth + 1);
-		} else if (in < 0) {
-			r = in;
-		} else if ((*n_left)-- == 0) {
-			r = -E2BIG;
-		} else if (!wait) {
-			/* A file system that cannot do so writes them when they are waited for. */
-			(void)!sync_file_range(in, 0, 0, SYNC_FILE_RANGE_WRITE);
-		} else if (fsync(in) < 0) {
-			r = -errno;
-		}
-		if (r < 0)
-			return r;
-	}
-	return r == 0 && wait && fsync(fd) < 0 ? -errno : r;
-}
-
 int dirs_sync(int fd)
 {
-	int r = 0;
-
-	for (int wait = 0; wait < 2 && r == 0; wait++)
-		r = sync_tree(fd, wait, &(unsigned){ DIRS_FSYNC_MAX }, 0);
-	if (r == -E2BIG)
-		r = syncfs(fd) < 0 ? -errno : 0;
-	return r;
+	return syncfs(fd) < 0 ? -errno : 0;
 }
 
 static int remove_tree(int at, const char *name, int depth);

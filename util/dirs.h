@@ -60,15 +60,10 @@ _must_check_ int dirs_make_public(const char *path);
  */
 _must_check_ int dirs_copy(int from, int to, const char *last);
 
-/* Number of files up to which each is synced by an fsync() of its own. Each of these may flush the
- * disk. */
-#define DIRS_FSYNC_MAX 2048u
-
 /*
- * Sync the directory @fd and all files under it, which are regular files and directories, to the
- * disk. If there are many, what else their file system has to write is written, too; if there are
- * few, that is not waited for: other programs may have dirtied gigabytes. Return: 0, or negative
- * errno.
+ * Sync the directory @fd and all files under it to the disk, with what else its file system has to
+ * write. One fsync() for each file would cost a flush of the disk each, and there may be thousands
+ * of them. Return: 0, or negative errno.
  */
 _must_check_ int dirs_sync(int fd);
 

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/lib/tempdir.h"
 #include "util/dirs.h"
@@ -104,50 +103,6 @@ static void a_tree_is_copied(void **state)
 	(void)close(to);
 }
 
-static unsigned n_syncfs, n_fsync;
-
-int syncfs(int fd)
-{
-	(void)fd;
-	n_syncfs++;
-	return 0;
-}
-
-int fsync(int fd)
-{
-	(void)fd;
-	n_fsync++;
-	return 0;
-}
-
-/* What others have written is waited for only if there are many files. */
-static void others_are_not_synced(void **state)
-{
-	struct fixture *f = *state;
-	int fd;
-
-	assert_int_equal(dirs_make(f->fd, "s/in", 0700), 0);
-	put(f, "s/in/file", "x");
-	fd = dirs_open(f->fd, "s");
-	n_syncfs = n_fsync = 0;
-	assert_int_equal(dirs_sync(fd), 0);
-	assert_int_equal(n_syncfs, 0);
-	assert_int_equal(n_fsync, 3);
-	for (unsigned i = 0; i < DIRS_FSYNC_MAX; i++) {
-		char name[32];
-
-		(void)snprintf(name, sizeof(name), "s/%u", i);
-		put(f, name, "x");
-	}
-	n_syncfs = n_fsync = 0;
-	assert_int_equal(dirs_sync(fd), 0);
-	assert_int_equal(n_syncfs, 1);
-	assert_int_equal(n_fsync, 0);
-	assert_int_equal(symlinkat("in", f->fd, "s/link"), 0);
-	assert_int_equal(dirs_empty(fd), 0);
-	(void)close(fd);
-}
-
 static void links_are_removed_not_followed(void **state)
 {
 	struct fixture *f = *state;
@@ -207,7 +162,6 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_tree_is_copied, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(others_are_not_synced, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(links_are_removed_not_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(depth_is_bounded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(for_everybody, set_up, tear_down),
