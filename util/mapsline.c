@@ -7,27 +7,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "util/number.h"
+
 #define NEWLINE "\\012"
 
-/* Parse a number in @base, followed by the character @behind. */
+/* Take a number in @base off the line, and the character @behind it. */
 static bool take_number(char **at, unsigned base, char behind, uint64_t *ret_number)
 {
-	char *c = *at;
-	uint64_t number = 0;
+	const char *end = number_take(*at, base, behind, ret_number);
 
-	for (; *c && *c != behind; c++) {
-		static const char digits[] = "0123456789abcdef";
-		const char *digit = memchr(digits, *c, base);
-
-		if (!digit || number > (UINT64_MAX - 15) / base)
-			return false;
-		number = number * base + (uint64_t)(digit - digits);
-	}
-	if (c == *at || *c != behind)
-		return false;
-	*at = c + 1;
-	*ret_number = number;
-	return true;
+	if (end)
+		*at += end - *at;
+	return end;
 }
 
 static bool take_rights(char **at, struct mapsline *l)

@@ -31,6 +31,31 @@ _must_check_ static inline int number_parse(const char *text, uint64_t max, uint
 	return 0;
 }
 
+/*
+ * Parse the number in @base, up to 16, at the start of @text, behind which is the character @behind.
+ *
+ * Return: what follows that; or NULL if there is no such number, or it is UINT64_MAX or about that.
+ */
+_must_check_ static inline const char *number_take(const char *text, unsigned base, char behind,
+						   uint64_t *ret_number)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *c = text;
+	uint64_t number = 0;
+
+	for (; *c && *c != behind; c++) {
+		const char *digit = memchr(digits, *c, base);
+
+		if (!digit || number > (UINT64_MAX - 15) / base)
+			return NULL;
+		number = number * base + (uint64_t)(digit - digits);
+	}
+	if (c == text || *c != behind)
+		return NULL;
+	*ret_number = number;
+	return c + 1;
+}
+
 /* Parse a number of bytes, with K, M, G or T for powers of 1024. Return: likewise. */
 _must_check_ static inline int number_parse_bytes(const char *text, uint64_t max,
 						  uint64_t *ret_bytes)

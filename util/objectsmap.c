@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "util/number.h"
+
 void objectsmap_put(FILE *f, const char *id, const char *path)
 {
 	fprintf(f, "%s\t", id);
@@ -53,36 +55,19 @@ int objectsmap_split(char *line, const char **ret_id, const char **ret_path)
 	return 0;
 }
 
-/* Take a decimal number of at most @max, and the @end behind it. */
-static int take_number(const char **at, uint64_t max, char end, uint64_t *ret_number)
-{
-	uint64_t n = 0;
-	const char *c = *at;
-
-	for (; *c >= '0' && *c <= '9'; c++) {
-		const uint64_t digit = (uint64_t)(*c - '0');
-
-		if (n > (max - digit) / 10)
-			return -EBADMSG;
-		n = 10 * n + digit;
-	}
-	if (c == *at || *c != end)
-		return -EBADMSG;
-	*at = c + 1;
-	*ret_number = n;
-	return 0;
-}
-
 int objectsmap_take_inode(const char **id, struct objectsmap_inode *ret_inode)
 {
-	const char *at = *id + 1;
 	uint64_t maj = 0, min = 0, ino = 0;
+	const char *at = *id;
 
-	if (**id == '@' && (take_number(&at, UINT32_MAX, ':', &maj) < 0 ||
-			    take_number(&at, UINT32_MAX, ':', &min) < 0 ||
-			    take_number(&at, UINT64_MAX, ' ', &ino) < 0 || ino == 0))
-		return -EBADMSG;
-	*id = **id == '@' ? at : *id;
+	if (*at == '@') {
+		at = number_take(at + 1, 10, ':', &maj);
+		at = at ? number_take(at, 10, ':', &min) : NULL;
+		at = at ? number_take(at, 10, ' ', &ino) : NULL;
+		if (!at || maj > UINT32_MAX || min > UINT32_MAX || ino == 0)
+			return -EBADMSG;
+	}
+	*id = at;
 	*ret_inode = (struct objectsmap_inode){ (uint32_t)maj, (uint32_t)min, ino };
 	return 0;
 }
