@@ -235,8 +235,9 @@ static void note_made(struct intake *intake, struct map *made, const struct reco
 	jitfiles_fork(intake->jitfiles, task.pid, task.ppid, &user);
 }
 
-/* Records of files that only their inodes tell apart are changed. */
-static void store_mapped(struct intake *intake, uint8_t *bytes, size_t size)
+/* Records of files that only their inodes tell apart are changed at @own, which is where @bytes are,
+ * or NULL if they stay as they are. */
+static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t size, uint8_t *own)
 {
 	_cleanup_(map_deinit) struct map seen = {}, made = {};
 	struct cursor c = cursor_from(bytes, size);
@@ -259,8 +260,8 @@ static void store_mapped(struct intake *intake, uint8_t *bytes, size_t size)
 		r = objectstore_add(intake->options.store, &mmap, user.uid, &object);
 		if (r < 0)
 			say_no_room(intake, mmap.name, r);
-		else if (object && mmap.build_id.size > 0 && object_is_by_inode(object))
-			record_set_inode(bytes + (record.bytes - bytes), object->mapped.maj,
+		else if (own && object && mmap.build_id.size > 0 && object_is_by_inode(object))
+			record_set_inode(own + (record.bytes - bytes), object->mapped.maj,
 					 object->mapped.min, object->mapped.ino);
 	}
 }
@@ -284,7 +285,7 @@ static int on_task(void *userdata, void *bytes, size_t size)
 	struct intake *intake = userdata;
 
 	note_epoch(intake, objectstore_moment(intake->options.store));
-	store_mapped(intake, bytes, size);
+	store_mapped(intake, bytes, size, bytes);
 	return 0;
 }
 
@@ -405,7 +406,7 @@ void intake_drain(struct intake *intake)
 	r = source->ops->drain(source, SOURCE_TASKS, &bytes, &size);
 	if (r == 0) {
 		note_rate(intake, size);
-		store_mapped(intake, bytes, size);
+		store_mapped(intake, bytes, size, bytes);
 		r = sideband_add(intake->sideband, bytes, size);
 	}
 	say_storm(intake);
@@ -552,18 +553,6 @@ static int watch_source(struct intake *intake)
 	return r < 0 ? r : 0;
 }
 
-/* The sideband has these records: what the process before us has changed stays, and no more is. */
-static int store_resumed(struct intake *intake, const uint8_t *bytes, size_t size)
-{
-	_cleanup_(freep) uint8_t *copy = malloc(size + 1);
-
-	if (!copy)
-		return -ENOMEM;
-	memcpy(copy, bytes, size);
-	store_mapped(intake, copy, size);
-	return 0;
-}
-
 /* Go on from where the process before us was. */
 static int resume_intake(struct intake *intake)
 {
@@ -580,8 +569,9 @@ static int resume_intake(struct intake *intake)
 		r = sideband_view_init(intake->sideband, &view);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r == 0 && i < view.n_spans; i++)
-		r = store_resumed(intake, view.spans[i].pos, cursor_left(&view.spans[i]));
+	/* The sideband has these records: what the process before us has changed stays. */
+	for (size_t i = 0; i < view.n_spans; i++)
+		store_mapped(intake, view.spans[i].pos, cursor_left(&view.spans[i]), NULL);
 	sideband_view_deinit(&view);
 	if (intake->code)
 		codestore_lose(intake->code);
