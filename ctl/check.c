@@ -8,12 +8,12 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/printable.h"
 #include "util/dirs.h"
+#include "util/textfile.h"
 
 /* The defaults of ptd.conf(5): PT, switches and tasks of each CPU. */
 #define AUX_DEFAULT  (UINT64_C(64) << 20)
@@ -33,11 +33,17 @@
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
+static void find_path(const struct check_machine *m, const char *path,
+		      char ret_path[static PATH_MAX])
+{
+	(void)snprintf(ret_path, PATH_MAX, "%s%s", m->root, path);
+}
+
 static FILE *open_file(const struct check_machine *m, const char *path)
 {
 	char full[PATH_MAX];
 
-	(void)snprintf(full, sizeof(full), "%s%s", m->root, path);
+	find_path(m, path, full);
 	return fopen(full, "re");
 }
 
@@ -45,14 +51,11 @@ static FILE *open_file(const struct check_machine *m, const char *path)
 static bool read_line(const struct check_machine *m, const char *path,
 		      char ret_line[static CHECK_TEXT_MAX])
 {
-	FILE *f = open_file(m, path);
+	_cleanup_(textfile_closep) FILE *f = open_file(m, path);
 	bool good;
 
 	ret_line[0] = '\0';
-	if (!f)
-		return false;
-	good = fgets(ret_line, CHECK_TEXT_MAX, f) != NULL;
-	(void)fclose(f);
+	good = f && fgets(ret_line, CHECK_TEXT_MAX, f);
 	ret_line[strcspn(ret_line, "\n")] = '\0';
 	printable_clean(ret_line, strlen(ret_line));
 	return good;
@@ -60,29 +63,23 @@ static bool read_line(const struct check_machine *m, const char *path,
 
 static long long read_number(const struct check_machine *m, const char *path, long long fallback)
 {
-	char line[CHECK_TEXT_MAX], *end;
-	long long n;
+	char full[PATH_MAX];
 
-	if (!read_line(m, path, line))
-		return fallback;
-	n = strtoll(line, &end, 10);
-	return end == line ? fallback : n;
+	find_path(m, path, full);
+	return textfile_number(full, fallback);
 }
 
 /* Return: bytes of the line @name of /proc/meminfo; 0 if it has none. */
 static uint64_t read_memory(const struct check_machine *m, const char *name)
 {
-	FILE *f = open_file(m, "/proc/meminfo");
+	_cleanup_(textfile_closep) FILE *f = open_file(m, "/proc/meminfo");
 	char line[CHECK_TEXT_MAX];
 	uint64_t kib = 0;
 
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f))
+	while (f && fgets(line, sizeof(line), f))
 		if (strncmp(line, name, strlen(name)) == 0 &&
 		    sscanf(line + strlen(name), ": %" SCNu64, &kib) == 1)
 			break;
-	(void)fclose(f);
 	return kib * 1024;
 }
 
@@ -105,7 +102,7 @@ static bool has_flag(const char *flags, const char *flag)
 /* Read what /proc/cpuinfo says of the first CPU. */
 static void read_cpu(const struct check_machine *m, struct cpu *ret_cpu)
 {
-	FILE *f = open_file(m, "/proc/cpuinfo");
+	_cleanup_(textfile_closep) FILE *f = open_file(m, "/proc/cpuinfo");
 	_cleanup_(freep) char *line = NULL;
 	size_t size = 0;
 
@@ -120,8 +117,6 @@ static void read_cpu(const struct check_machine *m, struct cpu *ret_cpu)
 			ret_cpu->is_virtual = has_flag(line, "hypervisor");
 		}
 	}
-	if (f)
-		(void)fclose(f);
 	printable_clean(ret_cpu->model_name, strlen(ret_cpu->model_name));
 }
 
@@ -170,17 +165,15 @@ static bool check_cpu(const struct cpu *cpu, struct check *c)
 	return false;
 }
 
-/* Return: the type of the PMU; 0: there is none. */
-static uint32_t check_device(const struct check_machine *m, struct check *c)
+/* @type: of the PMU; 0: there is none */
+static void check_device(long long type, struct check *c)
 {
-	const long long type = read_number(m, PMU_TYPE, 0);
 	struct check_row *row = add(c, false, "kernel's PMU", type > 0 ? CHECK_OK : CHECK_MISSING);
 
 	say(row->found, type > 0 ? "intel_pt, type %lld" : "no intel_pt", type);
 	if (type <= 0)
 		say(row->remedy, "see \"dmesg | grep -i pt\": firmware or a hypervisor may have "
 				 "switched PT on for itself");
-	return type > 0 ? (uint32_t)type : 0;
 }
 
 static void check_kernel(const struct check_machine *m, struct check *c)
@@ -402,15 +395,15 @@ static void check_emulated(const struct check_machine *m, struct check *c)
 
 void check_machine(const struct check_machine *m, struct check *ret_check)
 {
+	const long long type = read_number(m, PMU_TYPE, 0);
 	struct check c = { .has_pt = true, .has_emulated = true };
 	struct cpu cpu;
-	uint32_t type;
 
 	read_cpu(m, &cpu);
 	/* The kernel has a PMU only if there is PT, whatever it is called. */
-	cpu.has_pt = cpu.has_pt || read_number(m, PMU_TYPE, 0) > 0;
+	cpu.has_pt = cpu.has_pt || type > 0;
 	if (check_cpu(&cpu, &c)) {
-		type = check_device(m, &c);
+		check_device(type, &c);
 		check_kernel(m, &c);
 		check_paranoid(m, &c);
 		check_lockdown(m, &c);
@@ -418,7 +411,7 @@ void check_machine(const struct check_machine *m, struct check *ret_check)
 		check_memory(m, &c);
 		check_lbr(&cpu, &c);
 		if (type > 0)
-			check_users(m, type, &c);
+			check_users(m, (uint32_t)type, &c);
 	}
 	check_emulated(m, &c);
 	*ret_check = c;

@@ -44,10 +44,10 @@ static int try_shared(void)
 	return fd < 0 || ftruncate(fd, 4096) < 0 ? -errno : 0;
 }
 
+static const char *const states[] = { "ok", "note", "missing" };
+
 static void print_text(const struct check *check)
 {
-	static const char *const states[] = { "ok", "note", "missing" };
-
 	for (size_t i = 0; i < check->n_rows; i++) {
 		const struct check_row *row = &check->rows[i];
 
@@ -63,8 +63,6 @@ static void print_text(const struct check *check)
 
 static void print_json(const struct check *check)
 {
-	static const char *const states[] = { "ok", "note", "missing" };
-
 	printf("{\"pt\":%s,\"emulated\":%s,\"checks\":[", check->has_pt ? "true" : "false",
 	       check->has_emulated ? "true" : "false");
 	for (size_t i = 0; i < check->n_rows; i++) {

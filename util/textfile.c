@@ -25,6 +25,14 @@ int textfile_open(int dir_fd, const char *name, FILE **ret_file)
 	return textfile_from(fd < 0 ? -errno : fd, "r", ret_file);
 }
 
+long long textfile_number(const char *path, long long fallback)
+{
+	_cleanup_(textfile_closep) FILE *f = fopen(path, "re");
+	long long n;
+
+	return f && fscanf(f, "%lld", &n) == 1 ? n : fallback;
+}
+
 int textfile_write(int fd, FILE **ret_file)
 {
 	const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);

@@ -20,6 +20,9 @@ _must_check_ int textfile_open(int dir_fd, const char *name, FILE **ret_file);
  * @fd is. @mode: as of fdopen(3). Return: as above. */
 _must_check_ int textfile_from(int fd, const char *mode, FILE **ret_file);
 
+/* Return: the number at the start of the file; @fallback if it cannot be read, or has none. */
+long long textfile_number(const char *path, long long fallback);
+
 /* Write to the file that is open at @fd, which is borrowed. Return: as textfile_open(). */
 _must_check_ int textfile_write(int fd, FILE **ret_file);
 

@@ -18,14 +18,6 @@
 #define PARANOID_DEBIAN 3
 #define PARANOID_WANTED 2
 
-static long long read_number(const char *path, long long fallback)
-{
-	_cleanup_(textfile_closep) FILE *f = fopen(path, "re");
-	long long n;
-
-	return f && fscanf(f, "%lld", &n) == 1 ? n : fallback;
-}
-
 static uint64_t capabilities(void)
 {
 	_cleanup_(textfile_closep) FILE *f = fopen("/proc/self/status", "re");
@@ -45,12 +37,12 @@ void rights_read(uint32_t n_cpus, struct rights *ret_rights)
 
 	(void)getrlimit(RLIMIT_MEMLOCK, &limit);
 	*ret_rights = (struct rights){
-		.paranoid = (int)read_number(PARANOID_FILE, PARANOID_WANTED),
+		.paranoid = (int)textfile_number(PARANOID_FILE, PARANOID_WANTED),
 		.perfmon = effective >> CAP_PERFMON & 1,
 		.sys_admin = effective >> CAP_SYS_ADMIN & 1,
 		.ipc_lock = effective >> CAP_IPC_LOCK & 1,
 		.memlock = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur,
-		.free_bytes = (uint64_t)read_number(MLOCK_FILE, 516) * 1024 * n_cpus,
+		.free_bytes = (uint64_t)textfile_number(MLOCK_FILE, 516) * 1024 * n_cpus,
 	};
 }
 
