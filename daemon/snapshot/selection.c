@@ -295,7 +295,8 @@ size_t selection_n_without_room(const struct selection *selection)
 	for (size_t i = 0; i < selection->n_entries; i++) {
 		const struct entry *e = &selection->entries[i];
 
-		n += e->is_selected && !has_copy(e) && e->object->error == -ENOSPC;
+		/* What is late may be being copied now. */
+		n += e->is_selected && !e->late && !has_copy(e) && e->object->error == -ENOSPC;
 	}
 	return n;
 }
