@@ -209,7 +209,7 @@ static struct mapped *map_at(const struct process *p, size_t i)
 
 /* Return: the mapping after @m, or NULL; the first one if @m is NULL. @chunk: where @m is; 0 at
  * first. */
-static struct mapped *next_map(const struct process *p, size_t *chunk, const struct mapped *m)
+static const struct mapped *next_map(const struct process *p, size_t *chunk, const struct mapped *m)
 {
 	const struct chunk *c = p->chunks.items + *chunk;
 
@@ -218,7 +218,7 @@ static struct mapped *next_map(const struct process *p, size_t *chunk, const str
 	if (!m)
 		return c->maps.items;
 	if (m + 1 < c->maps.items + c->maps.n)
-		return c->maps.items + (m - c->maps.items) + 1;
+		return m + 1;
 	return ++*chunk < p->chunks.n ? c[1].maps.items : NULL;
 }
 
@@ -248,13 +248,16 @@ static struct chunk *chunk_for(const struct process *p, size_t *i)
 	return c;
 }
 
-static int add_chunk(struct process *p, size_t at)
+/* Put an empty chunk that has room for @room mappings before chunk @at. */
+static int add_chunk(struct process *p, size_t at, size_t room)
 {
-	if (vec_reserve(&p->chunks, 1) < 0)
+	struct chunk new = {};
+
+	if (vec_reserve(&p->chunks, 1) < 0 || vec_reserve(&new.maps, room) < 0)
 		return -ENOMEM;
 	memmove(p->chunks.items + at + 1, p->chunks.items + at,
 		(p->chunks.n - at) * sizeof(*p->chunks.items));
-	p->chunks.items[at] = (struct chunk){};
+	p->chunks.items[at] = new;
 	p->chunks.n++;
 	return 0;
 }
@@ -262,20 +265,14 @@ static int add_chunk(struct process *p, size_t at)
 /* Move the second half of the chunk into one of its own. */
 static int split_chunk(struct process *p, size_t at)
 {
+	const size_t n = p->chunks.items[at].maps.n, half = n / 2;
 	struct chunk *low, *high;
-	size_t half;
 
-	if (add_chunk(p, at + 1) < 0)
+	if (add_chunk(p, at + 1, n - half) < 0)
 		return -ENOMEM;
 	low = p->chunks.items + at;
 	high = low + 1;
-	half = low->maps.n / 2;
-	if (vec_reserve(&high->maps, low->maps.n - half) < 0) {
-		p->chunks.n--;
-		memmove(high, high + 1, (p->chunks.n - at - 1) * sizeof(*high));
-		return -ENOMEM;
-	}
-	high->maps.n = low->maps.n - half;
+	high->maps.n = n - half;
 	memcpy(high->maps.items, low->maps.items + half, high->maps.n * sizeof(struct mapped));
 	low->maps.n = half;
 	return 0;
@@ -286,7 +283,7 @@ static int reserve_maps(struct process *p, size_t i, size_t more)
 {
 	struct chunk *c;
 
-	if (p->n_maps == 0 && p->chunks.n == 0 && add_chunk(p, 0) < 0)
+	if (p->chunks.n == 0 && add_chunk(p, 0, 0) < 0)
 		return -ENOMEM;
 	c = chunk_for(p, &i);
 	if (c->maps.n + more > CHUNK_MAX) {
@@ -572,12 +569,8 @@ static int copy_maps(struct tasks *t, struct process *p, uint32_t ppid)
 	for (size_t i = 0; i < parent->chunks.n; i++) {
 		const struct chunk *from = &parent->chunks.items[i];
 
-		if (add_chunk(p, i) < 0)
+		if (add_chunk(p, i, from->maps.n) < 0)
 			break;
-		if (vec_reserve(&p->chunks.items[i].maps, from->maps.n) < 0) {
-			p->chunks.n--;
-			break;
-		}
 		insert_chunk(p, i, from);
 	}
 	count(t, p, MAPS, p->n_maps);
