@@ -139,3 +139,10 @@ int emulator_find_plugin(char **ret_path)
 	*ret_path = strdup(path);
 	return *ret_path ? 0 : -ENOMEM;
 }
+
+int emulator_probe_plugin(char **ret_path)
+{
+	const int r = emulator_find_plugin(ret_path);
+
+	return r == 0 && access(*ret_path, R_OK) < 0 ? -errno : r;
+}

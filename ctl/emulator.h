@@ -36,3 +36,7 @@ _must_check_ int emulator_probe(const char *name, char **ret_path);
  * Return: 0 and @ret_path, which is absolute and which the caller frees; or negative errno.
  */
 _must_check_ int emulator_find_plugin(char **ret_path);
+
+/* The same, and the caller must be able to read it. Return: as above; @ret_path may be set also on
+ * failure. */
+_must_check_ int emulator_probe_plugin(char **ret_path);

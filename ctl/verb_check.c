@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -18,8 +17,7 @@
 #include "ctl/emulator.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
-
-#define EMULATOR "qemu-x86_64"
+#include "util/execfile.h"
 
 /* An event of this process alone: the kernel refuses it while another program records any CPU. */
 static int try_pt(uint32_t type)
@@ -81,18 +79,16 @@ static void print_json(const struct check *check)
 
 int verb_check(const struct context *context, int argc, char **argv)
 {
+	const char *const name_of_emulator = execfile_emulator(EXECFILE_X86_64);
 	_cleanup_(freep) char *emulator = NULL, *plugin = NULL;
 	const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct rlimit limit = { .rlim_cur = 0 };
 	struct check_machine machine;
 	struct utsname name;
 	struct check check;
-	int r;
 
-	if (argc > 1) {
-		log_error("check: unexpected argument \"%s\"", argv[1]);
-		return EXIT_USAGE;
-	}
+	if (argc > 1)
+		return log_as(EXIT_USAGE, "check: unexpected argument \"%s\"", argv[1]);
 	(void)uname(&name);
 	(void)getrlimit(RLIMIT_MEMLOCK, &limit);
 	machine = (struct check_machine){
@@ -103,14 +99,11 @@ int verb_check(const struct context *context, int argc, char **argv)
 		    geteuid() == 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur,
 		.is_ptd_there = client_probe(context->socket) == 0,
 		.try_pt = try_pt,
-		.emulator_error = emulator_probe(EMULATOR, &emulator),
+		.emulator_error = emulator_probe(name_of_emulator, &emulator),
+		.plugin_error = emulator_probe_plugin(&plugin),
 		.shared_error = try_shared(),
 	};
-	machine.emulator = emulator ?: EMULATOR;
-	r = emulator_find_plugin(&plugin);
-	if (r == 0 && access(plugin, R_OK) < 0)
-		r = -errno;
-	machine.plugin_error = r;
+	machine.emulator = emulator ?: name_of_emulator;
 	machine.plugin = plugin ?: "ptd-emu.so";
 
 	check_machine(&machine, &check);

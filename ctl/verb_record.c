@@ -40,11 +40,8 @@ struct wish {
 static int find_plugin(char **ret_path)
 {
 	_cleanup_(freep) char *path = NULL;
-	int r;
+	const int r = emulator_probe_plugin(&path);
 
-	r = emulator_find_plugin(&path);
-	if (r == 0 && access(path, R_OK) < 0)
-		r = -errno;
 	if (r < 0)
 		return log_errno_as(EXIT_FAILED, r, "%s: cannot read the plugin for QEMU: %m",
 				    path ? path : "/proc/self/exe");

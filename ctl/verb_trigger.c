@@ -2,7 +2,6 @@
 
 /* ptctl trigger */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
