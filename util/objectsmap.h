@@ -13,6 +13,7 @@
  */
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/base.h"
@@ -24,6 +25,12 @@ struct objectsmap_inode {
 	uint32_t maj, min;
 	uint64_t ino;
 };
+
+static inline bool objectsmap_same_inode(const struct objectsmap_inode *a,
+					 const struct objectsmap_inode *b)
+{
+	return a->ino == b->ino && a->maj == b->maj && a->min == b->min;
+}
 
 /* Write a line. @id has no tabs. Whether writing failed is to be asked of @f afterwards. */
 void objectsmap_put(FILE *f, const char *id, const char *path);

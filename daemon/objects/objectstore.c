@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
@@ -324,9 +325,10 @@ static struct record_mmap2 name_file(struct objectstore *store, const struct rec
 	struct record_mmap2 named = *mmap;
 	bool has_other = false;
 
+	if (mmap->build_id.size == 0 || !original->found)
+		return named;
 	for (struct object *o = newest_object(store, text_key(mmap->name)); o; o = o->alike) {
-		if (mmap->build_id.size == 0 || !original->found || !o->original.found ||
-		    !object_matches(o, mmap))
+		if (!o->original.found || !object_matches(o, mmap))
 			continue;
 		if (o->original.dev == original->dev && o->original.ino == original->ino)
 			return named;

@@ -17,7 +17,6 @@
  * daemon/objects/original.h finds the file that a record names.
  */
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -124,8 +124,7 @@ static uint64_t inode_key(const char *path, const struct objectsmap_inode *inode
 static bool is_of_inode(const struct line *l, const char *path,
 			const struct objectsmap_inode *inode)
 {
-	return l->inode.ino == inode->ino && l->inode.maj == inode->maj &&
-	       l->inode.min == inode->min && strcmp(l->path, path) == 0;
+	return objectsmap_same_inode(&l->inode, inode) && strcmp(l->path, path) == 0;
 }
 
 static const char *place_or_none(const struct line *line)

@@ -16,20 +16,18 @@
 #include "util/message.h"
 #include "util/objectsmap.h"
 
-/* The result of an earlier search. Those whose paths and build-ids hash alike are chained. */
-struct answer {
-	struct answer *next;
-	const char *path;
-	struct buildid asked;
-	struct objectsmap_inode inode;
-	struct codefile *file;
-};
-
 /* What is searched for. */
 struct question {
 	const char *path;
 	struct buildid id;             /* size 0: not known */
 	struct objectsmap_inode inode; /* all 0: not known */
+};
+
+/* The result of an earlier search. Those whose questions hash alike are chained. */
+struct answer {
+	struct answer *next;
+	struct question question;
+	struct codefile *file;
 };
 
 struct objects {
@@ -40,7 +38,7 @@ struct objects {
 	const char *debug_dirs[3]; /* of debug_places */
 	struct codefiles files;
 	struct arena arena; /* of the answers and the places */
-	struct map answers; /* hash of path and build-id → struct answer */
+	struct map answers; /* hash of a question → struct answer */
 };
 
 /* --- the search ------------------------------------------------------------------------------- */
@@ -190,9 +188,9 @@ static struct codefile *find_answer(const struct objects *objects, const struct 
 
 	for (const struct answer *a = head ? (struct answer *)(uintptr_t)*head : NULL; a;
 	     a = a->next)
-		if (strcmp(a->path, q->path) == 0 && buildid_equal(&a->asked, &q->id) &&
-		    a->inode.ino == q->inode.ino && a->inode.maj == q->inode.maj &&
-		    a->inode.min == q->inode.min)
+		if (strcmp(a->question.path, q->path) == 0 &&
+		    buildid_equal(&a->question.id, &q->id) &&
+		    objectsmap_same_inode(&a->question.inode, &q->inode))
 			return a->file;
 	return NULL;
 }
@@ -206,12 +204,11 @@ static int add_answer(struct objects *objects, const struct question *q, struct 
 		return -ENOMEM;
 	*answer = (struct answer){
 		.next = head ? (struct answer *)(uintptr_t)*head : NULL,
-		.path = arena_strdup(&objects->arena, q->path),
-		.asked = q->id,
-		.inode = q->inode,
+		.question = *q,
 		.file = file,
 	};
-	if (!answer->path)
+	answer->question.path = arena_strdup(&objects->arena, q->path);
+	if (!answer->question.path)
 		return -ENOMEM;
 	return map_put(&objects->answers, key, (uintptr_t)answer);
 }
