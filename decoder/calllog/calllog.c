@@ -103,10 +103,11 @@ static int start_stream(struct batchsource *batches, char **reterr_message)
 
 static int find_space(struct callsource *source, uint32_t pid, uint32_t *ret_space)
 {
-	const uint64_t *known = map_get(&source->spaces, pid);
+	uint64_t space;
+	const int r = map_number(&source->spaces, pid, source->spaces.n_used, &space);
 
-	*ret_space = known ? (uint32_t)*known : (uint32_t)source->spaces.n_used;
-	return known ? 0 : map_put(&source->spaces, pid, *ret_space);
+	*ret_space = (uint32_t)space;
+	return r < 0 ? r : 0;
 }
 
 static int begin_slice(struct callsource *source, const struct calllane *lane)

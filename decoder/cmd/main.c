@@ -506,14 +506,13 @@ static int add_lacked(struct roots *roots, char *line, uint32_t *n_lacked, uint3
 static int add_all_lacked(struct roots *roots, const char *input)
 {
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
-	_cleanup_(freep) char *path = NULL, *text = NULL;
+	_cleanup_(freep) char *path = message_text("%s/" PTD_SNAPSHOT_OBJECTS_MAP, input);
+	_cleanup_(freep) char *text = NULL;
 	uint32_t n_lacked = 0, n_here = 0;
 	int r = 0;
 
-	if (asprintf(&path, "%s/" PTD_SNAPSHOT_OBJECTS_MAP, input) < 0) {
-		path = NULL;
+	if (!path)
 		return -ENOMEM;
-	}
 	/* What is wrong with it, the decoder says. */
 	if (mapfile_read(&file, AT_FDCWD, path) < 0 || file.size == 0)
 		return 0;
@@ -525,8 +524,8 @@ static int add_all_lacked(struct roots *roots, const char *input)
 	if (n_here > 0)
 		log_notice("%s lacks %" PRIu32 " file%s: %" PRIu32 " of this machine %s taken, "
 			   "if %s the build-id of what ran",
-			   input, n_lacked, n_lacked == 1 ? "" : "s", n_here,
-			   n_here == 1 ? "is" : "are", n_here == 1 ? "it has" : "each has");
+			   input, n_lacked, plural(n_lacked), n_here, n_here == 1 ? "is" : "are",
+			   n_here == 1 ? "it has" : "each has");
 	return r;
 }
 

@@ -3,7 +3,6 @@
 #include "decoder/cmd/requested.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

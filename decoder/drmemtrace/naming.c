@@ -544,7 +544,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct modules_segment *x = a, *y = b;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	return COMPARE(x->start, y->start);
 }
 
 /* Read the file at @path. Lines that are not as they should be are passed over. */

@@ -15,6 +15,7 @@
 #include "decoder/util/threads.h"
 #include "util/fullwrite.h"
 #include "util/map.h"
+#include "util/message.h"
 
 /* --- packing ---------------------------------------------------------------------------------- */
 
@@ -371,19 +372,11 @@ static int take_room(struct memtrace_out_pool *pool, size_t size)
 	return 0;
 }
 
-static int name_part(const char *name, char **ret_part)
-{
-	if (asprintf(ret_part, "%s" PART, name) >= 0)
-		return 0;
-	*ret_part = NULL;
-	return -ENOMEM;
-}
-
 /* Close the file at @fd, which is whole, and give it its name. */
 static int close_whole(struct memtrace_out_pool *pool, const char *name, int fd)
 {
-	_cleanup_(freep) char *part = NULL;
-	int r = name_part(name, &part);
+	_cleanup_(freep) char *part = message_text("%s" PART, name);
+	int r = part ? 0 : -ENOMEM;
 
 	/* Some file systems report only here that the disk is full. */
 	if (close(fd) < 0 && r == 0)
@@ -650,7 +643,7 @@ static int hand_on_all(struct memtrace_out *out, enum piece_kind last)
 /* Close the file to make room for another. */
 static int close_for_now(struct memtrace_out *out)
 {
-	int r = out->n ? hand_on_all(out, PIECE_COMPRESSED) : 0;
+	int r = hand_on_all(out, PIECE_COMPRESSED);
 
 	free_buffer(out);
 	if (out->n_packing == 0 && out->fd >= 0) {
@@ -700,10 +693,9 @@ static int open_file(struct memtrace_out_pool *pool, const char *name, bool is_n
 
 static int open_part(struct memtrace_out_pool *pool, const char *name, bool is_new)
 {
-	_cleanup_(freep) char *part = NULL;
-	const int r = name_part(name, &part);
+	_cleanup_(freep) char *part = message_text("%s" PART, name);
 
-	return r < 0 ? r : open_file(pool, part, is_new);
+	return part ? open_file(pool, part, is_new) : -ENOMEM;
 }
 
 int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool, const char *stem)
@@ -714,13 +706,11 @@ int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool
 
 	/* One that is complete has another name, so its number does not show in what there is. */
 	for (uint64_t i = made ? *made : 0; i <= NUMBER_MAX; i++) {
-		_cleanup_(freep) char *name = NULL;
+		_cleanup_(freep) char *name = message_text("%s.%04u.trace.zip", stem, (unsigned)i);
 		int fd;
 
-		if (asprintf(&name, "%s.%04u.trace.zip", stem, (unsigned)i) < 0) {
-			name = NULL;
+		if (!name)
 			return -ENOMEM;
-		}
 		fd = open_part(pool, name, true);
 		if (fd == -EEXIST)
 			continue;

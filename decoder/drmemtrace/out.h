@@ -58,7 +58,7 @@ struct memtrace_out {
 	struct memtrace_out_pool *pool; /* borrowed */
 	char *name;         /* without ".part", in the pool's directory; NULL until it is created */
 	int fd;             /* -1 while closed */
-	uint8_t *buffer;    /* of the pool's size; NULL while closed */
+	uint8_t *buffer;    /* with room for a piece; NULL while closed */
 	size_t n;           /* bytes in the buffer */
 	uint64_t n_written; /* bytes before those, which were handed on to be compressed */
 	struct memtrace_out *newer;

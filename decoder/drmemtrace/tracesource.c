@@ -164,10 +164,11 @@ static uint32_t shown_cpu(uint64_t cpu)
 
 static int find_space(struct tracesource *source, uint64_t pid, uint32_t *ret_space)
 {
-	const uint64_t *known = map_get(&source->spaces, pid);
+	uint64_t space;
+	const int r = map_number(&source->spaces, pid, source->spaces.n_used, &space);
 
-	*ret_space = known ? (uint32_t)*known : (uint32_t)source->spaces.n_used;
-	return known ? 0 : map_put(&source->spaces, pid, *ret_space);
+	*ret_space = (uint32_t)space;
+	return r < 0 ? r : 0;
 }
 
 static uint64_t time_of(const struct tracesource *source, const struct tracefile *file)

@@ -386,16 +386,14 @@ static int by_address(const void *pa, const void *pb)
 {
 	const struct kernelchange *a = pa, *b = pb;
 
-	if (a->change.start != b->change.start)
-		return a->change.start < b->change.start ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	return COMPARE(a->change.start, b->change.start) ?: COMPARE(a->order, b->order);
 }
 
 static int by_order(const void *pa, const void *pb)
 {
 	const struct kernelchange *a = pa, *b = pb;
 
-	return a->order < b->order ? -1 : a->order > b->order;
+	return COMPARE(a->order, b->order);
 }
 
 /*
@@ -844,7 +842,7 @@ static int compare_mappings(const void *pa, const void *pb)
 
 	if (a->mapping.time != b->mapping.time)
 		return a->mapping.time < b->mapping.time ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	return COMPARE(a->order, b->order);
 }
 
 static int fill_space(struct builder *b)

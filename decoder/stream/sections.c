@@ -2,10 +2,10 @@
 
 #include "decoder/stream/sections.h"
 
+#include <stddef.h>
+
 #include "decoder/pt/engine.h"
 #include "util/perf/tsc.h"
-
-#include <stddef.h>
 
 void sections_init(struct sections *sections, const struct sections_config *config, size_t span)
 {

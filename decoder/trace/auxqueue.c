@@ -76,13 +76,8 @@ static int compare_by_key(const void *pa, const void *pb)
 {
 	const struct loss *a = pa, *b = pb;
 
-	if (a->key != b->key)
-		return a->key < b->key ? -1 : 1;
-	if (a->loss.time != b->loss.time)
-		return a->loss.time < b->loss.time ? -1 : 1;
-	if (a->aux_start != b->aux_start)
-		return a->aux_start < b->aux_start ? -1 : 1;
-	return a->loss.reason < b->loss.reason ? -1 : a->loss.reason > b->loss.reason;
+	return COMPARE(a->key, b->key)                  ?: COMPARE(a->loss.time, b->loss.time)
+	       ?: COMPARE(a->aux_start, b->aux_start) ?: COMPARE(a->loss.reason, b->loss.reason);
 }
 
 /*

@@ -16,7 +16,7 @@
  *		part of a path the first difference lies.
  *	1	The steps of that part, and of some parts behind it, are kept. Their comparison
  *		says behind how many instructions the paths differ, and where they go on alike
- *		(rejoin.h).
+ *		(path.h).
  *	2	What happened there is looked at, and made text of.
  *
  * Passes 1 and 2 end as soon as they have seen what they want. A stream that is another one in a

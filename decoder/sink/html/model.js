@@ -10,7 +10,7 @@ const OUT_OF_SCOPE = 1 << 16, FATAL = 1 << 16;
 const SIGNALS = ("0 HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP " +
 	"TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS").split(" ");
 
-// Numbers as packed.c writes them.
+// Numbers as report.c writes them.
 class Numbers {
 	constructor(base64) {
 		const text = atob(base64);
