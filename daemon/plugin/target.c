@@ -79,7 +79,7 @@ struct ucontext32 {
  */
 struct layout {
 	uint8_t mode;
-	uint8_t info;        /* i386 only: where the address of the siginfo_t is; 0: it has none */
+	bool has_info;       /* i386 only: it has a siginfo_t */
 	uint16_t size;       /* of what is moved */
 	uint16_t fpstate_at; /* where the address of the FPU's state is */
 	uint16_t fpstate;
@@ -87,9 +87,9 @@ struct layout {
 };
 
 static const struct layout layouts[] = {
-	{ 64, 0, 440, 232, 448, 8 },
-	{ 32, offsetof(struct info_frame32, info), 268, 240, 272, -4 },
-	{ 32, 0, 732, 84, 736, -4 },
+	{ 64, false, 440, 232, 448, 8 },
+	{ 32, true, 268, 240, 272, -4 },
+	{ 32, false, 732, 84, 736, -4 },
 };
 
 #define FRAME_SIZE_MAX 736
@@ -429,7 +429,7 @@ static bool read_layout(const struct target *target, const struct layout *layout
 	memcpy(&fpstate, ret_frame + layout->fpstate_at, target_word(target));
 	memcpy(&start, ret_frame, sizeof(start));
 	return fpstate == rsp + layout->fpstate &&
-	       (layout->info == 0 || start.info == rsp + sizeof(start));
+	       (!layout->has_info || start.info == rsp + sizeof(start));
 }
 
 struct target_move target_align_frame(const struct target *target, uint64_t rsp)
@@ -444,13 +444,13 @@ struct target_move target_align_frame(const struct target *target, uint64_t rsp)
 
 		if (!read_layout(target, l, rsp, frame))
 			continue;
-		if (l->info) {
+		if (l->has_info) {
 			start->info += (uint32_t)l->move;
 			start->ucontext += (uint32_t)l->move;
 		}
 		if (target_write(target, rsp + (uint64_t)l->move, frame, l->size) < 0)
 			break;
-		return (struct target_move){ l->move, l->mode == 64 || l->info };
+		return (struct target_move){ l->move, l->mode == 64 || l->has_info };
 	}
 	return (struct target_move){};
 }

@@ -240,9 +240,8 @@ static int write_pt(struct writer *w, uint32_t i)
 
 static void release_once(struct source *source, bool *held)
 {
-	if (*held)
-		if (source->ops->release)
-			source->ops->release(source);
+	if (*held && source->ops->release)
+		source->ops->release(source);
 	*held = false;
 }
 
