@@ -235,8 +235,8 @@ static void note_made(struct intake *intake, struct map *made, const struct reco
 	jitfiles_fork(intake->jitfiles, task.pid, task.ppid, &user);
 }
 
-/* Records of files that only their inodes tell apart are changed at @own, which is where @bytes are,
- * or NULL if they stay as they are. */
+/* Records of files that only their inodes tell apart are changed at @own, which is where @bytes
+ * are, or NULL if they stay as they are. */
 static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t size, uint8_t *own)
 {
 	_cleanup_(map_deinit) struct map seen = {}, made = {};

@@ -32,7 +32,8 @@ _must_check_ static inline int number_parse(const char *text, uint64_t max, uint
 }
 
 /*
- * Parse the number in @base, up to 16, at the start of @text, behind which is the character @behind.
+ * Parse the number in @base, up to 16, at the start of @text, behind which is the character
+ * @behind.
  *
  * Return: what follows that; or NULL if there is no such number, or it is UINT64_MAX or about that.
  */
