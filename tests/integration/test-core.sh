@@ -12,11 +12,11 @@ ptctl=$O/ptctl
 cp "$O/targets/when.c" "$T/when"
 cp "$T/when" "$T/other"
 
-# entry PID NAME [FIELD]...: of a process that crashed now, for the journal
+# entry PID NAME [FIELD]...: of a process that crashed now, or at $crashed, for the journal
 entry() {
 	printf '%s\n' MESSAGE_ID=fc2e22bc6ee647b6b90729ab34a250b1 "MESSAGE=Process $1 ($2) of user 0 dumped core." \
 		"COREDUMP_PID=$1" "COREDUMP_COMM=$2" "COREDUMP_EXE=$T/$2" COREDUMP_SIGNAL=11 COREDUMP_SIGNAL_NAME=SIGSEGV \
-		"COREDUMP_TIMESTAMP=$(date +%s)000000" "${@:3}" >"$T/entries/$1"
+		"COREDUMP_TIMESTAMP=${crashed:-$(date +%s)}000000" "${@:3}" >"$T/entries/$1"
 	# The next crash has another second, and the snapshots before it are older.
 	sleep 2
 }
@@ -47,13 +47,16 @@ entry "$later" other
 "$ptctl" snapshot >/dev/null 2>&1 || fail "a later snapshot"
 later_id=$(latest)
 "$ptctl" snapshot >/dev/null 2>&1 || fail "a still later one"
-# The entry says which thread it was.
+# The entry says which thread it was. The crash is not after the snapshot, whichever second ends between them.
+sleep 2
+crashed=$(date +%s)
 "$ptctl" record --when "enter:on_third@when" -- "$T/when" enter >"$T/tid" 2>"$T/err" || fail "$(cat "$T/err")"
 tid=$(cat "$T/tid")
 threads_id=$(latest)
 threads=$("$ptctl" info latest | awk '$1 == "command_pid:" { print $2 }')
 entry "$threads" when "COREDUMP_TID=$tid" "COREDUMP_FILENAME=/var/lib/systemd/coredump/core.$(printf '\033')[1m"
 # No snapshot was taken any more.
+crashed=
 entry 4000000 gone
 
 cat >"$T/journald.sh" <<'END'
