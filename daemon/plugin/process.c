@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "daemon/plugin/thread.h"
+#include "util/mutex.h"
 
 #define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
 #define PAGE          UINT64_C(4096)
@@ -140,12 +141,11 @@ static void start_handover(struct process *process)
 {
 	struct process_early *early = &process->early;
 
-	(void)pthread_mutex_lock(&process->lock);
+	HOLD(&process->lock);
 	handover_start(&process->handover, process->pid);
 	if (early->block)
 		hand_over(process, early->block, early->bytes, early->size);
 	early->block = NULL;
-	(void)pthread_mutex_unlock(&process->lock);
 }
 
 /* --- the program's beginning and end ---------------------------------------------------------- */
@@ -176,10 +176,9 @@ void process_start(struct process *process, struct poolrecord_who who, uint64_t 
 
 void process_note_killed(struct process *process, uint32_t tid, uint32_t signal)
 {
-	(void)pthread_mutex_lock(&process->lock);
+	HOLD(&process->lock);
 	process->killed_tid = tid;
 	process->killed_by = signal;
-	(void)pthread_mutex_unlock(&process->lock);
 }
 
 static void end_thread_locked(struct process *process, struct thread *t)
@@ -194,11 +193,9 @@ void process_end(struct process *process)
 {
 	struct thread *leader = NULL;
 
-	(void)pthread_mutex_lock(&process->lock);
-	if (atomic_exchange(&process->state, PROCESS_OVER) != PROCESS_RUNS) {
-		(void)pthread_mutex_unlock(&process->lock);
+	HOLD(&process->lock);
+	if (atomic_exchange(&process->state, PROCESS_OVER) != PROCESS_RUNS)
 		return;
-	}
 	if (process->block_log)
 		(void)truthlog_flush(process->block_log);
 	if (process->n_surprises > 0 && process->log_dir)
@@ -216,12 +213,11 @@ void process_end(struct process *process)
 	if (leader)
 		end_thread_locked(process, leader);
 	atomic_fetch_sub(&process->attach.pool->n_attached, 1);
-	(void)pthread_mutex_unlock(&process->lock);
 }
 
 void process_halt(struct process *process, struct thread *self)
 {
-	(void)pthread_mutex_lock(&process->lock);
+	HOLD(&process->lock);
 	if (process->block_log)
 		(void)truthlog_flush(process->block_log);
 	for (struct thread *t = process->threads; t; t = t->next) {
@@ -234,7 +230,6 @@ void process_halt(struct process *process, struct thread *self)
 		truthlog_end(t->flow.log);
 	}
 	atomic_fetch_sub(&process->attach.pool->n_attached, 1);
-	(void)pthread_mutex_unlock(&process->lock);
 }
 
 void process_go_on(struct process *process)
@@ -371,7 +366,7 @@ const struct block *process_translate(struct process *process, struct thread *se
 
 	if (atomic_load(&process->state) == PROCESS_OVER)
 		return NULL;
-	(void)pthread_mutex_lock(&process->lock);
+	HOLD(&process->lock);
 	r = blocks_get(&process->blocks, ip, insns, n, &block);
 	if (r == BLOCKS_NEW) {
 		if (target_handlers_have(&process->handlers, ip))
@@ -388,16 +383,14 @@ const struct block *process_translate(struct process *process, struct thread *se
 		block->watched = (uint8_t)maps_watched(&process->maps, ip);
 	if (self && ip < VSYSCALL_PAGE && !maps_has(&process->maps, ip, 1))
 		surprise(process, self, ip);
-	(void)pthread_mutex_unlock(&process->lock);
 	return block;
 }
 
 void process_note_parent(struct process *process, unsigned vcpu, uint32_t tid)
 {
-	(void)pthread_mutex_lock(&process->lock);
+	HOLD(&process->lock);
 	if (vcpu < ARRAY_LEN(process->parents))
 		process->parents[vcpu] = tid;
-	(void)pthread_mutex_unlock(&process->lock);
 }
 
 uint32_t process_add(struct process *process, struct thread *thread)
@@ -419,7 +412,7 @@ uint32_t process_add(struct process *process, struct thread *thread)
 
 void process_remove(struct process *process, struct thread *thread)
 {
-	(void)pthread_mutex_lock(&process->lock);
+	HOLD(&process->lock);
 	for (struct thread **at = &process->threads; *at; at = &(*at)->next) {
 		if (*at == thread) {
 			*at = thread->next;
@@ -429,28 +422,22 @@ void process_remove(struct process *process, struct thread *thread)
 	/* If the process has ended, process_end() has written the record. */
 	if (atomic_load(&process->state) == PROCESS_RUNS)
 		poolrecord_exit(&process->attach, thread->lease.who, process->parent_pid, 0);
-	(void)pthread_mutex_unlock(&process->lock);
 }
 
 void process_note_handler(struct process *process, enum target_action kind, uint64_t act)
 {
 	uint64_t handler;
 
-	(void)pthread_mutex_lock(&process->lock);
+	HOLD(&process->lock);
 	handler = target_handlers_add(&process->handlers, &process->target, kind, act);
 	if (handler)
 		blocks_mark_handler(&process->blocks, handler);
-	(void)pthread_mutex_unlock(&process->lock);
 }
 
 bool process_at_handler(struct process *process, uint64_t ip, uint64_t rsp, uint64_t *ret_ip)
 {
-	bool at;
-
-	(void)pthread_mutex_lock(&process->lock);
-	at = target_at_handler(&process->handlers, &process->target, ip, rsp, ret_ip);
-	(void)pthread_mutex_unlock(&process->lock);
-	return at;
+	HOLD(&process->lock);
+	return target_at_handler(&process->handlers, &process->target, ip, rsp, ret_ip);
 }
 
 /* --- tripwire --------------------------------------------------------------------------------- */

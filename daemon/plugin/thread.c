@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "util/mutex.h"
+
 #define PATIENCE_BLOCKS   256
 #define UNRECORDED_BLOCKS 4096
 
@@ -311,7 +313,7 @@ void thread_begin_block(struct thread *thread, const struct block *block)
 
 void thread_leave(struct thread *thread, int64_t number, bool ending)
 {
-	(void)pthread_mutex_lock(&thread->leaving);
+	HOLD(&thread->leaving);
 	if (thread->flow.encode) {
 		if (encode_is_timed(thread->flow.encode))
 			encode_tick(thread->flow.encode, attach_now_ns());
@@ -321,14 +323,13 @@ void thread_leave(struct thread *thread, int64_t number, bool ending)
 		lease_give(&thread->lease, ending);
 	}
 	thread->unrecorded = false;
-	(void)pthread_mutex_unlock(&thread->leaving);
 }
 
 void thread_stop(struct thread *thread)
 {
 	const process_register_fn read_register = thread->process->read_register;
 
-	(void)pthread_mutex_lock(&thread->leaving);
+	HOLD(&thread->leaving);
 	if (thread->flow.encode) {
 		uint64_t ip = read_register(thread->vcpu, PROCESS_RIP);
 
@@ -338,5 +339,4 @@ void thread_stop(struct thread *thread)
 		flow_interrupt(&thread->flow, ip);
 		lease_give(&thread->lease, true);
 	}
-	(void)pthread_mutex_unlock(&thread->leaving);
 }

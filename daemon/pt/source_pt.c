@@ -26,6 +26,7 @@
 #include "daemon/sideband/tasks.h"
 #include "daemon/source/kept.h"
 #include "daemon/source/ptclock.h"
+#include "util/mutex.h"
 
 struct source_pt {
 	struct source source;
@@ -163,12 +164,9 @@ static struct source_status status(struct source *source)
 static uint64_t aux_room(struct source *source, uint32_t cpu)
 {
 	struct source_pt *p = pt(source);
-	uint64_t room;
 
-	(void)pthread_mutex_lock(&p->rings);
-	room = p->cpus.items[cpu].pt.ring.aux_size;
-	(void)pthread_mutex_unlock(&p->rings);
-	return room;
+	HOLD(&p->rings);
+	return p->cpus.items[cpu].pt.ring.aux_size;
 }
 
 static int hold(struct source *source, struct source_moment *ret_moment)

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <systemd/sd-event.h>
 
+#include "util/mutex.h"
 #include "util/quietthread.h"
 #include "util/vec.h"
 
@@ -129,9 +130,8 @@ static int on_kick(sd_event_source *source, void *userdata)
 int jobs_gather(struct job *job)
 {
 	struct jobs *j = job->jobs;
-	int r = -ECANCELED;
 
-	(void)pthread_mutex_lock(&j->lock);
+	HOLD(&j->lock);
 	/* The canceling thread looks afterwards whether it asks. */
 	if (j->asking == ASKING_NOTHING && !atomic_load(&job->cancel)) {
 		j->asking = ASKING;
@@ -139,37 +139,30 @@ int jobs_gather(struct job *job)
 		while (j->asking == ASKING)
 			(void)pthread_cond_wait(&j->answered, &j->lock);
 	}
-	if (j->asking == ASKING_ANSWERED) {
-		j->asking = ASKING_NOTHING;
-		r = j->answer;
-	}
-	(void)pthread_mutex_unlock(&j->lock);
-	return r;
+	if (j->asking != ASKING_ANSWERED)
+		return -ECANCELED;
+	j->asking = ASKING_NOTHING;
+	return j->answer;
 }
 
 /* Let the thread go on if it waits, with that answer. @in_vain: and never again */
 static void answer_thread(struct jobs *j, int error, bool in_vain)
 {
-	(void)pthread_mutex_lock(&j->lock);
+	HOLD(&j->lock);
 	if (in_vain)
 		j->asking = ASKING_IN_VAIN;
 	else if (j->asking == ASKING)
 		j->asking = ASKING_ANSWERED;
 	j->answer = error;
 	(void)pthread_cond_signal(&j->answered);
-	(void)pthread_mutex_unlock(&j->lock);
 }
 
 /* Return: whether the thread asks for something. */
 static bool is_asked(struct jobs *j, bool *ret_ended)
 {
-	bool asking;
-
-	(void)pthread_mutex_lock(&j->lock);
-	asking = j->asking == ASKING;
+	HOLD(&j->lock);
 	*ret_ended = j->ended;
-	(void)pthread_mutex_unlock(&j->lock);
-	return asking;
+	return j->asking == ASKING;
 }
 
 static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *userdata)

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "daemon/source/ring.h"
+#include "util/mutex.h"
 #include "util/perf/record.h"
 
 /* A pass over all heads that took longer was interrupted. */
@@ -103,7 +104,7 @@ void poolrings_mark(struct poolrings *r)
 {
 	struct poolrings_bookmark *b;
 
-	(void)pthread_mutex_lock(&r->lock);
+	HOLD(&r->lock);
 	b = &r->bookmarks[r->n_bookmarks % POOLRINGS_BOOKMARKS];
 	for (uint32_t i = 0; i < r->layout->n_cpus; i++) {
 		ask_psb(r, cpu_at(r, i));
@@ -111,31 +112,26 @@ void poolrings_mark(struct poolrings *r)
 	}
 	b->time_ns = now_ns();
 	r->n_bookmarks++;
-	(void)pthread_mutex_unlock(&r->lock);
 }
 
 /* The heads of @cpu at the last bookmark that is not later than @time_ns; 0 if there is none, or if
  * @time_ns is 0. */
 static struct poolrings_heads heads_at(struct poolrings *r, uint32_t cpu, uint64_t time_ns)
 {
-	struct poolrings_heads heads = {};
 	size_t n;
 
 	if (time_ns == 0)
-		return heads;
-	(void)pthread_mutex_lock(&r->lock);
+		return (struct poolrings_heads){};
+	HOLD(&r->lock);
 	n = min(r->n_bookmarks, POOLRINGS_BOOKMARKS);
 	for (size_t i = 1; i <= n; i++) {
 		const struct poolrings_bookmark *b =
 		    &r->bookmarks[(r->n_bookmarks - i) % POOLRINGS_BOOKMARKS];
 
-		if (b->time_ns <= time_ns) {
-			heads = b->heads[cpu];
-			break;
-		}
+		if (b->time_ns <= time_ns)
+			return b->heads[cpu];
 	}
-	(void)pthread_mutex_unlock(&r->lock);
-	return heads;
+	return (struct poolrings_heads){};
 }
 
 /* --- holds ------------------------------------------------------------------------------------ */

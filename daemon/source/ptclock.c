@@ -14,6 +14,7 @@
 #include <x86intrin.h>
 
 #include "base/clock.h"
+#include "util/mutex.h"
 
 #define TRIES       4u
 #define SAMPLES_MAX 2048u
@@ -80,7 +81,7 @@ struct ptclock_sample ptclock_sample(void)
 	return best;
 }
 
-static struct samples *held(const struct ptclock_log *log)
+static struct samples *in_use(const struct ptclock_log *log)
 {
 	return &log->file->halves[atomic_load(&log->file->holds) % 2];
 }
@@ -141,7 +142,7 @@ int ptclock_log_resume(int fd, struct ptclock_log **ret_log)
 	r = log_make(fd, &log);
 	if (r < 0)
 		return r;
-	if (held(log)->n > SAMPLES_MAX) {
+	if (in_use(log)->n > SAMPLES_MAX) {
 		log->fd = -1;
 		(void)ptclock_log_free(log);
 		return -EBADMSG;
@@ -174,9 +175,8 @@ int ptclock_log_copy(struct ptclock_log *log, struct ptclock_log **ret_copy)
 	r = ptclock_log_new(&copy);
 	if (r < 0)
 		return r;
-	(void)pthread_mutex_lock(&log->lock);
-	*held(copy) = *held(log);
-	(void)pthread_mutex_unlock(&log->lock);
+	HOLD(&log->lock);
+	*in_use(copy) = *in_use(log);
 	*ret_copy = copy;
 	return 0;
 }
@@ -184,7 +184,7 @@ int ptclock_log_copy(struct ptclock_log *log, struct ptclock_log **ret_copy)
 /* Drop every other one of the older half. */
 static void thin(const struct ptclock_log *log)
 {
-	const struct samples *all = held(log);
+	const struct samples *all = in_use(log);
 	struct samples *some = other(log);
 	size_t n = 0;
 
@@ -199,20 +199,18 @@ void ptclock_log_add(struct ptclock_log *log, const struct ptclock_sample *sampl
 {
 	struct samples *s;
 
-	(void)pthread_mutex_lock(&log->lock);
-	if (held(log)->n == SAMPLES_MAX)
+	HOLD(&log->lock);
+	if (in_use(log)->n == SAMPLES_MAX)
 		thin(log);
-	s = held(log);
+	s = in_use(log);
 	s->samples[s->n] = *sample;
 	s->n++;
-	(void)pthread_mutex_unlock(&log->lock);
 }
 
 void ptclock_log_clear(struct ptclock_log *log)
 {
-	(void)pthread_mutex_lock(&log->lock);
-	held(log)->n = 0;
-	(void)pthread_mutex_unlock(&log->lock);
+	HOLD(&log->lock);
+	in_use(log)->n = 0;
 }
 
 void ptclock_log_write(struct ptclock_log *log, uint64_t since, FILE *f)
@@ -220,12 +218,11 @@ void ptclock_log_write(struct ptclock_log *log, uint64_t since, FILE *f)
 	const struct samples *s;
 	size_t first;
 
-	(void)pthread_mutex_lock(&log->lock);
-	s = held(log);
+	HOLD(&log->lock);
+	s = in_use(log);
 	for (first = s->n; first > 1 && s->samples[first - 1].tsc > since;)
 		first--;
 	for (size_t i = first > 0 ? first - 1 : 0; i < s->n; i++)
 		fprintf(f, "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", s->samples[i].tsc,
 			s->samples[i].monotonic_ns, s->samples[i].realtime_ns);
-	(void)pthread_mutex_unlock(&log->lock);
 }

@@ -17,6 +17,7 @@
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
 #include "util/mapfile.h"
+#include "util/mutex.h"
 #include "util/number.h"
 #include "util/vec.h"
 
@@ -440,12 +441,9 @@ int spool_keep(struct spool *spool, const char *name, bool keep)
 	char id[SNAPID_SIZE];
 	int r;
 
-	(void)pthread_mutex_lock(&spool->lock);
+	HOLD(&spool->lock);
 	r = find_snapshot(spool, name, id);
-	if (r == 0)
-		r = set_kept(spool, id, keep);
-	(void)pthread_mutex_unlock(&spool->lock);
-	return r;
+	return r < 0 ? r : set_kept(spool, id, keep);
 }
 
 /* The directory is renamed first, so that no reader finds half a snapshot. */

@@ -20,6 +20,7 @@
 #include "util/buildid.h"
 #include "util/map.h"
 #include "util/mapsline.h"
+#include "util/mutex.h"
 #include "util/perf/record.h"
 #include "util/quietthread.h"
 #include "util/vec.h"
@@ -458,9 +459,8 @@ int idreader_read(struct idreader *reader, int fd, uint64_t timeout_ns, struct b
 	const struct timespec until = clock_timespec(clock_ns(CLOCK_MONOTONIC) + timeout_ns);
 	int r = 0;
 
-	(void)pthread_mutex_lock(&reader->lock);
+	HOLD(&reader->lock);
 	if (reader->asked && !reader->answered) {
-		(void)pthread_mutex_unlock(&reader->lock);
 		(void)fd_close(fd);
 		return -EBUSY;
 	}
@@ -470,14 +470,10 @@ int idreader_read(struct idreader *reader, int fd, uint64_t timeout_ns, struct b
 	(void)pthread_cond_broadcast(&reader->change);
 	while (!reader->answered && r == 0)
 		r = pthread_cond_clockwait(&reader->change, &reader->lock, CLOCK_MONOTONIC, &until);
-	if (reader->answered) {
-		r = reader->error;
-		reader->asked = false;
-		if (r == 0)
-			*ret_id = reader->id;
-	} else {
-		r = -r;
-	}
-	(void)pthread_mutex_unlock(&reader->lock);
-	return r;
+	if (!reader->answered)
+		return -r;
+	reader->asked = false;
+	if (reader->error == 0)
+		*ret_id = reader->id;
+	return reader->error;
 }
