@@ -16,6 +16,7 @@
 #include "ctl/decode.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
+#include "util/textfile.h"
 
 #define UNIT_SIZE 256 /* the longest name of a unit, with the NUL */
 
@@ -36,19 +37,14 @@ static int take_trigger(const char *text, void *userdata)
 /* Read the name of the process; "" if it has ended, or may not be seen. */
 static void read_comm(uint32_t pid, char ret_text[static CLIENT_COMMAND_SIZE])
 {
-	_cleanup_(fd_closep) int fd = -1;
 	char path[32];
-	ssize_t n;
+	int n;
 
 	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, ret_text, CLIENT_COMMAND_SIZE - 1);
-	if (n < 0)
-		n = 0;
+	n = textfile_read(AT_FDCWD, path, ret_text, CLIENT_COMMAND_SIZE);
 	while (n > 0 && ret_text[n - 1] == '\n')
-		n--;
-	ret_text[n] = 0;
-	printable_clean(ret_text, (size_t)n);
+		ret_text[--n] = '\0';
+	printable_clean(ret_text, strlen(ret_text));
 }
 
 /* What the command line asks for. */

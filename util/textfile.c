@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 int textfile_from(int fd, const char *mode, FILE **ret_file)
 {
@@ -23,6 +24,15 @@ int textfile_open(int dir_fd, const char *name, FILE **ret_file)
 	const int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
 
 	return textfile_from(fd < 0 ? -errno : fd, "r", ret_file);
+}
+
+int textfile_read(int dir_fd, const char *name, char *ret_text, size_t size)
+{
+	_cleanup_(fd_closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : read(fd, ret_text, size - 1);
+
+	ret_text[n < 0 ? 0 : n] = '\0';
+	return n < 0 ? -errno : (int)n;
 }
 
 long long textfile_number(const char *path, long long fallback)

@@ -4,7 +4,7 @@
 /*
  * Text file
  *
- * Opens files of lines, as streams.
+ * Opens files of lines, as streams; reads small files whole.
  */
 
 #include <stdint.h>
@@ -19,6 +19,16 @@ _must_check_ int textfile_open(int dir_fd, const char *name, FILE **ret_file);
 /* Make a stream of @fd, which is the stream's then, or is closed; or return the negative errno that
  * @fd is. @mode: as of fdopen(3). Return: as above. */
 _must_check_ int textfile_from(int fd, const char *mode, FILE **ret_file);
+
+/*
+ * Read a small file, such as one of /proc, or what fits of it.
+ *
+ * @ret_text: ends with a NUL, and is empty if the file cannot be read
+ * @size: of @ret_text
+ *
+ * Return: how many bytes were read, or negative errno.
+ */
+_must_check_ int textfile_read(int dir_fd, const char *name, char *ret_text, size_t size);
 
 /* Return: the number at the start of the file; @fallback if it cannot be read, or has none. */
 long long textfile_number(const char *path, long long fallback);

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "util/textfile.h"
+
 #define WAIT_NS       UINT64_C(2000000)
 #define WAIT_SLICE_NS 200000
 
@@ -57,19 +59,14 @@ static bool claim_free(struct lease *lease, uint32_t from, uint32_t to)
  * need /proc, but does not suffice: a zombie process still has its leader. */
 static bool is_gone(pid_t pid, pid_t tid)
 {
-	_cleanup_(fd_closep) int fd = -1;
 	char path[64], text[128];
 	const char *state;
-	ssize_t n;
 
 	if (syscall(SYS_tgkill, pid, tid, 0) < 0)
 		return errno == ESRCH;
 	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
+	if (textfile_read(AT_FDCWD, path, text, sizeof(text)) < 0)
 		return false;
-	text[n] = '\0';
 	/* "TID (NAME) STATE …" */
 	state = strrchr(text, ')');
 	return state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');

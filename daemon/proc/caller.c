@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/printable.h"
 #include "daemon/proc/journal.h"
 #include "ptd/control.h"
+#include "util/textfile.h"
 
 static const struct {
 	const char *name; /* value of the field PTD_ACTION */
@@ -31,14 +31,12 @@ static const struct {
 
 void caller_init(struct caller *caller, uid_t uid, gid_t gid, pid_t pid)
 {
-	_cleanup_(fd_closep) int fd = -1;
 	char path[32], comm[CALLER_COMM_SIZE] = "";
-	ssize_t n;
+	int n;
 
 	*caller = (struct caller){ .uid = uid, .gid = gid, .pid = pid, .comm = "?" };
 	(void)snprintf(path, sizeof(path), "/proc/%" PRIdMAX "/comm", (intmax_t)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, comm, sizeof(comm) - 1);
+	n = textfile_read(AT_FDCWD, path, comm, sizeof(comm));
 	/* The kernel ends the name with a newline. */
 	if (n <= 1)
 		return;

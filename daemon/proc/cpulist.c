@@ -2,25 +2,18 @@
 
 #include "daemon/proc/cpulist.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+
+#include "daemon/proc/sysfile.h"
+#include "util/textfile.h"
 
 #define TEXT_SIZE 16384u
 
 static const char *parse_cpu(const char *p, uint32_t *ret_cpu)
 {
-	unsigned long n;
-	char *end;
-
-	if (!isdigit((unsigned char)*p))
-		return NULL;
-	n = strtoul(p, &end, 10);
-	if (n >= CPULIST_MAX)
-		return NULL;
-	*ret_cpu = (uint32_t)n;
-	return end;
+	p = sysfile_scan(p, 10, ret_cpu);
+	return p && *ret_cpu < CPULIST_MAX ? p : NULL;
 }
 
 int cpulist_parse(const char *text, struct cpulist *ret_list)
@@ -50,17 +43,10 @@ int cpulist_parse(const char *text, struct cpulist *ret_list)
 
 int cpulist_read(const char *path, struct cpulist *ret_list)
 {
-	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char text[TEXT_SIZE];
-	ssize_t n;
+	const int r = textfile_read(AT_FDCWD, path, text, sizeof(text));
 
-	if (fd < 0)
-		return -errno;
-	n = read(fd, text, sizeof(text) - 1);
-	if (n < 0)
-		return -errno;
-	text[n] = 0;
-	return cpulist_parse(text, ret_list);
+	return r < 0 ? r : cpulist_parse(text, ret_list);
 }
 
 uint32_t cpulist_count(const struct cpulist *list)

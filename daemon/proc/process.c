@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/textfile.h"
+
 int process_open(uint32_t pid)
 {
 	char path[32];
@@ -21,16 +23,11 @@ enum { REAL, EFFECTIVE, SAVED, FILES, _USERS };
 
 static bool read_users(int pid_fd, uint32_t ret_users[static _USERS])
 {
-	_cleanup_(fd_closep) int fd =
-	    pid_fd < 0 ? -1 : openat(pid_fd, "status", O_RDONLY | O_CLOEXEC);
 	char text[2048];
 	const char *line;
-	ssize_t n;
 
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
+	if (textfile_read(pid_fd, "status", text, sizeof(text)) < 0)
 		return false;
-	text[n] = '\0';
 	line = strstr(text, "\nUid:");
 	return line && sscanf(line + strlen("\nUid:"), "%" SCNu32 "%" SCNu32 "%" SCNu32 "%" SCNu32,
 			      &ret_users[REAL], &ret_users[EFFECTIVE], &ret_users[SAVED],
@@ -77,13 +74,10 @@ int process_real_user_of(uint32_t pid, uid_t *ret_uid)
 
 const char *process_stat(int at, const char *path, char ret_text[static PROCESS_STAT_SIZE])
 {
-	_cleanup_(fd_closep) int fd = openat(at, path, O_RDONLY | O_CLOEXEC);
-	const ssize_t n = fd < 0 ? -1 : read(fd, ret_text, PROCESS_STAT_SIZE - 1);
 	const char *end;
 
-	if (n <= 0)
+	if (textfile_read(at, path, ret_text, PROCESS_STAT_SIZE) < 0)
 		return NULL;
-	ret_text[n] = 0;
 	/* Its name, in parentheses, may hold anything. */
 	end = strrchr(ret_text, ')');
 	return end && end[1] == ' ' ? end + 2 : NULL;

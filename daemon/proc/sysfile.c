@@ -4,21 +4,17 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "util/textfile.h"
 
 int sysfile_text(int dir_fd, const char *name, char ret_text[SYSFILE_TEXT_SIZE])
 {
-	_cleanup_(fd_closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
+	int n = textfile_read(dir_fd, name, ret_text, SYSFILE_TEXT_SIZE);
 
-	if (fd < 0)
-		return -errno;
-	n = read(fd, ret_text, SYSFILE_TEXT_SIZE - 1);
 	if (n < 0)
-		return -errno;
+		return n;
 	while (n > 0 && isspace((unsigned char)ret_text[n - 1]))
 		n--;
 	ret_text[n] = 0;

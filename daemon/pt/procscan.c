@@ -13,6 +13,7 @@
 #include "util/dirs.h"
 #include "util/map.h"
 #include "util/perf/record.h"
+#include "util/textfile.h"
 
 /* Threads and mappings that are told of between two looks at the clock. */
 #define THREADS_AT_ONCE  16u
@@ -101,16 +102,14 @@ static bool parse_id(const char *name, uint32_t *ret_id)
 
 static void name_thread(struct procscan *s, const char *name, uint32_t tid)
 {
-	_cleanup_(fd_closep) int fd = -1;
 	char path[32], comm[RECORD_COMM_SIZE + 1] = "";
 	const struct trailer trailer = record_trailer(s->pid, tid, records_now(s));
 	uint8_t record[RECORD_OWN_MAX];
 	size_t size;
-	ssize_t n;
+	int n;
 
 	(void)snprintf(path, sizeof(path), "%.11s/comm", name);
-	fd = openat(dirfd(s->threads), path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, comm, sizeof(comm) - 1);
+	n = textfile_read(dirfd(s->threads), path, comm, sizeof(comm));
 	if (n <= 0)
 		return; /* it has ended */
 	/* A name may hold newlines; the last one is not its own. */

@@ -25,6 +25,7 @@
 #include "util/peeruser.h"
 #include "util/sha256.h"
 #include "util/suffix.h"
+#include "util/textfile.h"
 #include "util/vec.h"
 
 static void vec_grows_and_keeps(void **state)
@@ -316,6 +317,28 @@ static void numbers(void **state)
 	}
 }
 
+static void textfile_reads_what_fits(void **state)
+{
+	char dir[TEMPDIR_SIZE], text[8];
+	int fd;
+
+	(void)state;
+	tempdir_make("util", dir);
+	tempdir_put_text(dir, "file", "a\nb\n");
+	fd = open(dir, O_PATH | O_CLOEXEC);
+	assert_int_equal(textfile_read(fd, "file", text, sizeof(text)), 4);
+	assert_string_equal(text, "a\nb\n");
+	assert_int_equal(textfile_read(fd, "file", text, 3), 2);
+	assert_string_equal(text, "a\n");
+	assert_int_equal(textfile_read(fd, "none", text, sizeof(text)), -ENOENT);
+	assert_string_equal(text, "");
+	memset(text, 'x', sizeof(text));
+	assert_int_equal(textfile_read(fd, ".", text, sizeof(text)), -EISDIR);
+	assert_string_equal(text, "");
+	(void)close(fd);
+	tempdir_remove(dir);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -330,6 +353,7 @@ int main(void)
 		cmocka_unit_test(peeruser_says_who_connected),
 		cmocka_unit_test(suffixes),
 		cmocka_unit_test(numbers),
+		cmocka_unit_test(textfile_reads_what_fits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
