@@ -2,7 +2,6 @@
 
 #include "ctl/check.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -13,6 +12,7 @@
 
 #include "base/printable.h"
 #include "util/dirs.h"
+#include "util/perfusers.h"
 #include "util/textfile.h"
 
 /* The defaults of ptd.conf(5): PT, switches and tasks of each CPU. */
@@ -24,8 +24,6 @@
 /* Records of mapped files have build-ids since then, and ptd asks for them. */
 #define KERNEL_MAJOR 5
 #define KERNEL_MINOR 12
-
-#define HOLDERS_MAX 4u
 
 #define PMU_TYPE "/sys/bus/event_source/devices/intel_pt/type"
 
@@ -282,55 +280,10 @@ static void check_lbr(const struct cpu *cpu, struct check *c)
 
 /* --- who has PT ------------------------------------------------------------------------------- */
 
-static bool has_perf_event(const char *fds)
-{
-	_cleanup_(dirs_closep) DIR *dir = opendir(fds);
-	struct dirent *entry;
-
-	while (dir && dirs_next(dir, &entry) > 0) {
-		char link[64];
-		const ssize_t n = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link) - 1);
-
-		if (n > 0) {
-			link[n] = '\0';
-			if (strcmp(link, "anon_inode:[perf_event]") == 0)
-				return true;
-		}
-	}
-	return false;
-}
-
-/* Write the names of processes that have events of perf open. Return: how many are named. */
-static unsigned list_holders(const struct check_machine *m, char ret_text[static CHECK_TEXT_MAX])
-{
-	char path[PATH_MAX], comm[CHECK_TEXT_MAX];
-	_cleanup_(dirs_closep) DIR *dir = NULL;
-	struct dirent *entry;
-	unsigned n = 0;
-
-	ret_text[0] = '\0';
-	(void)snprintf(path, sizeof(path), "%s/proc", m->root);
-	dir = opendir(path);
-	while (dir && n < HOLDERS_MAX && dirs_next(dir, &entry) > 0) {
-		const size_t used = strlen(ret_text);
-
-		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
-			continue;
-		(void)snprintf(path, sizeof(path), "%s/proc/%s/fd", m->root, entry->d_name);
-		if (!has_perf_event(path))
-			continue;
-		(void)snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
-		(void)read_line(m, path, comm);
-		(void)snprintf(ret_text + used, CHECK_TEXT_MAX - used, "%s%.15s[%.10s]",
-			       n++ > 0 ? ", " : "", comm, entry->d_name);
-	}
-	return n;
-}
-
 static void check_users(const struct check_machine *m, uint32_t type, struct check *c)
 {
 	const int r = m->try_pt(type);
-	char holders[CHECK_TEXT_MAX];
+	char holders[PERFUSERS_SIZE];
 	struct check_row *row;
 
 	if (r == -EBUSY && m->is_ptd_there) {
@@ -345,7 +298,7 @@ static void check_users(const struct check_machine *m, uint32_t type, struct che
 	if (r == 0) {
 		say(row->found, "no other program has PT");
 	} else if (r == -EBUSY) {
-		const unsigned n = list_holders(m, holders);
+		const int n = perfusers_list(m->root, 0, holders, sizeof(holders));
 
 		say(row->found, "another program has PT%s%.180s",
 		    n > 0 ? ", of these with perf events: " : "", holders);

@@ -2,8 +2,6 @@
 
 #include "daemon/helper/collector/work.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +28,7 @@
 #include "util/dirs.h"
 #include "util/effort.h"
 #include "util/jitmagic.h"
+#include "util/perfusers.h"
 #include "util/progress.h"
 #include "util/textfile.h"
 
@@ -347,8 +346,12 @@ static int write_mappings(struct work *work, const struct collector_request *req
 static int list_perf_users(const struct collector_request *request, int fd)
 {
 	char text[PERFUSERS_SIZE];
+	const int n = perfusers_list("", (pid_t)request->pid, text, sizeof(text));
 
-	perfusers_list((pid_t)request->pid, text, sizeof(text));
+	if (n <= 0)
+		(void)snprintf(text, sizeof(text), "%s",
+			       n < 0 ? "a process that may not be looked into"
+				     : "no visible process (a hypervisor, or LBR or BTS events)");
 	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
@@ -468,80 +471,6 @@ void work_do(struct work *work, const struct collector_request *request, const i
 	*ret_answer = answer;
 }
 
-/* --- perf users ------------------------------------------------------------------------------- */
-
-#define LISTED_MAX 8u
-
-static bool is_perf_event(int dir, const char *name)
-{
-	static const char link[] = "anon_inode:[perf_event]";
-	char target[sizeof(link) + 1];
-	const ssize_t n = readlinkat(dir, name, target, sizeof(target));
-
-	return n == (ssize_t)sizeof(link) - 1 && memcmp(target, link, (size_t)n) == 0;
-}
-
-/* Return: whether the process has perf events; -EACCES if we may not know. */
-static int has_perf_events(const char *pid)
-{
-	struct dirent *entry;
-	char path[300];
-	int found = 0;
-	DIR *dir;
-
-	(void)snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-	dir = opendir(path);
-	if (!dir)
-		return -errno;
-	while (!found && (entry = readdir(dir)))
-		found = is_perf_event(dirfd(dir), entry->d_name);
-	(void)closedir(dir);
-	return found;
-}
-
-static void name_of(const char *pid, char ret_name[64])
-{
-	_cleanup_(textfile_closep) FILE *f = NULL;
-	char path[300];
-
-	(void)snprintf(ret_name, 64, "?");
-	(void)snprintf(path, sizeof(path), "/proc/%s/comm", pid);
-	f = fopen(path, "re");
-	if (f && fgets(ret_name, 64, f))
-		ret_name[strcspn(ret_name, "\n")] = 0;
-}
-
-void perfusers_list(pid_t except, char *ret_text, size_t size)
-{
-	bool blind = false;
-	struct dirent *entry;
-	unsigned listed = 0;
-	size_t n = 0;
-	DIR *dir;
-
-	dir = opendir("/proc");
-	while (dir && (entry = readdir(dir))) {
-		char name[64];
-		int r;
-
-		if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == except)
-			continue;
-		r = has_perf_events(entry->d_name);
-		blind |= r == -EACCES;
-		if (r <= 0 || listed == LISTED_MAX || n >= size)
-			continue;
-		name_of(entry->d_name, name);
-		n += (size_t)snprintf(ret_text + n, size - n, "%s%s[%s]", listed++ ? ", " : "",
-				      name, entry->d_name);
-	}
-	if (dir)
-		(void)closedir(dir);
-	if (listed == 0)
-		(void)snprintf(ret_text, size,
-			       blind ? "a process that may not be looked into"
-				     : "no visible process (a hypervisor, or LBR or BTS events)");
-}
-
 /* --- perf map file ---------------------------------------------------------------------------- */
 
 #define STATUS_SIZE 4096 /* the line stands before those that may be long */
@@ -552,15 +481,11 @@ void perfusers_list(pid_t except, char *ret_text, size_t size)
 /* Find the number that the process has for itself, the line's last. Return: 0 or -ESRCH. */
 static int read_own_number(int pid_fd, uint32_t *ret_pid)
 {
-	_cleanup_(fd_closep) int fd = openat(pid_fd, "status", O_RDONLY | O_CLOEXEC);
 	const char *line, *end, *last;
 	char text[STATUS_SIZE];
-	ssize_t n;
 
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
+	if (textfile_read(pid_fd, "status", text, sizeof(text)) < 0)
 		return -ESRCH;
-	text[n] = '\0';
 	line = strstr(text, "\nNSpid:");
 	end = line ? strchr(line + 1, '\n') : NULL;
 	last = end ? memrchr(line, '\t', (size_t)(end - line)) : NULL;
