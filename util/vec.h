@@ -34,6 +34,27 @@
 		_vr;                                                                 \
 	})
 
+/*
+ * Get item @i. An array that is shorter is made longer, with copies of the value.
+ *
+ * Return: a pointer to the item, valid until an item is added; NULL: there is no memory.
+ */
+#define vec_at(v, i, ...)                                                            \
+	({                                                                           \
+		const size_t _at = (i);                                              \
+		int _ar = _at < (v)->n ? 0 : vec_reserve((v), _at + 1 - (v)->n);     \
+		while (_ar == 0 && (v)->n <= _at)                                    \
+			(v)->items[(v)->n++] = (__typeof__(*(v)->items))__VA_ARGS__; \
+		_ar == 0 ? &(v)->items[_at] : NULL;                                  \
+	})
+
+/* Sort the items by @compare, as qsort() takes it. */
+#define vec_sort(v, compare)                                                       \
+	do {                                                                       \
+		if ((v)->n > 1)                                                    \
+			qsort((v)->items, (v)->n, sizeof(*(v)->items), (compare)); \
+	} while (0)
+
 #define vec_deinit(v)                         \
 	do {                                  \
 		free((v)->items);             \

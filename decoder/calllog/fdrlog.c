@@ -258,8 +258,7 @@ static int add_files(struct fdrlog *log, const char *path, DIR *dir, char **rete
 		r = add_file(log, file, reterr_message);
 		free(file);
 	}
-	if (r == 0 && log->files.n > 0)
-		qsort(log->files.items, log->files.n, sizeof(*log->files.items), by_path);
+	vec_sort(&log->files, by_path);
 	return r;
 }
 
@@ -511,15 +510,8 @@ static int by_thread(const void *pa, const void *pb)
 {
 	const struct fdrblock *a = pa, *b = pb;
 
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	if (a->time != b->time)
-		return a->time < b->time ? -1 : 1;
-	if (a->file != b->file)
-		return a->file < b->file ? -1 : 1;
-	return a->begin < b->begin ? -1 : a->begin > b->begin;
+	return COMPARE(a->pid, b->pid) ?: COMPARE(a->tid, b->tid) ?: COMPARE(a->time, b->time)
+		?: COMPARE(a->file, b->file) ?: COMPARE(a->begin, b->begin);
 }
 
 /* Files are called xray-log.PROGRAM.XXXXXX. Return: 0 and the program's name, or NULL; or -ENOMEM.
@@ -553,8 +545,7 @@ static int make_lanes(struct fdrlog *log)
 	const size_t n = log->scan.blocks.n;
 	int r = 0;
 
-	if (n > 0)
-		qsort(log->scan.blocks.items, n, sizeof(*blocks), by_thread);
+	vec_sort(&log->scan.blocks, by_thread);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		if (i > 0 && blocks[i].pid == blocks[i - 1].pid &&
 		    blocks[i].tid == blocks[i - 1].tid) {

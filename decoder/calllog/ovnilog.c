@@ -245,8 +245,7 @@ static int ovnitree_find(struct ovnitree *tree, const char *path, size_t n_max,
 	_cleanup_(freep) char *plain = plain_path(path);
 	const int r = plain ? search(&s, plain, 0) : -ENOMEM;
 
-	if (r == 0 && tree->streams.n > 1)
-		qsort(tree->streams.items, tree->streams.n, sizeof(*tree->streams.items), by_path);
+	vec_sort(&tree->streams, by_path);
 	return r;
 }
 
@@ -607,14 +606,14 @@ static int find_loom(struct ovnilog *log, struct ovnilane *lane, const char *nam
 		return r;
 	loom = &log->looms.items[lane->loom];
 	loom->offset_ns = offset ? *offset : 0;
-	for (size_t i = 0; i < meta->cpus.n && r == 0; i++) {
-		while (r == 0 && loom->cpus.n <= i)
-			r = vec_push(&loom->cpus, UINT32_MAX);
-		if (r == 0 && meta->cpus.items[i] != UINT32_MAX)
-			loom->cpus.items[i] = meta->cpus.items[i];
+	for (size_t i = 0; i < meta->cpus.n; i++) {
+		uint32_t *cpu = vec_at(&loom->cpus, i, UINT32_MAX);
+
+		if (!cpu)
+			return -ENOMEM;
+		if (meta->cpus.items[i] != UINT32_MAX)
+			*cpu = meta->cpus.items[i];
 	}
-	if (r < 0)
-		return r;
 	(void)snprintf(text, sizeof(text), "%.250s/%" PRIu32, name, lane->lane.pid);
 	return get_number(&log->processes, text, &lane->calls.process, &is_new);
 }

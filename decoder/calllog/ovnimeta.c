@@ -299,6 +299,7 @@ static int read_cpu(struct ovnimeta *meta, struct jsonreader *json)
 {
 	int64_t index = -1, number = -1;
 	char key[KEY_MAX];
+	uint32_t *cpu;
 	int r = jsonreader_open(json, '{');
 
 	while (r == 0 && (r = jsonreader_key(json, key, sizeof(key))) > 0) {
@@ -313,10 +314,10 @@ static int read_cpu(struct ovnimeta *meta, struct jsonreader *json)
 		return r;
 	if (index < 0 || index >= OVNIMETA_CPUS_MAX || number < 0 || number >= UINT32_MAX)
 		return -EBADMSG;
-	while (meta->cpus.n <= (size_t)index)
-		if (vec_push(&meta->cpus, UINT32_MAX) < 0)
-			return -ENOMEM;
-	meta->cpus.items[index] = (uint32_t)number;
+	cpu = vec_at(&meta->cpus, (size_t)index, UINT32_MAX);
+	if (!cpu)
+		return -ENOMEM;
+	*cpu = (uint32_t)number;
 	return 0;
 }
 

@@ -100,17 +100,11 @@ const struct blockfacts *blockfacts_get(struct blockfacts_table *table, struct f
 					const struct ptd_block *block)
 {
 	const size_t i = blockfacts_index(block);
-	struct blockfacts *facts;
+	struct blockfacts *facts = vec_at(&table->facts, block->id, {});
 	bool is_special;
 
-	if (block->id >= table->facts.n) {
-		if (vec_reserve(&table->facts, block->id + (size_t)1 - table->facts.n) < 0)
-			return NULL;
-		while (table->facts.n <= block->id)
-			table->facts.items[table->facts.n++] = (struct blockfacts){};
-	}
-	facts = &table->facts.items[block->id];
-	if (!(facts->flags & BLOCKFACTS_KNOWN) && find_facts(functions, batch, block, facts) < 0)
+	if (!facts ||
+	    (!(facts->flags & BLOCKFACTS_KNOWN) && find_facts(functions, batch, block, facts) < 0))
 		return NULL;
 	if (table->recent[i].block != block && (facts->code & CODE_UNNAMED)) {
 		facts->flags &= (uint8_t)~BLOCKFACTS_START;

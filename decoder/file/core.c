@@ -174,9 +174,7 @@ static int read_segments(struct core *core, const Elf64_Ehdr *header)
 		memcpy(&h, bytes, sizeof(h));
 		r = read_segment(core, &h);
 	}
-	if (core->segments.n > 0)
-		qsort(core->segments.items, core->segments.n, sizeof(*core->segments.items),
-		      by_address);
+	vec_sort(&core->segments, by_address);
 	return r;
 }
 

@@ -304,8 +304,7 @@ static int add_files(struct sums *s)
 		progress_expect(s->progress, sum->size);
 		s->largest_first.items[s->largest_first.n++] = sum;
 	}
-	if (s->largest_first.n > 0)
-		qsort(s->largest_first.items, s->largest_first.n, sizeof(struct sum *), by_size);
+	vec_sort(&s->largest_first, by_size);
 	for (size_t i = 0; i < s->largest_first.n; i++)
 		s->tasks.items[s->tasks.n++] = &s->largest_first.items[i]->task;
 	return 0;

@@ -92,17 +92,9 @@ static int shelf_of(struct room *room, const struct object *object, uint8_t mode
 		    struct shelf **ret_shelf)
 {
 	const size_t i = 3 * (size_t)object->id.id + (mode == 64 ? 2 : mode == 32 ? 1 : 0);
-	int r;
 
-	if (i >= room->shelves.n) {
-		r = vec_reserve(&room->shelves, i + 1 - room->shelves.n);
-		if (r < 0)
-			return r;
-		while (room->shelves.n <= i)
-			room->shelves.items[room->shelves.n++] = (struct shelf){};
-	}
-	*ret_shelf = &room->shelves.items[i];
-	return 0;
+	*ret_shelf = vec_at(&room->shelves, i, {});
+	return *ret_shelf ? 0 : -ENOMEM;
 }
 
 /*

@@ -293,8 +293,7 @@ static void join_doubts(struct layout *layout)
 	struct doubt *doubts = layout->doubts.items;
 	size_t n = 0;
 
-	if (layout->doubts.n > 0)
-		qsort(doubts, layout->doubts.n, sizeof(*doubts), compare_doubts);
+	vec_sort(&layout->doubts, compare_doubts);
 	for (size_t i = 0; i < layout->doubts.n; i++) {
 		if (n == 0 || doubts[i].start > doubts[n - 1].last)
 			doubts[n++] = doubts[i];

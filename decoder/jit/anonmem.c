@@ -62,11 +62,7 @@ static int compare_pieces(const void *pa, const void *pb)
 {
 	const struct anonmem_piece *a = pa, *b = pb;
 
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
+	return COMPARE(a->pid, b->pid) ?: COMPARE(a->start, b->start) ?: COMPARE(a->offset, b->offset);
 }
 
 /* No recorder writes pieces that overlap; of such pieces the first counts. */
@@ -85,7 +81,7 @@ static int compare_offsets(const void *pa, const void *pb)
 {
 	const struct anonmem_piece *a = pa, *b = pb;
 
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
+	return COMPARE(a->offset, b->offset);
 }
 
 /* Make the object of one process, whose pieces are the @n at @pieces. */
@@ -144,9 +140,7 @@ int anonmem_init(struct anonmem *memory, const struct memfiles *files, struct pe
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	r = read_pieces(memory, file);
-	if (memory->pieces.n > 1)
-		qsort(memory->pieces.items, memory->pieces.n, sizeof(*memory->pieces.items),
-		      compare_pieces);
+	vec_sort(&memory->pieces, compare_pieces);
 	drop_overlapping(memory);
 	if (r == 0)
 		r = make_objects(memory, files, file, perfmaps);

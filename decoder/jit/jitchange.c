@@ -240,9 +240,7 @@ static int compare_changes(const void *pa, const void *pb)
 {
 	const struct jitchange *a = pa, *b = pb;
 
-	if (a->event != b->event)
-		return a->event < b->event ? -1 : 1;
-	return a->address < b->address ? -1 : a->address > b->address;
+	return COMPARE(a->event, b->event) ?: COMPARE(a->address, b->address);
 }
 
 int jitchanges_init(const struct jitdump *dump, const struct object *object,
@@ -276,9 +274,7 @@ int jitchanges_init(const struct jitdump *dump, const struct object *object,
 		jitchanges_deinit(&changes);
 		return r;
 	}
-	if (changes.list.n > 0)
-		qsort(changes.list.items, changes.list.n, sizeof(*changes.list.items),
-		      compare_changes);
+	vec_sort(&changes.list, compare_changes);
 	*ret_changes = changes;
 	return 0;
 }

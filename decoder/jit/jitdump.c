@@ -135,9 +135,7 @@ static int compare_lines(const void *pa, const void *pb)
 {
 	const struct jitdump_line *a = pa, *b = pb;
 
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	return COMPARE(a->address, b->address) ?: COMPARE(a->order, b->order);
 }
 
 /* Read and sort the lines of @load: a walk through them for each address would be quadratic. */
@@ -162,9 +160,7 @@ static int sort_lines(const struct jitdump *dump, struct jitdump_load *load)
 		if (r < 0)
 			return r;
 	}
-	if (load->sorted.n > 0)
-		qsort(load->sorted.items, load->sorted.n, sizeof(*load->sorted.items),
-		      compare_lines);
+	vec_sort(&load->sorted, compare_lines);
 	load->has_sorted = true;
 	return 0;
 }
@@ -542,9 +538,7 @@ static int compare_events(const void *pa, const void *pb)
 {
 	const struct jitdump_event *a = pa, *b = pb;
 
-	if (a->time != b->time)
-		return a->time < b->time ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	return COMPARE(a->time, b->time) ?: COMPARE(a->order, b->order);
 }
 
 /* Threads that write may overtake each other between taking the time and writing. */
@@ -553,8 +547,7 @@ static void sort_events(struct jitdump *dump)
 	for (size_t i = 1; i < dump->events.n; i++) {
 		if (dump->events.items[i - 1].time <= dump->events.items[i].time)
 			continue;
-		qsort(dump->events.items, dump->events.n, sizeof(*dump->events.items),
-		      compare_events);
+		vec_sort(&dump->events, compare_events);
 		return;
 	}
 }

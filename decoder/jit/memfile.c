@@ -48,9 +48,7 @@ static int compare_memfiles(const void *pa, const void *pb)
 {
 	const struct memfile *a = pa, *b = pb;
 
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	return a->start < b->start ? -1 : a->start > b->start;
+	return COMPARE(a->pid, b->pid) ?: COMPARE(a->start, b->start);
 }
 
 static int list_names(struct memfiles *files, const char *snapshot_dir)
@@ -79,9 +77,7 @@ int memfiles_init(struct memfiles *files, struct objects *objects)
 		r = list_names(files, objects_dir(objects));
 	if (r < 0)
 		memfiles_deinit(files);
-	if (files->logs.n > 0)
-		qsort(files->logs.items, files->logs.n, sizeof(*files->logs.items),
-		      compare_memfiles);
+	vec_sort(&files->logs, compare_memfiles);
 	return r;
 }
 

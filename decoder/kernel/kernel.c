@@ -417,8 +417,7 @@ static int kernelchanges_group(struct kernelchanges *changes)
 	const size_t n = changes->list.n;
 	bool has_function = false;
 
-	if (n > 0)
-		qsort(c, n, sizeof(*c), by_address);
+	vec_sort(&changes->list, by_address);
 	for (size_t i = 0; i < n; i++) {
 		struct kernelchunk *chunk =
 		    changes->chunks.n > 0 ? &changes->chunks.items[changes->chunks.n - 1] : NULL;
@@ -840,9 +839,7 @@ static int compare_mappings(const void *pa, const void *pb)
 {
 	const struct timed_mapping *a = pa, *b = pb;
 
-	if (a->mapping.time != b->mapping.time)
-		return a->mapping.time < b->mapping.time ? -1 : 1;
-	return COMPARE(a->order, b->order);
+	return COMPARE(a->mapping.time, b->mapping.time) ?: COMPARE(a->order, b->order);
 }
 
 static int fill_space(struct builder *b)
@@ -851,7 +848,7 @@ static int fill_space(struct builder *b)
 
 	if (b->mappings.n == 0)
 		return 0;
-	qsort(b->mappings.items, b->mappings.n, sizeof(*b->mappings.items), compare_mappings);
+	vec_sort(&b->mappings, compare_mappings);
 	r = space_new(UINT32_MAX, NULL, 0, &b->kernel->space);
 	for (size_t i = 0; r == 0 && i < b->mappings.n; i++)
 		r = space_map(b->kernel->space, &b->mappings.items[i].mapping);

@@ -697,9 +697,7 @@ int idtable_init(struct idtable *table, const struct trace *trace)
 		}
 	}
 
-	if (table->list.n)
-		qsort(table->list.items, table->list.n, sizeof(*table->list.items),
-		      compare_entries);
+	vec_sort(&table->list, compare_entries);
 	return 0;
 }
 
@@ -753,9 +751,7 @@ static int compare_endings(const void *pa, const void *pb)
 {
 	const struct ending *a = pa, *b = pb;
 
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	return a->time < b->time ? -1 : a->time > b->time;
+	return COMPARE(a->pid, b->pid) ?: COMPARE(a->time, b->time);
 }
 
 static int read_all(struct endings *endings)
@@ -772,9 +768,7 @@ static int read_all(struct endings *endings)
 		if (i % TRACE_EVICT_RECORDS == TRACE_EVICT_RECORDS - 1)
 			trace_evict(trace);
 	}
-	if (endings->list.n > 0)
-		qsort(endings->list.items, endings->list.n, sizeof(*endings->list.items),
-		      compare_endings);
+	vec_sort(&endings->list, compare_endings);
 	endings->is_read = true;
 	return 0;
 }

@@ -13,10 +13,7 @@ void open_stacks_deinit(struct open_stacks *stacks)
 
 struct open_stack *open_stacks_make(struct open_stacks *stacks, uint32_t id)
 {
-	while (stacks->items.n <= id)
-		if (vec_push(&stacks->items, {}) < 0)
-			return NULL;
-	return &stacks->items.items[id];
+	return vec_at(&stacks->items, id, {});
 }
 
 int open_stacks_move(struct open_stacks *stacks, const struct ptd_call *call)

@@ -67,15 +67,11 @@ static int get_thread(struct tally *tally, uint32_t pid, uint32_t tid,
 
 static int add_block(struct tally *tally, const struct ptd_block *block)
 {
-	if (block->id >= tally->blocks.n) {
-		const int r = vec_reserve(&tally->blocks, block->id + (size_t)1 - tally->blocks.n);
+	struct tally_block *b = vec_at(&tally->blocks, block->id, {});
 
-		if (r < 0)
-			return r;
-		while (tally->blocks.n <= block->id)
-			tally->blocks.items[tally->blocks.n++] = (struct tally_block){};
-	}
-	tally->blocks.items[block->id].block = block;
+	if (!b)
+		return -ENOMEM;
+	b->block = block;
 	return 0;
 }
 
@@ -176,8 +172,7 @@ static void tidy(struct tally_rows *rows)
 		if (rows->items[i].n_insns > 0)
 			rows->items[n++] = rows->items[i];
 	rows->n = n;
-	if (n > 0)
-		qsort(rows->items, n, sizeof(*rows->items), by_size);
+	vec_sort(rows, by_size);
 }
 
 /* Add @n to the row of @key, which is made if it does not exist. */

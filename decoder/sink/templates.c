@@ -54,18 +54,12 @@ struct template *templates_look_up(struct templates *templates, const struct ptd
 int templates_add(struct templates *templates, const struct ptd_block *block, uint64_t base,
 		  struct template *template)
 {
-	const uint32_t id = block->id;
+	struct template **first = vec_at(&templates->blocks, block->id, NULL);
 
-	if (id >= templates->blocks.n) {
-		const int r = vec_reserve(&templates->blocks, id + (size_t)1 - templates->blocks.n);
-
-		if (r < 0)
-			return r;
-		while (templates->blocks.n <= id)
-			templates->blocks.items[templates->blocks.n++] = NULL;
-	}
+	if (!first)
+		return -ENOMEM;
 	template->base = base;
-	template->next = templates->blocks.items[id];
-	templates->blocks.items[id] = template;
+	template->next = *first;
+	*first = template;
 	return 0;
 }

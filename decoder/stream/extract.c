@@ -303,34 +303,17 @@ static bool has_object(const struct names *names, const char *path)
 	return has_name(names, path) || (slash && has_name(names, slash + 1));
 }
 
-/* Make room for a note about @id. Return: 0 or -ENOMEM. */
-#define reserve_note(notes, id)                                                    \
-	({                                                                         \
-		int _nr = 0;                                                       \
-		if ((id) >= (notes)->n) {                                          \
-			_nr = vec_reserve((notes), (size_t)(id) + 1 - (notes)->n); \
-			if (_nr == 0) {                                            \
-				memset((notes)->items + (notes)->n, UNDECIDED,     \
-				       (size_t)(id) + 1 - (notes)->n);             \
-				(notes)->n = (size_t)(id) + 1;                     \
-			}                                                          \
-		}                                                                  \
-		_nr;                                                               \
-	})
-
 /* Return: 0 and whether the code of @object is asked for; or -ENOMEM. */
 static int look_at_object(struct extract *e, const struct ptd_object *object, bool *ret_asked)
 {
 	uint8_t *note;
-	int r;
 
 	*ret_asked = e->objects.n == 0;
 	if (*ret_asked)
 		return 0;
-	r = reserve_note(&e->by_object, object->id);
-	if (r < 0)
-		return r;
-	note = &e->by_object.items[object->id];
+	note = vec_at(&e->by_object, object->id, UNDECIDED);
+	if (!note)
+		return -ENOMEM;
 	if (*note == UNDECIDED)
 		*note = has_object(&e->objects, object->name) ? ASKED_FOR : LEFT_OUT;
 	*ret_asked = *note == ASKED_FOR;
@@ -342,15 +325,13 @@ static int look_at_symbol(struct extract *e, const struct ptd_batch *batch, uint
 			  bool *ret_asked)
 {
 	uint8_t *note;
-	int r;
 
 	*ret_asked = e->symbols.n == 0;
 	if (*ret_asked || id == PTD_NO_SYMBOL || id >= batch->n_symbols)
 		return 0;
-	r = reserve_note(&e->by_symbol, id);
-	if (r < 0)
-		return r;
-	note = &e->by_symbol.items[id];
+	note = vec_at(&e->by_symbol, id, UNDECIDED);
+	if (!note)
+		return -ENOMEM;
 	if (*note == UNDECIDED)
 		*note = has_name(&e->symbols, batch->symbols[id]->name) ? ASKED_FOR : LEFT_OUT;
 	*ret_asked = *note == ASKED_FOR;

@@ -502,7 +502,7 @@ static int compare_functions(const void *pa, const void *pb)
 {
 	const struct function *a = pa, *b = pb;
 
-	return a->start < b->start ? -1 : a->start > b->start;
+	return COMPARE(a->start, b->start);
 }
 
 /* Read all entries of the section, which is at @address. Return: 0 or -ENOMEM. */
@@ -525,9 +525,7 @@ static int read_entries(struct ehframe *ehframe, uint64_t offset, uint64_t size,
 		offset = record.next;
 	}
 	ehframe->n = ehframe->functions.n;
-	if (ehframe->n > 0)
-		qsort(ehframe->functions.items, ehframe->n, sizeof(struct function),
-		      compare_functions);
+	vec_sort(&ehframe->functions, compare_functions);
 	return 0;
 }
 

@@ -82,7 +82,7 @@ static int compare_by_module(const void *pa, const void *pb, void *userdata)
 	const struct kallsyms_name *other = &kallsyms->names.items[b];
 	const int r = compare_modules(&kallsyms->names.items[a], other->module, other->module_size);
 
-	return r ? r : a < b ? -1 : a > b;
+	return r ?: COMPARE(a, b);
 }
 
 static int sort_by_module(struct kallsyms *kallsyms)

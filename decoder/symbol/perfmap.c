@@ -109,16 +109,14 @@ static int compare_names(const void *pa, const void *pb)
 {
 	const struct symtab_symbol *a = pa, *b = pb;
 
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	return COMPARE(a->address, b->address) ?: COMPARE(a->order, b->order);
 }
 
 static int compare_ends(const void *pa, const void *pb)
 {
 	const struct name_end *a = pa, *b = pb;
 
-	return a->address < b->address ? -1 : a->address > b->address;
+	return COMPARE(a->address, b->address);
 }
 
 static uint64_t hash_of(const struct symtab_symbol *name)
@@ -193,8 +191,7 @@ static int make_ranges(struct perfmap *perfmap)
 	size_t i = 0, ended = 0;
 	int r;
 
-	if (n > 0)
-		qsort(perfmap->names.items, n, sizeof(*perfmap->names.items), compare_names);
+	vec_sort(&perfmap->names, compare_names);
 	r = list_ends(perfmap, &ends);
 	while (r == 0 && ended < n) {
 		struct perfmap_range range = { .start = ends[ended].address };

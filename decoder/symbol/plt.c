@@ -28,7 +28,7 @@ static int compare_slots(const void *pa, const void *pb)
 {
 	const struct slot *a = pa, *b = pb;
 
-	return a->address < b->address ? -1 : a->address > b->address;
+	return COMPARE(a->address, b->address);
 }
 
 /* The symbol table that relocations refer to. */
@@ -176,8 +176,7 @@ int plt_read(struct symtab *symtab, const struct elfsym *elf)
 	r = read_relocations(&plt, symtab, &names, ".rela.plt", true);
 	if (r == 0)
 		r = read_relocations(&plt, symtab, &names, ".rela.dyn", false);
-	if (plt.slots.n > 0)
-		qsort(plt.slots.items, plt.slots.n, sizeof(*plt.slots.items), compare_slots);
+	vec_sort(&plt.slots, compare_slots);
 	for (size_t i = 0; i < ARRAY_LEN(stubs) && r == 0; i++)
 		r = read_stubs(symtab, elf, &plt, stubs[i]);
 	vec_deinit(&plt.lazy);

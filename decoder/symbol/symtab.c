@@ -33,20 +33,14 @@ static int compare_symbols(const void *pa, const void *pb)
 {
 	const struct symtab_symbol *a = pa, *b = pb;
 
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	if (a->size != b->size)
-		return a->size > b->size ? -1 : 1;
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	return COMPARE(a->address, b->address) ?: COMPARE(b->size, a->size)
+		?: COMPARE(a->rank, b->rank) ?: COMPARE(a->order, b->order);
 }
 
 static void sort_symbols(struct symtab *symtab)
 {
-	if (!symtab->sorted && symtab->symbols.n > 0)
-		qsort(symtab->symbols.items, symtab->symbols.n, sizeof(*symtab->symbols.items),
-		      compare_symbols);
+	if (!symtab->sorted)
+		vec_sort(&symtab->symbols, compare_symbols);
 	symtab->sorted = true;
 }
 

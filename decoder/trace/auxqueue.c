@@ -114,9 +114,7 @@ static int losses_init(struct losses *losses, const struct trace *trace, bool pe
 		vec_deinit(&losses->list);
 		return r;
 	}
-	if (losses->list.n)
-		qsort(losses->list.items, losses->list.n, sizeof(*losses->list.items),
-		      compare_by_key);
+	vec_sort(&losses->list, compare_by_key);
 	return 0;
 }
 
@@ -149,13 +147,8 @@ static int compare_pieces(const void *pa, const void *pb)
 	const uint32_t cpu_a = (uint32_t)a->cpu, cpu_b = (uint32_t)b->cpu;
 	const uint32_t tid_a = (uint32_t)a->tid, tid_b = (uint32_t)b->tid;
 
-	if (cpu_a != cpu_b)
-		return cpu_a < cpu_b ? -1 : 1;
-	if (tid_a != tid_b)
-		return tid_a < tid_b ? -1 : 1;
-	if (a->idx != b->idx)
-		return a->idx < b->idx ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+	return COMPARE(cpu_a, cpu_b) ?: COMPARE(tid_a, tid_b) ?: COMPARE(a->idx, b->idx)
+		?: COMPARE(a->order, b->order);
 }
 
 static bool same_buffer(const struct auxpiece *a, const struct auxpiece *b)
@@ -216,7 +209,7 @@ static int compare_losses(const void *pa, const void *pb)
 {
 	const struct trace_loss *a = pa, *b = pb;
 
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
+	return COMPARE(a->offset, b->offset);
 }
 
 /* Give @queue its losses; @exact: those that tell where in the stream they are can be put there. */
@@ -508,11 +501,7 @@ static int compare_queues(const void *pa, const void *pb)
 {
 	const struct trace_queue *a = pa, *b = pb;
 
-	if (a->cpu != b->cpu)
-		return a->cpu < b->cpu ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	return a->idx < b->idx ? -1 : a->idx > b->idx;
+	return COMPARE(a->cpu, b->cpu) ?: COMPARE(a->tid, b->tid) ?: COMPARE(a->idx, b->idx);
 }
 
 static int make_queues(struct maker *m, struct auxpiece *pieces, size_t n_pieces)

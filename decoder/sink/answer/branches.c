@@ -79,13 +79,9 @@ static struct place place_of(const struct ptd_block *block, size_t insn)
 /* Return: the branch at the end of the block, valid until the next call; NULL: no memory. */
 static struct branch *get_branch(struct branches *branches, const struct ptd_block *block)
 {
-	struct branch *branch;
+	struct branch *branch = vec_at(&branches->by_block, block->id, {});
 
-	while (branches->by_block.n <= block->id)
-		if (vec_push(&branches->by_block, {}) < 0)
-			return NULL;
-	branch = &branches->by_block.items[block->id];
-	if (branch->n == 0) {
+	if (branch && branch->n == 0) {
 		branch->place = place_of(block, block->n_insns - 1u);
 		branch->iclass = block->insns[block->n_insns - 1u].iclass;
 	}
@@ -285,7 +281,7 @@ static int make_rows(struct branches *branches)
 	branches->by_block.n = n_used;
 	if (n_used == 0)
 		return 0;
-	qsort(rows, n_used, sizeof(*rows), by_place);
+	vec_sort(&branches->by_block, by_place);
 	for (size_t i = 1; i < n_used && r == 0; i++) {
 		if (same_place(&rows[n].place, &rows[i].place)) {
 			r = merge(&rows[n], &rows[i]);
@@ -299,11 +295,9 @@ static int make_rows(struct branches *branches)
 	if (r < 0)
 		return r;
 	branches->by_block.n = n + 1;
-	qsort(rows, n + 1, sizeof(*rows), by_count);
+	vec_sort(&branches->by_block, by_count);
 	for (size_t i = 0; i <= n; i++)
-		if (rows[i].targets.n > 0)
-			qsort(rows[i].targets.items, rows[i].targets.n,
-			      sizeof(*rows[i].targets.items), by_target_count);
+		vec_sort(&rows[i].targets, by_target_count);
 	return 0;
 }
 

@@ -75,14 +75,9 @@ static int find_place(struct calltree *tree, const struct ptd_function *function
 /* Make the label of a function that is entered. Return: 0 or -ENOMEM. */
 static int new_label(struct calltree *tree, const struct ptd_function *function)
 {
-	struct calltree_label *label;
-	int r;
+	struct calltree_label *label = vec_at(&tree->labels, function->id, {});
+	const int r = label ? make_label(tree, function, label) : -ENOMEM;
 
-	while (tree->labels.n <= function->id)
-		if (vec_push(&tree->labels, {}) < 0)
-			return -ENOMEM;
-	label = &tree->labels.items[function->id];
-	r = make_label(tree, function, label);
 	return r < 0 ? r : find_place(tree, function, label);
 }
 

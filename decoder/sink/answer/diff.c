@@ -40,10 +40,7 @@ static void region_deinit(struct region *region)
 /* Return: the outermost call of the function on the stack; NULL: no memory. */
 static struct region_call *open_on(struct region *region, uint32_t stack)
 {
-	while (region->open.n <= stack)
-		if (vec_push(&region->open, {}) < 0)
-			return NULL;
-	return &region->open.items[stack];
+	return vec_at(&region->open, stack, {});
 }
 
 static void begin_region(struct region *region, const struct ptd_slice *slice,
@@ -274,20 +271,16 @@ static int note_entry(struct diff *diff, const struct ptd_batch *batch, const st
 {
 	const struct ptd_insn *insn = &run->block->insns[run->first];
 	const uint32_t id = insn->symbol;
-	int r;
+	struct diff_entry *entry;
 
 	if (id == PTD_NO_SYMBOL || id >= batch->n_symbols ||
 	    batch->symbols[id]->address != run->block->address + insn->offset)
 		return 0;
-	if (id >= diff->entries.n) {
-		r = vec_reserve(&diff->entries, batch->n_symbols - diff->entries.n);
-		if (r < 0)
-			return r;
-		while (diff->entries.n < batch->n_symbols)
-			diff->entries.items[diff->entries.n++] = (struct diff_entry){};
-	}
-	diff->entries.items[id].object = run->block->object;
-	diff->entries.items[id].n++;
+	entry = vec_at(&diff->entries, id, {});
+	if (!entry)
+		return -ENOMEM;
+	entry->object = run->block->object;
+	entry->n++;
 	return 0;
 }
 

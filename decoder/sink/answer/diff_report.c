@@ -234,8 +234,7 @@ static int list_functions(const struct diff *diff, struct rows *ret_rows)
 		vec_deinit(&rows.list);
 		return r;
 	}
-	if (rows.list.n > 0)
-		qsort(rows.list.items, rows.list.n, sizeof(*rows.list.items), by_distance);
+	vec_sort(&rows.list, by_distance);
 	*ret_rows = rows;
 	return 0;
 }

@@ -232,12 +232,10 @@ const struct execution *executions_median(const struct executions *executions)
 static int is_sought(struct executions *executions, const struct ptd_function *function,
 		     bool *ret_is)
 {
-	uint8_t *match;
+	uint8_t *match = vec_at(&executions->matches, function->id, MATCH_UNKNOWN);
 
-	while (executions->matches.n <= function->id)
-		if (vec_push(&executions->matches, MATCH_UNKNOWN) < 0)
-			return -ENOMEM;
-	match = &executions->matches.items[function->id];
+	if (!match)
+		return -ENOMEM;
 	if (*match == MATCH_UNKNOWN)
 		*match =
 		    executions_name_is(function->name, executions->name) ? MATCH_YES : MATCH_NO;
@@ -248,10 +246,7 @@ static int is_sought(struct executions *executions, const struct ptd_function *f
 /* Return: what goes on on the stack, valid until the next call; NULL: no memory. */
 static struct running *get_running(struct executions *executions, uint32_t stack)
 {
-	while (executions->running.n <= stack)
-		if (vec_push(&executions->running, {}) < 0)
-			return NULL;
-	return &executions->running.items[stack];
+	return vec_at(&executions->running, stack, {});
 }
 
 static int enter(struct executions *executions, const struct ptd_call_thread *thread,

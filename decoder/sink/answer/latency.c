@@ -94,9 +94,7 @@ static int make_differences(struct latency *latency)
 				  { .function = part->function, .median = *part }) < 0)
 			return -ENOMEM;
 	}
-	qsort(latency->differences.items, latency->differences.n,
-	      sizeof(*latency->differences.items),
-	      latency->clock != PTD_CLOCK_NONE ? by_time : by_insns);
+	vec_sort(&latency->differences, latency->clock != PTD_CLOCK_NONE ? by_time : by_insns);
 	return 0;
 }
 

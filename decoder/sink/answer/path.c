@@ -28,30 +28,17 @@ static uint64_t hash_object(const char *name)
 	return map_hash(base, strlen(base)) | 2;
 }
 
-/* Make room for the element @id. New ones are 0. */
-#define grow_to(vec, id)                                        \
-	({                                                      \
-		const size_t n_ = (size_t)(id) + 1;             \
-		int r_ = 0;                                     \
-		if ((vec)->n < n_) {                            \
-			r_ = vec_reserve((vec), n_ - (vec)->n); \
-			while (r_ == 0 && (vec)->n < n_)        \
-				(vec)->items[(vec)->n++] = 0;   \
-		}                                               \
-		r_;                                             \
-	})
-
 static int place_in_symbol(struct path_places *places, const struct ptd_batch *batch, uint32_t id,
 			   uint64_t address, uint64_t *ret_place)
 {
 	const struct ptd_symbol *symbol = batch->symbols[id];
-	const int r = grow_to(&places->symbols, id);
+	uint64_t *place = vec_at(&places->symbols, id, 0);
 
-	if (r < 0)
-		return r;
-	if (!places->symbols.items[id])
-		places->symbols.items[id] = map_hash(symbol->name, strlen(symbol->name)) | 1;
-	*ret_place = places->symbols.items[id] + (address - symbol->address);
+	if (!place)
+		return -ENOMEM;
+	if (!*place)
+		*place = map_hash(symbol->name, strlen(symbol->name)) | 1;
+	*ret_place = *place + (address - symbol->address);
 	return 0;
 }
 
@@ -59,15 +46,15 @@ int path_place(struct path_places *places, const struct ptd_batch *batch,
 	       const struct ptd_block *block, size_t insn, uint64_t *ret_place)
 {
 	const uint64_t address = block->address + block->insns[insn].offset;
-	const uint32_t symbol = block->insns[insn].symbol, object = block->object->id;
-	const int r = grow_to(&places->objects, object);
+	const uint32_t symbol = block->insns[insn].symbol;
+	uint64_t *object = vec_at(&places->objects, block->object->id, 0);
 
-	if (r < 0)
-		return r;
-	if (!places->objects.items[object])
-		places->objects.items[object] = hash_object(block->object->name);
-	if (places->objects.items[object] != NO_FILE)
-		*ret_place = places->objects.items[object] + address;
+	if (!object)
+		return -ENOMEM;
+	if (!*object)
+		*object = hash_object(block->object->name);
+	if (*object != NO_FILE)
+		*ret_place = *object + address;
 	else if (symbol != PTD_NO_SYMBOL && symbol < batch->n_symbols)
 		return place_in_symbol(places, batch, symbol, address, ret_place);
 	else

@@ -18,10 +18,7 @@ void profile_deinit(struct profile *profile)
 /* Return: whether there is room for what is known of the function @id. */
 static bool make_functions(struct profile *profile, uint32_t id)
 {
-	while (profile->functions.n <= id)
-		if (vec_push(&profile->functions, {}) < 0)
-			return false;
-	return true;
+	return vec_at(&profile->functions, id, {});
 }
 
 /*

@@ -293,7 +293,7 @@ static void unite(struct spots *spots)
 
 	if (spots->n == 0)
 		return;
-	qsort(spots->items, spots->n, sizeof(*spots->items), by_address);
+	vec_sort(spots, by_address);
 	for (size_t i = 1; i < spots->n; i++) {
 		if (spots->items[i].address == spots->items[n].address)
 			spots->items[n].n += spots->items[i].n;
@@ -398,8 +398,7 @@ static void put_functions(struct autofdo *a, struct output *output)
 {
 	for (size_t i = 0; i < a->functions.n; i++)
 		(void)sum_up(a->functions.items[i]);
-	if (a->functions.n > 0)
-		qsort(a->functions.items, a->functions.n, sizeof(*a->functions.items), by_sum);
+	vec_sort(&a->functions, by_sum);
 	for (size_t i = 0; i < a->functions.n; i++) {
 		const struct function *function = a->functions.items[i];
 

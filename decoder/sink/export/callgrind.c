@@ -325,8 +325,7 @@ static int put_all(struct callgrind *cg, struct output *output)
 	cg->places = calloc(n_functions + 1, sizeof(*cg->places));
 	if (r < 0 || !cg->places)
 		return -ENOMEM;
-	if (cg->edges.n > 0)
-		qsort(cg->edges.items, cg->edges.n, sizeof(*cg->edges.items), by_ends);
+	vec_sort(&cg->edges, by_ends);
 	put_head(cg, output);
 	for (uint32_t id = 0; r == 0 && id < n_functions; id++) {
 		const bool calls = edge < cg->edges.n && cg->edges.items[edge].caller == id;

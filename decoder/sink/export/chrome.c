@@ -144,29 +144,23 @@ static int get_name(struct chrome *chrome, const char *key, const char *text,
 /* A span with that name begins on the track. */
 static int open_span(struct chrome *chrome, const struct viewtrack *track, struct members name)
 {
-	while (chrome->open.n <= track->id)
-		if (vec_push(&chrome->open, {}) < 0)
-			return -ENOMEM;
-	return vec_push(&chrome->open.items[track->id].items, name);
+	struct open_spans *open = vec_at(&chrome->open, track->id, {});
+
+	return open ? vec_push(&open->items, name) : -ENOMEM;
 }
 
 static inline int get_function(struct chrome *chrome, const struct ptd_function *function,
 			       struct members *ret_members)
 {
-	struct members *members;
+	struct members *members = vec_at(&chrome->functions, function->id, {});
+	int r = 0;
 
-	while (chrome->functions.n <= function->id)
-		if (vec_push(&chrome->functions, {}) < 0)
-			return -ENOMEM;
-	members = &chrome->functions.items[function->id];
-	if (!members->text) {
-		const int r = make_function(chrome, function, members);
-
-		if (r < 0)
-			return r;
-	}
+	if (!members)
+		return -ENOMEM;
+	if (!members->text)
+		r = make_function(chrome, function, members);
 	*ret_members = *members;
-	return 0;
+	return r;
 }
 
 /* --- events ----------------------------------------------------------------------------------- */

@@ -102,13 +102,9 @@ static int make_name(struct collapsed *collapsed, const char *name, struct shown
 static int put_name(struct collapsed *collapsed, struct shown_names *names, uint32_t number,
 		    const char *name, struct output *output)
 {
-	struct shown_name *shown;
+	struct shown_name *shown = vec_at(&names->items, number, {});
 
-	while (names->items.n <= number)
-		if (vec_push(&names->items, {}) < 0)
-			return -ENOMEM;
-	shown = &names->items.items[number];
-	if (!shown->text && make_name(collapsed, name, shown) < 0)
+	if (!shown || (!shown->text && make_name(collapsed, name, shown) < 0))
 		return -ENOMEM;
 	if (output_reserve(output, OUTPUT_NAME_MAX) < 0)
 		return output->error;

@@ -289,10 +289,9 @@ static int refer(struct fxt *fxt, struct fxt_string *string, uint64_t *oldest)
 static int get_object(struct fxt *fxt, const struct ptd_object *object,
 		      struct fxt_string **ret_string)
 {
-	while (fxt->objects.n <= object->id)
-		if (vec_push(&fxt->objects, {}) < 0)
-			return -ENOMEM;
-	*ret_string = &fxt->objects.items[object->id];
+	*ret_string = vec_at(&fxt->objects, object->id, {});
+	if (!*ret_string)
+		return -ENOMEM;
 	return (*ret_string)->text ? 0 : copy_string(fxt, object->name, *ret_string);
 }
 
@@ -367,13 +366,11 @@ static int make_record(struct fxt *fxt, const struct ptd_function *function, str
 static inline int get_function(struct fxt *fxt, const struct ptd_function *function,
 			       struct fxt_function **ret_function)
 {
-	struct fxt_function *f;
+	struct fxt_function *f = vec_at(&fxt->functions, function->id, {});
 	int r = 0;
 
-	while (fxt->functions.n <= function->id)
-		if (vec_push(&fxt->functions, {}) < 0)
-			return -ENOMEM;
-	f = &fxt->functions.items[function->id];
+	if (!f)
+		return -ENOMEM;
 	*ret_function = f;
 	if (!f->name.text)
 		r = make_function(fxt, function, f);
@@ -407,9 +404,8 @@ static int name_track(void *state, const struct viewtrack *track)
 	char name[VIEWTRACK_NAME];
 	int r = 0;
 
-	while (fxt->threads.n <= track->id)
-		if (vec_push(&fxt->threads, 0) < 0)
-			return -ENOMEM;
+	if (!vec_at(&fxt->threads, track->id, 0))
+		return -ENOMEM;
 	if (track->pid == track->tid || !map_get(&fxt->processes, track->pid)) {
 		r = map_put(&fxt->processes, track->pid, 1);
 		if (r == 0)

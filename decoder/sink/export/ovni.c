@@ -337,14 +337,13 @@ static int take_leave(struct step *s)
 static int find_thread(struct ovni *ovni, const struct ptd_call_thread *shown,
 		       const struct ptd_call *call, struct ovni_thread **ret_thread)
 {
-	struct ovni_thread *thread;
+	struct ovni_thread **known = vec_at(&ovni->by_id, shown->id, NULL), *thread;
 
-	while (ovni->by_id.n <= shown->id)
-		if (vec_push(&ovni->by_id, NULL) < 0)
-			return -ENOMEM;
-	if (!ovni->by_id.items[shown->id])
-		ovni->by_id.items[shown->id] = ovni->running;
-	thread = ovni->by_id.items[shown->id];
+	if (!known)
+		return -ENOMEM;
+	if (!*known)
+		*known = ovni->running;
+	thread = *known;
 	if (thread->shown != shown) {
 		thread->shown = shown;
 		thread->stack = call->stack;

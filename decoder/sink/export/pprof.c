@@ -449,11 +449,11 @@ static int get_costs(struct pprof *pprof, const struct ptd_function *const *func
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ptd_object *object = functions[i]->object;
+		struct object_cost *cost = vec_at(&ret_costs->all, object->id, {});
 
-		while (ret_costs->all.n <= object->id)
-			if (vec_push(&ret_costs->all, {}) < 0)
-				return -ENOMEM;
-		ret_costs->all.items[object->id].object = object;
+		if (!cost)
+			return -ENOMEM;
+		cost->object = object;
 	}
 	for (size_t i = 0; i < pprof->tree.nodes.n; i++) {
 		const struct stacktree_node *above = &nodes[i];

@@ -225,10 +225,7 @@ static bool is_to_be_joined(const struct stacktree *tree)
 
 static struct stacktree_stack *get_stack(struct stacktree *tree, uint32_t id)
 {
-	while (tree->stacks.n <= id)
-		if (vec_push(&tree->stacks, { .root = STACKTREE_NONE }) < 0)
-			return NULL;
-	return &tree->stacks.items[id];
+	return vec_at(&tree->stacks, id, { .root = STACKTREE_NONE });
 }
 
 /* Open @function on the stack, whose part has a root. Return: 0 or -ENOMEM. */

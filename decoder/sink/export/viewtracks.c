@@ -99,10 +99,7 @@ static int get_thread_track(struct viewtracks *ts, uint32_t pid, uint32_t tid, c
 
 static struct viewtrack_stack *get_stack(struct viewtracks *ts, uint32_t id)
 {
-	while (ts->shown.n <= id)
-		if (vec_push(&ts->shown, { .track = VIEWTRACK_NONE, .own = VIEWTRACK_NONE }) < 0)
-			return NULL;
-	return &ts->shown.items[id];
+	return vec_at(&ts->shown, id, { .track = VIEWTRACK_NONE, .own = VIEWTRACK_NONE });
 }
 
 /* Show the stack on a track of its own. Return: 0 or negative errno. */
@@ -136,13 +133,13 @@ static int show_further(struct viewtracks *ts, const struct ptd_call_thread *thr
 static int show_first(struct viewtracks *ts, const struct ptd_call_thread *thread, uint32_t id)
 {
 	const struct ptd_call_thread *owner;
+	bool *seen = vec_at(&ts->is_seen, thread->id, false);
 	uint32_t track;
 	int r;
 
-	while (ts->is_seen.n <= thread->id)
-		if (vec_push(&ts->is_seen, false) < 0)
-			return -ENOMEM;
-	ts->is_seen.items[thread->id] = true;
+	if (!seen)
+		return -ENOMEM;
+	*seen = true;
 	r = get_thread_track(ts, thread->pid, thread->tid, thread->comm, &track);
 	if (r < 0)
 		return r;

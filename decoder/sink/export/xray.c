@@ -299,10 +299,8 @@ static int add_thread(struct xray *xray, const struct ptd_call_thread *shown,
 		      const struct ptd_call *call, struct xray_thread **ret_thread)
 {
 	_cleanup_(thread_freep) struct xray_thread *thread = calloc(1, sizeof(*thread));
-	int r = thread ? 0 : -ENOMEM;
+	int r = thread && vec_at(&xray->threads, shown->id, NULL) ? 0 : -ENOMEM;
 
-	while (r == 0 && xray->threads.n <= shown->id)
-		r = vec_push(&xray->threads, NULL);
 	if (r == 0)
 		r = xray_file_begin(&thread->file, &xray->files,
 				    &(struct xray_file_head){ .comm = shown->comm,

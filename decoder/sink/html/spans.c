@@ -29,10 +29,7 @@ static uint32_t *get_part(struct spans *spans, uint32_t track)
 {
 	if (spans->parts.n == 0 && vec_push(&spans->parts, { .is_over = true }) < 0)
 		return NULL;
-	while (spans->part_of_track.n <= track)
-		if (vec_push(&spans->part_of_track, SPANS_NO_PART) < 0)
-			return NULL;
-	return &spans->part_of_track.items[track];
+	return vec_at(&spans->part_of_track, track, SPANS_NO_PART);
 }
 
 /* Return: whether the function is on no row that is shown. */
@@ -283,7 +280,6 @@ int spans_finish(struct spans *spans)
 	r = settle_parts(spans);
 	if (r < 0)
 		return r;
-	if (spans->items.n > 0)
-		qsort(spans->items.items, spans->items.n, sizeof(*spans->items.items), compare);
+	vec_sort(&spans->items, compare);
 	return 0;
 }

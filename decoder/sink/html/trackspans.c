@@ -22,10 +22,7 @@ static int name_track(void *state, const struct viewtrack *track)
 {
 	struct trackspans *ts = state;
 
-	while (ts->items.n <= track->id)
-		if (vec_push(&ts->items, {}) < 0)
-			return -ENOMEM;
-	return 0;
+	return vec_at(&ts->items, track->id, {}) ? 0 : -ENOMEM;
 }
 
 /* --- functions -------------------------------------------------------------------------------- */
@@ -300,13 +297,11 @@ bool outliers_wants(const struct outliers *outliers, uint32_t function, const st
 
 int outliers_add(struct outliers *outliers, uint32_t function, const struct outlier *o)
 {
-	struct outliers_function *f;
+	struct outliers_function *f = vec_at(&outliers->functions, function, {});
 	size_t i;
 
-	while (outliers->functions.n <= function)
-		if (vec_push(&outliers->functions, {}) < 0)
-			return -ENOMEM;
-	f = &outliers->functions.items[function];
+	if (!f)
+		return -ENOMEM;
 	i = f->n;
 	while (i > 0 && is_worse(outliers, o, &f->slowest[i - 1]))
 		i--;
