@@ -273,6 +273,7 @@ static int drmemtrace_open(void *state, const struct sink_config *config, struct
 {
 	struct drmemtrace *sink = state;
 	struct memtrace_directory *directory = &sink->directory;
+	const char *compress = sink_option(config, "compress");
 	int r;
 
 	sink->config = *config;
@@ -295,6 +296,7 @@ static int drmemtrace_open(void *state, const struct sink_config *config, struct
 				directory->whole_system);
 	if (r == 0)
 		r = memtrace_out_pool_init(&directory->pool, config->fd, config->room,
+					   compress && strcmp(compress, "none") == 0,
 					   config->threads);
 	directory->marks_calls = sink->calls.layer;
 	return r;
@@ -635,6 +637,7 @@ static const char *drmemtrace_omission(void *state)
 static const char *const directories[] = { "trace", "aux", NULL };
 
 static const struct sink_option options[] = {
+	{ .name = "compress", .value = "zip|none", .help = "how the files are compressed (zip)" },
 	{ .name = "addresses", .help = "with data addresses relative to rip" },
 	{ .name = "core-sharded", .help = "a file for each core" },
 	{ .name = "whole-system", .help = "with the kernel's code" },

@@ -122,8 +122,8 @@ int memtrace_file_patch(struct memtrace_file *file, uint64_t offset, uint16_t ma
 }
 
 /*
- * The next instruction is written now: if the chunk is full, the next one begins, with what readers
- * do not count.
+ * The next instruction is written now: if the chunk is full, the next one begins, in an archive
+ * with what readers do not count.
  */
 static int enter_chunk(struct memtrace_file *file)
 {
@@ -134,6 +134,8 @@ static int enter_chunk(struct memtrace_file *file)
 		return 0;
 	file->chunk_start = file->n_insns;
 	file->symbol = MEMTRACE_NO_SYMBOL_YET;
+	if (file->out.pool->is_plain)
+		return 0;
 	r = memtrace_file_marker(file, MEMTRACE_CHUNK_FOOTER, file->n_chunks++, NULL);
 	if (r == 0)
 		r = memtrace_out_end_member(&file->out);
@@ -344,7 +346,8 @@ int memtrace_file_records(struct memtrace_file *file, const uint8_t *records, si
 		return r;
 	memcpy(p, records, size);
 	commit(file, p + size);
-	file->n_others += count_symbols(records, size);
+	if (!file->out.pool->is_plain)
+		file->n_others += count_symbols(records, size);
 	file->n_insns += n_insns;
 	file->symbol = symbol;
 	return 0;

@@ -8,10 +8,12 @@
  * remembers which instructions' bytes it has announced. What is written, and when that is legal, is
  * decided by struct memtrace_thread.
  *
- * It has a member for each chunk of MEMTRACE_CHUNK instructions, so that a reader can begin at any
- * of them. A chunk ends with a footer; the next begins with what the reader has to know: how
- * many records it would have seen, the time, and the CPU. These are not counted as records. Bytes
- * are announced anew in every chunk, and the symbol is given anew.
+ * An archive has a member for each chunk of MEMTRACE_CHUNK instructions, so that a reader can begin
+ * at any of them. A chunk ends with a footer; the next begins with what the reader has to know: how
+ * many records it would have seen, the time, and the CPU. These are not counted as records.
+ *
+ * Bytes are announced anew in every chunk, and the symbol is given anew, also in a plain file: a
+ * reader that relies on the chunk size in the header finds both.
  */
 
 #include <stdbool.h>

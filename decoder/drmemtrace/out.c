@@ -30,6 +30,8 @@
  *
  * A piece can be taken verbatim: its bytes then stand as they are in what it becomes, so that they
  * can be changed in the file.
+ *
+ * Pieces of plain files are not compressed: the thread writes them where they belong.
  */
 
 #define MEMTRACE_PIECE      ((size_t)12 * 21845) /* bytes: whole records */
@@ -45,9 +47,10 @@ struct memtrace_piece {
 
 	struct memtrace_out *out; /* whose bytes they are; borrowed; NULL: they are not wanted */
 	uint64_t offset;          /* of the bytes before they are compressed */
-	uint8_t *bytes;           /* owned, with MEMTRACE_DICTIONARY bytes before them */
-	size_t n;                 /* at most MEMTRACE_PIECE */
-	size_t n_dictionary;      /* how many bytes before @bytes may be referred to */
+	int fd;              /* of a plain file, which stays open until they are written; or -1 */
+	uint8_t *bytes;      /* owned, with MEMTRACE_DICTIONARY bytes before them */
+	size_t n;            /* at most MEMTRACE_PIECE */
+	size_t n_dictionary; /* how many bytes before @bytes may be referred to */
 	bool is_verbatim;
 	bool ends_member; /* the next piece of the file is in another member of the archive */
 	bool ends_file;
@@ -55,7 +58,7 @@ struct memtrace_piece {
 	uint8_t *packed;
 	size_t n_packed;
 	uint32_t crc; /* CRC-32 of @bytes */
-	int r;        /* 0, or negative errno of compressing */
+	int r;        /* 0, or negative errno of compressing, or of writing a plain file */
 };
 
 /* One is compressed, and others wait for a thread or to be written. */
@@ -147,6 +150,10 @@ static void pack_piece(struct task *task, size_t thread)
 	    (struct memtrace_piece *)((char *)task - offsetof(struct memtrace_piece, task));
 	const struct memtrace_packing *packing = piece->packing;
 
+	if (piece->fd >= 0) {
+		piece->r = fullwrite_at(piece->fd, piece->bytes, piece->n, piece->offset);
+		return;
+	}
 	piece->n_packed = 0;
 	piece->crc = crc32_gzip_refl(0, piece->bytes, piece->n);
 	piece->r = 0;
@@ -299,15 +306,18 @@ static void packing_add(struct memtrace_packing *packing, const struct memtrace_
 		pack_piece(&added->task, 0);
 }
 
-/* Nothing of @out is wanted any more, which goes away. */
+/* Nothing of @out is wanted any more, which goes away with its descriptor. */
 static void packing_forget(struct memtrace_packing *packing, const struct memtrace_out *out)
 {
 	for (size_t i = 0; i < packing->n_waiting; i++) {
 		struct memtrace_piece *piece =
 		    &packing->pieces[(packing->oldest + i) % packing->n_pieces];
 
-		if (piece->out == out)
-			piece->out = NULL;
+		if (piece->out != out)
+			continue;
+		piece->out = NULL;
+		if (packing->n_threads > 1)
+			threads_wait(packing->threads, &piece->task);
 	}
 }
 
@@ -319,9 +329,9 @@ static_assert(MEMTRACE_OUT_BUFFER <= MEMTRACE_PIECE_ROOM, "what is added fits be
 #define PART       ".part"
 
 int memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t *room,
-			   struct ptd_threads *threads)
+			   bool is_plain, struct ptd_threads *threads)
 {
-	*pool = (struct memtrace_out_pool){ .dir_fd = dir_fd, .room = room };
+	*pool = (struct memtrace_out_pool){ .dir_fd = dir_fd, .room = room, .is_plain = is_plain };
 	return packing_new(threads, &pool->packing);
 }
 
@@ -472,7 +482,9 @@ static int write_piece(struct memtrace_out *out, const struct memtrace_piece *pi
 	struct zip_member *member;
 	int r = piece->r;
 
-	if (r == 0 && !out->is_in_member)
+	if (r < 0 || out->pool->is_plain)
+		return r;
+	if (!out->is_in_member)
 		r = begin_member(out);
 	if (r < 0)
 		return r;
@@ -497,10 +509,11 @@ static int end_file(struct memtrace_out *out)
 	_cleanup_(freep) uint8_t *directory = NULL;
 	size_t size;
 	const int fd = out->fd;
-	int r;
+	int r = 0;
 
-	r = zip_directory(out->members.items, out->members.n, out->size, &directory, &size);
-	if (r == 0)
+	if (!out->pool->is_plain)
+		r = zip_directory(out->members.items, out->members.n, out->size, &directory, &size);
+	if (r == 0 && directory)
 		r = append(out, directory, size);
 	if (r < 0)
 		return r;
@@ -564,6 +577,7 @@ static int hand_on(struct memtrace_out *out, size_t n, enum piece_kind kind)
 	const struct memtrace_piece piece = {
 		.out = out,
 		.offset = out->n_written,
+		.fd = out->pool->is_plain ? out->fd : -1,
 		.bytes = out->buffer,
 		.n = n,
 		.n_dictionary = out->n_dictionary,
@@ -576,11 +590,15 @@ static int hand_on(struct memtrace_out *out, size_t n, enum piece_kind kind)
 
 	if (n == 0 && !piece.ends_member)
 		return 0;
+	if (out->pool->is_plain)
+		r = take_room(out->pool, n);
+	if (r < 0)
+		return r;
 	next = packing_buffer(packing);
 	if (!next)
 		return -ENOMEM;
 	out->n_dictionary = before < MEMTRACE_DICTIONARY ? before : MEMTRACE_DICTIONARY;
-	if (kind != PIECE_COMPRESSED)
+	if (kind != PIECE_COMPRESSED || out->pool->is_plain)
 		out->n_dictionary = 0;
 	memcpy(next - out->n_dictionary, out->buffer + n - out->n_dictionary, out->n_dictionary);
 	memcpy(next, out->buffer + n, out->n - n);
@@ -706,7 +724,8 @@ int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool
 
 	/* One that is complete has another name, so its number does not show in what there is. */
 	for (uint64_t i = made ? *made : 0; i <= NUMBER_MAX; i++) {
-		_cleanup_(freep) char *name = message_text("%s.%04u.trace.zip", stem, (unsigned)i);
+		_cleanup_(freep) char *name = message_text("%s.%04u.trace%s", stem, (unsigned)i,
+							   pool->is_plain ? "" : ".zip");
 		int fd;
 
 		if (!name)
@@ -773,6 +792,8 @@ int memtrace_out_watch(struct memtrace_out *out, uint64_t offset)
 
 	assert(offset + MEMTRACE_OUT_WATCHED == memtrace_out_offset(out));
 
+	if (out->pool->is_plain)
+		return 0;
 	if (out->watches.n == MEMTRACE_OUT_WATCH_MAX) {
 		out->watches.n--;
 		memmove(out->watches.items, out->watches.items + 1,
@@ -820,7 +841,7 @@ static int change(struct memtrace_out *out, struct memtrace_watch *watch, const 
 int memtrace_out_patch(struct memtrace_out *out, uint64_t offset,
 		       const uint8_t bytes[static MEMTRACE_OUT_WATCHED])
 {
-	const int r = hand_on_complete(out);
+	int r = hand_on_complete(out);
 
 	assert(out->buffer);
 	assert(offset + MEMTRACE_OUT_WATCHED <= memtrace_out_offset(out));
@@ -830,6 +851,10 @@ int memtrace_out_patch(struct memtrace_out *out, uint64_t offset,
 	if (offset >= out->n_written) {
 		memcpy(out->buffer + (offset - out->n_written), bytes, MEMTRACE_OUT_WATCHED);
 		return 0;
+	}
+	if (out->pool->is_plain) {
+		r = write_ready(out->pool, true);
+		return r < 0 ? r : fullwrite_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, offset);
 	}
 	for (size_t i = 0; i < out->watches.n; i++)
 		if (out->watches.items[i].offset == offset)

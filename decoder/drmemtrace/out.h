@@ -8,13 +8,13 @@
  * of files; the number of descriptors and buffers is bounded. A file that was closed to make room
  * for another is opened again when it is written to.
  *
- * A file is a zip archive of members whose directory is written last. Until it is
+ * A file is a zip archive of members whose directory is written last, or plain. Until it is
  * finished, its name ends with ".part": what a full disk or a signal left unfinished is never taken
  * for a trace.
  *
- * Records that were added may have to be changed later. This is possible for those that are
- * watched: they are in pieces of their own, which are not compressed, and nothing behind them
- * refers to them.
+ * Records that were added may have to be changed later. In an archive this is possible for those
+ * that are watched: they are in pieces of their own, which are not compressed, and nothing behind
+ * them refers to them.
  */
 
 #include <stdbool.h>
@@ -39,6 +39,7 @@ struct memtrace_out_pool {
 	struct map n_made; /* hash of a stem → how many files were made with it */
 	int dir_fd;        /* the directory of the files (decoder/util/outdir.h); borrowed */
 	uint64_t *room;    /* bytes that may still be written; NULL: no limit; borrowed */
+	bool is_plain;     /* the files are, and have no members */
 	struct memtrace_packing *packing;
 	struct memtrace_out *newest;
 	struct memtrace_out *oldest;
@@ -73,13 +74,13 @@ struct memtrace_out {
 };
 
 /*
- * Make a pool without files. @dir_fd is borrowed; @room and @threads are as in struct
- * sink_config.
+ * Make a pool without files, which will be plain or archives. @dir_fd is borrowed; @room and
+ * @threads are as in struct sink_config.
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t *room,
-					struct ptd_threads *threads);
+					bool is_plain, struct ptd_threads *threads);
 
 /* Wait until all that was added to finished files is written. Return: 0, or negative errno. */
 _must_check_ int memtrace_out_pool_flush(struct memtrace_out_pool *pool);
@@ -88,7 +89,8 @@ _must_check_ int memtrace_out_pool_flush(struct memtrace_out_pool *pool);
 void memtrace_out_pool_deinit(struct memtrace_out_pool *pool);
 
 /*
- * Create "<stem>.<4 digits>.trace.zip", with the first number that is free, and open it.
+ * Create "<stem>.<4 digits>.trace", with ".zip" if it is an archive, with the first number that is
+ * free, and open it.
  *
  * Return: 0; -EEXIST if all numbers are taken; or negative errno.
  */
@@ -117,7 +119,7 @@ static inline uint64_t memtrace_out_offset(const struct memtrace_out *out)
 	return out->n_written + out->n;
 }
 
-/* The next bytes are in another member. Return: 0, or negative errno. */
+/* The next bytes are in another member of the archive. Return: 0, or negative errno. */
 _must_check_ int memtrace_out_end_member(struct memtrace_out *out);
 
 /*

@@ -108,7 +108,7 @@ class Input:
         yield "summary", self.alone("summary"), {**block, **perf}
         yield "addresses", self.alone("export addresses", "-o", "/dev/null"), block | self.printing("ip")
         yield "text", self.alone("text", "-o", "/dev/null"), block | self.printing("ip,sym,insn")
-        yield "drmemtrace", self.alone("export drmemtrace", "-o", memory), block
+        yield "drmemtrace", self.alone("export drmemtrace --compress=none", "-o", memory), block
         yield from calls
 
     def printing(self, fields):
@@ -281,7 +281,7 @@ def judge(args):
 def table(rows):
     """A row for each input, with what most users ask: how fast, and how many times as fast as others."""
     columns = (("runs", "libipt block"), ("runs", "libipt insn"), ("runs", "perf, counting"),
-               ("summary", "libipt block"), ("text", "libipt block"))
+               ("summary", "libipt block"), ("text", "libipt block"), ("drmemtrace", "libipt block"))
     lines = ["| Input | Runs, million instructions a second | " +
              " | ".join(f"{what}: {peer}" for what, peer in columns) + " |", "|---" * (len(columns) + 2) + "|"]
     for name in dict.fromkeys(row[0] for row in rows):

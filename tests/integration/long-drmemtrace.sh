@@ -80,15 +80,26 @@ mix() {
 	printf ' (%s)' "$mixed"
 }
 
-# record_filter NAME: what record_filter writes is read. It drops the bytes of an instruction that stand at an address
-# for the second time in a chunk, also where they have changed (its process_chunk_encodings()), so that it is not
-# compared.
+# record_filter NAME: what record_filter writes is read, and it is everything. From an archive it drops the bytes of
+# an instruction that stand at an address for the second time in a chunk, also where they have changed (its
+# process_chunk_encodings()), so that more is compared only of plain files.
 record_filter() {
-	rm -rf "$T/filtered"
-	mkdir "$T/filtered"
-	run "$1" record_filter "$tools/record_filter_launcher" -trace_dir "$T/$1.mem/trace" -output_dir "$T/filtered"
-	"$O/ptdecode" summary "$T/filtered" >"$T/summary"
-	[[ $? == @(0|3) ]] || fail "$1: what record_filter wrote is not read"
+	local name=$1 how n
+	n=$("$O/ptdecode" summary "$T/$name.mem" | sed -n 's/^Instructions: *//p')
+	[[ ! -d $T/$name ]] || "$O/ptdecode" --force export drmemtrace --compress=none -o "$T/$name.plain" "$T/$name" ||
+		fail "$name: plain"
+	for how in mem plain; do
+		[[ -d $T/$name.$how ]] || continue
+		rm -rf "$T/filtered"
+		mkdir "$T/filtered"
+		run "$name" record_filter "$tools/record_filter_launcher" -trace_dir "$T/$name.$how/trace" \
+			-output_dir "$T/filtered"
+		"$O/ptdecode" summary "$T/filtered" >"$T/summary"
+		[[ $? == @(0|3) ]] || fail "$name: what record_filter wrote is not read"
+		[[ $how == mem || $(sed -n 's/^Instructions: *//p' "$T/summary") == "$n" ]] ||
+			fail "$name: record_filter lost instructions"
+	done
+	rm -rf "$T/$name.plain"
 }
 
 # all_tools NAME [WHAT...]: all tools take NAME.mem, which has what ptdecode decodes from WHAT, or else from the

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Large drmemtrace directories: more than 500 million instructions, 60 processes one after the other, and 2,000
-# threads in one trace, in less than 300 MB of memory; chunks of 10 million instructions;
-# and zip files that are at most 1.05 times as large as zlib's level 1 makes the same records.
+# threads in one trace, in less than 300 MB of memory, compressed or not; chunks of 10 million instructions; and zip
+# files that are at most 1.05 times as large as zlib's level 1 makes the same records.
 . "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 python3 unzip
 python=/usr/bin/python3 # the interpreter itself: what PATH has may be a script that seeks it
@@ -40,6 +40,7 @@ done <"$T/files"
 [[ $sum == "$n" ]] || fail "the files have $sum instructions"
 
 rm "$T/in"
+write python --compress=none "$T/python"
 write python "$T/python"
 least=$(python3 -c '
 import glob, sys, zipfile, zlib
@@ -64,5 +65,6 @@ rm -rf "$T"/processes*
 
 start_ptd Cpus=4
 "$O/ptctl" record -o "$T/threads" -- "$O/targets/manythreads.c" || fail "record threads"
+write threads --compress=none "$T/threads"
 write threads "$T/threads"
 [[ $(ls "$T/threads.mem/trace" | grep -c '^drmemtrace\..*[0-9]\.trace') == 2001 ]] || fail "threads: not 2001 files"

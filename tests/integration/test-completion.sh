@@ -65,7 +65,8 @@ done
 is "a verb's beginning" "record reload resume" ptctl --json re
 is "sources" "auto emu pt" ptd --source ''
 is "engines" "flow insn" ptdecode text -e ''
-is "words of a verb's option" "instructions ms ns s us" ptdecode export collapsed --unit ''
+is "words of a verb's option" "none zip" ptdecode export drmemtrace --compress ''
+is "more words" "instructions ms ns s us" ptdecode export collapsed --unit ''
 is "a number of a verb's option" "" ptdecode functions --rows ''
 is "a verb of another output" "sideband stacks summary" ptdecode text -o x --also s
 is "a verb for ptctl" "sideband stacks summary" ptctl record --then s

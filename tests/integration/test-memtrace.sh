@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # The files of a drmemtrace directory: their bytes do not depend on the number of threads; unzip and gzip accept
-# them; the schedules are those of the traces; and what a full disk left unfinished has no name that ends like a
-# trace's.
+# them; plain ones have the same records, but for those where a chunk ends and the next begins; the schedules are those
+# of the traces; and what a full disk left unfinished has no name that ends like a trace's.
 . "$(dirname "$0")/lib/common.sh"
 need qemu-x86_64 unzip gzip python3
 
@@ -15,9 +15,19 @@ check() {
 		"$O/ptdecode" --threads $n export drmemtrace -o "$T/$name.mem.$n" "$T/$name" ||
 			fail "$name: $n threads: exit status $?"
 		diff -r "$T/$name.mem.1" "$T/$name.mem.$n" || fail "$name: $n threads write other files"
+		"$O/ptdecode" --threads $n export drmemtrace --compress=none -o "$T/$name.plain.$n" "$T/$name" ||
+			fail "$name: plain, $n threads: exit status $?"
+		diff -r "$T/$name.plain.1" "$T/$name.plain.$n" || fail "$name: plain: $n threads write other files"
 	done
 	for file in "$T/$name.mem.1"/trace/*.zip; do
 		unzip -tq "$file" >"$T/out" || { cat "$T/out"; fail "$file"; }
+	done
+	for file in "$T/$name.mem.1"/trace/drmemtrace.*; do
+		tests/tools/drmemtrace.py records "$file" | cmp - "$T/$name.plain.1/trace/$(basename "$file" .zip)" ||
+			fail "$file: the plain file has other records"
+	done
+	for file in serial_schedule.bin.gz cpu_schedule.bin.zip; do
+		cmp "$T/$name".{plain,mem}.1/trace/$file || fail "$name: $file depends on the compression"
 	done
 	gzip -t "$T/$name.mem.1/trace/serial_schedule.bin.gz" || fail "serial_schedule.bin.gz"
 	tests/tools/drmemtrace.py schedule "$T/$name.mem.1" || fail "$name: the schedule"
@@ -39,10 +49,12 @@ stop_ptd
 
 # A disk that is full. A file system of a few pages can be had by root.
 if unshare -m true 2>/dev/null && mkdir "$T/small"; then
-	T=$T unshare -m bash -c 'mount -t tmpfs -o size=64k none "$1" && shift && "$@" 2>"$T/stderr"; status=$?
-		find "$T/small/out/trace" -type f -printf "%f\n" >"$T/left"; exit $status' - \
-		"$T/small" "$O/ptdecode" export drmemtrace -o "$T/small/out" "$T/tree"
-	[[ $? == 1 ]] && grep -qx "ptdecode: $T/small/out: cannot write: No space left on device" "$T/stderr" ||
-		fail "a full disk: $(cat "$T/stderr")"
-	[[ -s $T/left ]] && ! grep -v '\.part$' "$T/left" || fail "a full disk: $(cat "$T/left")"
+	for how in zip none; do
+		T=$T unshare -m bash -c 'mount -t tmpfs -o size=64k none "$1" && shift && "$@" 2>"$T/stderr"; status=$?
+			find "$T/small/out/trace" -type f -printf "%f\n" >"$T/left"; exit $status' - \
+			"$T/small" "$O/ptdecode" export drmemtrace --compress=$how -o "$T/small/out" "$T/tree"
+		[[ $? == 1 ]] && grep -qx "ptdecode: $T/small/out: cannot write: No space left on device" "$T/stderr" ||
+			fail "a full disk, $how: $(cat "$T/stderr")"
+		[[ -s $T/left ]] && ! grep -v '\.part$' "$T/left" || fail "a full disk, $how: $(cat "$T/left")"
+	done
 fi

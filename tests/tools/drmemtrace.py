@@ -17,6 +17,10 @@ schedule DIR
     how many instructions of the thread's file stand before it. Sorted by time, CPU, thread and instructions, of
     entries of one thread that follow each other the first is kept.
 
+records FILE
+    Writes the records of a zip file as a plain file has them: without the footer at the end of each chunk but the
+    last, and without what the next one begins with, which must be there.
+
 mix TEXT < what opcode_mix printed
     Each opcode was executed as often as TEXT has it, which ptdecode text --no-bytes printed. DynamoRIO and Zydis
     write some names differently, those of moves above all: these count together.
@@ -152,6 +156,11 @@ def records(path):
             yield from RECORD.iter_unpack(data)
 
 
+def write_records(path):
+    for record in records(path):
+        sys.stdout.buffer.write(RECORD.pack(*record))
+
+
 def print_kernel(directory):
     for path in sorted(glob.glob(f'{directory}/trace/drmemtrace.*')):
         tid, code, last, after_signal = 0, {}, None, False
@@ -214,6 +223,7 @@ def check_schedule(directory):
 
 def main():
     what = {'kernel': lambda a: print_kernel(*a), 'schedule': lambda a: check_schedule(*a),
+            'records': lambda a: write_records(*a),
             'calls': lambda a: compare_calls(a[0], a[1:]), 'mix': lambda a: compare_mix(*a)}
     what[sys.argv[1]](sys.argv[2:])
 

@@ -91,6 +91,7 @@ static void wrong_ones(void **state)
 		{ "export bolt a", "bolt needs --binary. Try: ptdecode help bolt" },
 		{ "summary --rows=1x a", "--rows takes a number: \"1x\"" },
 		{ "summary --rows= a", "--rows takes a number: \"\"" },
+		{ "export drmemtrace -o x --compress=zi a", "--compress takes zip|none: \"zi\"" },
 		{ "export collapsed --unit= a", "--unit takes ns|us|ms|s|instructions: \"\"" },
 		{ "summary --rows=1 --rows=1 --rows=1 --rows=1 --rows=1 --rows=1 --rows=1 --rows=1 "
 		  "--rows=1 a",

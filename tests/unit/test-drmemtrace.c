@@ -328,14 +328,22 @@ static const char *const no_functions[] = { "func-markers=none", NULL };
 
 static const char *const whole_system[] = { "func-markers=none", "whole-system", NULL };
 
-static struct sink *open_sink(const char *path, enum ptd_clock clock, int64_t offset)
+static const char *const plain[] = { "compress=none", "func-markers=none", NULL };
+
+static struct sink *open_sink_with(const char *const *options, const char *path,
+				   enum ptd_clock clock, int64_t offset)
 {
 	static struct ptd_info info; /* borrowed until the sink is freed */
 	struct sink *sink = NULL;
 
 	info = (struct ptd_info){ .clock = clock, .realtime_offset_ns = offset };
-	assert_int_equal(sink_open(&sink_drmemtrace, path, &info, no_functions, &sink), 0);
+	assert_int_equal(sink_open(&sink_drmemtrace, path, &info, options, &sink), 0);
 	return sink;
+}
+
+static struct sink *open_sink(const char *path, enum ptd_clock clock, int64_t offset)
+{
+	return open_sink_with(no_functions, path, clock, offset);
 }
 
 /* --- one thread ---------------------------------------------------------------------------- */
@@ -596,22 +604,26 @@ static const struct {
 	  T0 "90 1000+1 sig:1001 " T5 "b83b000000 2000+5 0f05 2005+2 " T5 "win:1 90 8000+1 " },
 };
 
-/* Each row is written in batches of one run, and as a whole. */
+/* Each row is written in batches of one run, and as a whole, compressed and not. */
 static void one_thread(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		print_message("  %s\n", rows[i].name);
-		for (int whole = 0; whole <= 1; whole++) {
+		for (int way = 0; way < 4; way++) {
 			_cleanup_(freep) char *path = make_path(), *expected = NULL;
-			struct sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+			struct sink *sink =
+			    open_sink_with(way & 1 ? plain : no_functions, path, PTD_CLOCK_NS, 0);
 
-			assert_int_equal(feed(sink, rows[i].steps, whole), 0);
+			assert_int_equal(feed(sink, rows[i].steps, way & 2), 0);
 			assert_int_equal(sink_finish(sink, NULL), 0);
 			assert_null(sink_free(sink));
 			assert_true(asprintf(&expected, "%s%s%s", HEADER, rows[i].expected, TAIL) >
 				    0);
-			check_file(path, "drmemtrace.a_out.7.0000.trace.zip", expected);
+			check_file(path,
+				   way & 1 ? "drmemtrace.a_out.7.0000.trace"
+					   : "drmemtrace.a_out.7.0000.trace.zip",
+				   expected);
 		}
 	}
 }
@@ -1258,7 +1270,7 @@ static char *write_chunks(uint64_t end)
 
 	assert_int_equal(mkdir(dir, 0777), 0);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, NULL), 0);
+	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, false, NULL), 0);
 	assert_int_equal(memtrace_file_create(&file, &pool, &clock, NULL, NULL, "x",
 					      MEMTRACE_FILETYPE_USER, 5, 7),
 			 0);

@@ -2,8 +2,8 @@
 
 /*
  * Memtrace out: files that are written side by side hold what was put into them, with records that
- * were changed afterwards; and their bytes depend neither on the threads nor on how many records
- * are added at a time.
+ * were changed afterwards, compressed or plain; and their bytes depend neither on the threads nor
+ * on how many records are added at a time.
  */
 
 #include <setjmp.h>
@@ -140,7 +140,7 @@ static void step(struct written *w, uint32_t *seed)
 		w->watched.n = next_random(seed) % w->watched.n;
 		assert_int_equal(memtrace_out_use(&w->out), 0);
 		assert_int_equal(memtrace_out_settle(&w->out, w->watched.items[w->watched.n]), 0);
-	} else if (what == 3) {
+	} else if (what == 3 && !w->out.pool->is_plain) {
 		add(w, 1, true, seed); /* no member is empty */
 		end_member(w);
 		add(w, 1, true, seed);
@@ -148,6 +148,8 @@ static void step(struct written *w, uint32_t *seed)
 		add(w, 1 + next_random(seed) % (MEMTRACE_OUT_BUFFER / RECORD), what < 14, seed);
 	}
 }
+
+static const char *const suffixes[] = { [false] = ".zip", [true] = "" }; /* plain? */
 
 /* The file on disk holds what @w says. Return: its own bytes, which the caller frees. */
 static uint8_t *check(const struct written *w, unsigned int directory, size_t file,
@@ -159,14 +161,16 @@ static uint8_t *check(const struct written *w, unsigned int directory, size_t fi
 	struct stat st;
 	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "%s/%u/x%zu.0000.trace.zip", base, directory, file);
+	(void)snprintf(path, sizeof(path), "%s/%u/x%zu.0000.trace%s", base, directory, file,
+		       suffixes[w->out.pool->is_plain]);
 	u = unpack(path);
 	assert_int_equal(u.bytes.n, w->bytes.n);
 	assert_memory_equal(u.bytes.items, w->bytes.items, w->bytes.n);
 	assert_int_equal(u.ends.n, w->ends.n + 1);
 	for (size_t i = 0; i < w->ends.n; i++)
 		assert_int_equal(u.ends.items[i], w->ends.items[i]);
-	assert_string_equal(u.names.items[0], "chunk.00000000");
+	if (!w->out.pool->is_plain)
+		assert_string_equal(u.names.items[0], "chunk.00000000");
 	unpacked_deinit(&u);
 
 	assert_int_equal(stat(path, &st), 0);
@@ -179,7 +183,7 @@ static uint8_t *check(const struct written *w, unsigned int directory, size_t fi
 }
 
 /* Write @n_files files in @n_steps steps. Return: what they are made of, a sum. */
-static uint64_t write_files(size_t n_files, size_t n_steps, size_t n_threads)
+static uint64_t write_files(size_t n_files, size_t n_steps, bool is_plain, size_t n_threads)
 {
 	_cleanup_(freep) struct written *files = calloc(n_files, sizeof(*files));
 	struct ptd_threads *threads = NULL;
@@ -192,7 +196,7 @@ static uint64_t write_files(size_t n_files, size_t n_steps, size_t n_threads)
 	assert_true(files && fd >= 0);
 	if (n_threads > 0)
 		assert_int_equal(ptd_threads_new(n_threads, &threads), 0);
-	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, threads), 0);
+	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, is_plain, threads), 0);
 	for (size_t i = 0; i < n_files; i++) {
 		char stem[32];
 
@@ -226,18 +230,24 @@ static void any_threads(void **state)
 {
 	static const struct {
 		size_t n_files, n_steps;
-	} rows[] = { { 1, 200 }, { 3, 200 }, { MEMTRACE_OUT_OPEN_MAX + 20, 600 } };
+		bool is_plain;
+	} rows[] = {
+		{ 1, 200, false }, { 3, 200, false }, { MEMTRACE_OUT_OPEN_MAX + 20, 600, false },
+		{ 1, 200, true },  { 3, 200, true },  { MEMTRACE_OUT_OPEN_MAX + 20, 600, true }
+	};
 	static const size_t n_threads[] = { 1, 2, 3, 8 };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		const uint64_t sum = write_files(rows[i].n_files, rows[i].n_steps, 0);
+		const uint64_t sum =
+		    write_files(rows[i].n_files, rows[i].n_steps, rows[i].is_plain, 0);
 
-		print_message("  %zu files\n", rows[i].n_files);
+		print_message("  %zu files%s\n", rows[i].n_files, suffixes[rows[i].is_plain]);
 		for (size_t k = 0; k < ARRAY_LEN(n_threads); k++) {
 			n_at_once = k ? 100 * k : SIZE_MAX;
-			assert_int_equal(
-			    write_files(rows[i].n_files, rows[i].n_steps, n_threads[k]), sum);
+			assert_int_equal(write_files(rows[i].n_files, rows[i].n_steps,
+						     rows[i].is_plain, n_threads[k]),
+					 sum);
 		}
 		n_at_once = SIZE_MAX;
 	}
@@ -250,29 +260,42 @@ static bool has_file(int fd, const char *name)
 	return faccessat(fd, name, F_OK, 0) == 0;
 }
 
-/* A file that is not finished never has its name. */
-static void unfinished(void **state)
+/* A file that is not finished never has its name, whichever threads are still busy with it. */
+static void leave_unfinished(bool is_plain, size_t n_threads)
 {
+	const char *const part = is_plain ? "x.0000.trace.part" : "x.0000.trace.zip.part";
+	const char *const name = is_plain ? "x.0000.trace" : "x.0000.trace.zip";
+	struct ptd_threads *threads = NULL;
 	struct memtrace_out_pool pool;
 	struct written w = {};
 	unsigned int directory;
 	uint32_t seed = 1;
 	const int fd = open_directory(&directory);
 
-	(void)state;
-	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, NULL), 0);
+	assert_int_equal(ptd_threads_new(n_threads, &threads), 0);
+	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, is_plain, threads), 0);
 	assert_int_equal(memtrace_out_create(&w.out, &pool, "x"), 0);
 	for (size_t i = 0; i < 100; i++)
 		add(&w, MEMTRACE_OUT_BUFFER / RECORD, false, &seed);
 	written_deinit(&w);
 	memtrace_out_pool_deinit(&pool);
-	assert_false(has_file(fd, "x.0000.trace.zip"));
-	assert_true(has_file(fd, "x.0000.trace.zip.part"));
+	ptd_threads_free(threads);
+	assert_false(has_file(fd, name));
+	assert_true(has_file(fd, part));
 	(void)close(fd);
 }
 
+static void unfinished(void **state)
+{
+	(void)state;
+	for (int is_plain = 0; is_plain <= 1; is_plain++) {
+		leave_unfinished(is_plain, 1);
+		leave_unfinished(is_plain, 3);
+	}
+}
+
 /* When no more may be written, the error comes at the latest with the end, and so does no name. */
-static void no_room(void **state)
+static void fill(bool is_plain)
 {
 	uint64_t room = 1 << 20;
 	struct memtrace_out_pool pool;
@@ -283,8 +306,7 @@ static void no_room(void **state)
 	uint8_t *to;
 	int r = 0;
 
-	(void)state;
-	assert_int_equal(memtrace_out_pool_init(&pool, fd, &room, NULL), 0);
+	assert_int_equal(memtrace_out_pool_init(&pool, fd, &room, is_plain, NULL), 0);
 	assert_int_equal(memtrace_out_create(&w.out, &pool, "x"), 0);
 	for (size_t i = 0; i < 40 && r == 0; i++) {
 		r = memtrace_out_room(&w.out, MEMTRACE_OUT_BUFFER / RECORD * RECORD, &to);
@@ -297,8 +319,15 @@ static void no_room(void **state)
 	assert_int_equal(r, -EFBIG);
 	written_deinit(&w);
 	memtrace_out_pool_deinit(&pool);
-	assert_false(has_file(fd, "x.0000.trace.zip"));
+	assert_false(has_file(fd, is_plain ? "x.0000.trace" : "x.0000.trace.zip"));
 	(void)close(fd);
+}
+
+static void no_room(void **state)
+{
+	(void)state;
+	fill(false);
+	fill(true);
 }
 
 /* A record that was settled, and then compressed, cannot be changed any more. */
@@ -312,7 +341,7 @@ static void settled(void **state)
 	const int fd = open_directory(&directory);
 
 	(void)state;
-	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, NULL), 0);
+	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, false, NULL), 0);
 	assert_int_equal(memtrace_out_create(&w.out, &pool, "x"), 0);
 	watch(&w, &seed);
 	watch(&w, &seed);
