@@ -10,9 +10,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "ctl/client.h"
 #include "ctl/verb.h"
@@ -30,91 +30,45 @@
 struct metric {
 	const char *name; /* without the suffix of a counter; the same as of the row before: another
 			   * sample of that metric */
-	const char *unit; /* the end of the name; NULL: none */
+	const char *key;  /* of GetStatus */
+	char type;
 	const char *help;
 	const char *labels; /* or NULL */
-	const char *key;    /* of GetStatus */
-	char type;
+	const char *unit;   /* the end of the name; NULL: none */
 	bool is_counter;
 };
 
 static const struct metric metrics[] = {
-	{ .name = "ptd_recording",
-	  .help = "Whether something is being written to the rings.",
-	  .key = "recording",
-	  .type = 'b' },
-	{ .name = "ptd_paused",
-	  .help = "Whether Intel PT was given to other programs.",
-	  .key = "paused",
-	  .type = 'b' },
-	{ .name = "ptd_cpus", .help = "CPUs to be recorded.", .key = "cpus", .type = 'u' },
-	{ .name = "ptd_cpu_states",
-	  .help = "CPUs by what is known of their PT.",
-	  .labels = "{state=\"recording\"}",
-	  .key = "cpus_recording",
-	  .type = 'u' },
-	{ .name = "ptd_cpu_states",
-	  .labels = "{state=\"offline\"}",
-	  .key = "cpus_offline",
-	  .type = 'u' },
-	{ .name = "ptd_cpu_states", .labels = "{state=\"busy\"}", .key = "cpus_busy", .type = 'u' },
-	{ .name = "ptd_cpu_states",
-	  .labels = "{state=\"failed\"}",
-	  .key = "cpus_failed",
-	  .type = 'u' },
-	{ .name = "ptd_ring_bytes",
-	  .unit = "bytes",
-	  .help = "What the rings of each CPU keep.",
-	  .labels = "{ring=\"pt\"}",
-	  .key = "aux_size",
-	  .type = 't' },
-	{ .name = "ptd_ring_bytes",
-	  .unit = "bytes",
-	  .labels = "{ring=\"switches\"}",
-	  .key = "switch_size",
-	  .type = 't' },
-	{ .name = "ptd_sideband_bytes",
-	  .unit = "bytes",
-	  .help = "Memory that the records of tasks and mappings take.",
-	  .key = "sideband_bytes",
-	  .type = 't' },
-	{ .name = "ptd_sideband_limit_bytes",
-	  .unit = "bytes",
-	  .help = "Memory that these records may take.",
-	  .key = "sideband_max",
-	  .type = 't' },
-	{ .name = "ptd_sideband_lost_records",
-	  .unit = "records",
-	  .help = "Records of tasks and mappings for which there was no room.",
-	  .key = "sideband_lost",
-	  .type = 't',
+	{ "ptd_recording", "recording", 'b',
+	  .help = "Whether something is being written to the rings." },
+	{ "ptd_paused", "paused", 'b', .help = "Whether Intel PT was given to other programs." },
+	{ "ptd_cpus", "cpus", 'u', .help = "CPUs to be recorded." },
+	{ "ptd_cpu_states", "cpus_recording", 'u', .help = "CPUs by what is known of their PT.",
+	  .labels = "{state=\"recording\"}" },
+	{ "ptd_cpu_states", "cpus_offline", 'u', .labels = "{state=\"offline\"}" },
+	{ "ptd_cpu_states", "cpus_busy", 'u', .labels = "{state=\"busy\"}" },
+	{ "ptd_cpu_states", "cpus_failed", 'u', .labels = "{state=\"failed\"}" },
+	{ "ptd_ring_bytes", "aux_size", 't', .help = "What the rings of each CPU keep.",
+	  .labels = "{ring=\"pt\"}", .unit = "bytes" },
+	{ "ptd_ring_bytes", "switch_size", 't', .labels = "{ring=\"switches\"}", .unit = "bytes" },
+	{ "ptd_sideband_bytes", "sideband_bytes", 't',
+	  .help = "Memory that the records of tasks and mappings take.", .unit = "bytes" },
+	{ "ptd_sideband_limit_bytes", "sideband_max", 't',
+	  .help = "Memory that these records may take.", .unit = "bytes" },
+	{ "ptd_sideband_lost_records", "sideband_lost", 't',
+	  .help = "Records of tasks and mappings for which there was no room.", .unit = "records",
 	  .is_counter = true },
-	{ .name = "ptd_objects",
-	  .help = "Executed files that are known.",
-	  .key = "objects",
-	  .type = 't' },
-	{ .name = "ptd_snapshots",
-	  .help = "Snapshots on the disk.",
-	  .key = "snapshots",
-	  .type = 't' },
-	{ .name = "ptd_snapshots_pending",
-	  .help = "Snapshots that are being written or wait.",
-	  .key = "pending",
-	  .type = 'u' },
-	{ .name = "ptd_snapshots_taken",
-	  .help = "Snapshots that were written since ptd was started.",
-	  .key = "snapshots_taken",
-	  .type = 't',
-	  .is_counter = true },
-	{ .name = "ptd_snapshots_failed",
+	{ "ptd_objects", "objects", 't', .help = "Executed files that are known." },
+	{ "ptd_snapshots", "snapshots", 't', .help = "Snapshots on the disk." },
+	{ "ptd_snapshots_pending", "pending", 'u',
+	  .help = "Snapshots that are being written or wait." },
+	{ "ptd_snapshots_taken", "snapshots_taken", 't',
+	  .help = "Snapshots that were written since ptd was started.", .is_counter = true },
+	{ "ptd_snapshots_failed", "snapshots_failed", 't',
 	  .help = "Snapshots that could not be written since ptd was started.",
-	  .key = "snapshots_failed",
-	  .type = 't',
 	  .is_counter = true },
-	{ .name = "ptd_snapshots_removed",
+	{ "ptd_snapshots_removed", "snapshots_removed", 't',
 	  .help = "Snapshots that were removed to make room since ptd was started.",
-	  .key = "snapshots_removed",
-	  .type = 't',
 	  .is_counter = true },
 };
 
@@ -240,10 +194,7 @@ static int get_metrics(const struct context *context, FILE *f)
 
 static int64_t now_ms(void)
 {
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+	return (int64_t)(clock_ns(CLOCK_MONOTONIC) / 1000000);
 }
 
 /* Read a request up to the end of its header. Return: whether it is one. */
