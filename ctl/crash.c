@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "base/printable.h"
 #include "ctl/client.h"
 #include "ctl/decode.h"
 #include "ctl/show.h"
@@ -333,59 +332,33 @@ static int find_snapshot(sd_bus *bus, const struct coredump *coredump, struct ca
 
 /* --- what is printed -------------------------------------------------------------------------- */
 
-struct printer {
-	bool json;
-	const char *between;
-};
-
-static void print_text(struct printer *printer, const char *key, const char *value)
-{
-	_cleanup_(freep) char *copy = NULL;
-
-	if (!value)
-		return;
-	if (printer->json) {
-		fputs(printer->between, stdout);
-		show_json_string(stdout, key);
-		putchar(':');
-		show_json_string(stdout, value);
-		printer->between = ",";
-		return;
-	}
-	copy = strdup(value);
-	if (copy)
-		printable_clean(copy, strlen(copy));
-	printf("%26s: %s\n", key, copy ? copy : "?");
-}
-
-static void print_number(struct printer *printer, const char *key, uint32_t n)
+static void print_number(struct show_pairs *pairs, const char *key, uint32_t n)
 {
 	char text[16];
 
 	(void)snprintf(text, sizeof(text), "%" PRIu32, n);
-	print_text(printer, key, n > 0 ? text : NULL);
+	show_pair(pairs, key, n > 0 ? text : NULL);
 }
 
 static void print_crash(const struct coredump *coredump, const struct candidate *snapshot,
 			uint32_t tid, bool json)
 {
-	struct printer printer = { .json = json, .between = "{" };
+	struct show_pairs pairs = { .json = json };
 	const time_t at = (time_t)coredump->time;
 	char text[64] = "?";
 	struct tm tm;
 
 	if (gmtime_r(&at, &tm))
 		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	print_text(&printer, "time", text);
-	print_number(&printer, "pid", coredump->pid);
-	print_number(&printer, "tid", tid);
-	print_text(&printer, "comm", coredump->comm);
-	print_text(&printer, "exe", coredump->exe);
-	print_text(&printer, "signal", coredump->signal);
-	print_text(&printer, "core", coredump->core_file);
-	print_text(&printer, "snapshot", snapshot->dir_fd >= 0 ? snapshot->id : NULL);
-	if (json)
-		puts("}");
+	show_pair(&pairs, "time", text);
+	print_number(&pairs, "pid", coredump->pid);
+	print_number(&pairs, "tid", tid);
+	show_pair(&pairs, "comm", coredump->comm);
+	show_pair(&pairs, "exe", coredump->exe);
+	show_pair(&pairs, "signal", coredump->signal);
+	show_pair(&pairs, "core", coredump->core_file);
+	show_pair(&pairs, "snapshot", snapshot->dir_fd >= 0 ? snapshot->id : NULL);
+	show_pairs_end(&pairs);
 }
 
 /* Show the last instructions of the thread @tid, or if it is 0, of each thread of the process. */

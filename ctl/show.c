@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "ctl/client.h"
 #include "ctl/verb.h"
+#include "util/message.h"
 
 #define NS_PER_S      UINT64_C(1000000000)
 #define SHOW_TIME_MAX 64
@@ -118,6 +119,32 @@ void show_json_string(FILE *f, const char *s)
 			fwrite(s, n, 1, f);
 	}
 	fputc('"', f);
+}
+
+void show_pair(struct show_pairs *pairs, const char *key, const char *value)
+{
+	_cleanup_(freep) char *line = NULL;
+
+	if (!value)
+		return;
+	if (pairs->json) {
+		putchar(pairs->has_some ? ',' : '{');
+		show_json_string(stdout, key);
+		putchar(':');
+		show_json_string(stdout, value);
+		pairs->has_some = true;
+		return;
+	}
+	line = message_text("%26s: %s", key, value);
+	if (line)
+		printable_clean(line, strlen(line));
+	puts(line ?: key);
+}
+
+void show_pairs_end(const struct show_pairs *pairs)
+{
+	if (pairs->json)
+		puts(pairs->has_some ? "}" : "{}");
 }
 
 static int print_basic(FILE *f, sd_bus_message *m, char type)

@@ -7,6 +7,7 @@
  * Prints replies of the recorder, for people and as JSON for programs.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <systemd/sd-bus.h>
@@ -37,6 +38,16 @@ void show_taken(const struct client_snapshot *snapshot, const char *output, uint
  * Return: EXIT_OK, or EXIT_NO_ROOM if so.
  */
 _must_check_ int show_without_room(const struct client_snapshot *snapshot);
+
+/* What is printed in pairs: one line for each, or, if @json, an object. */
+struct show_pairs {
+	bool json;
+	bool has_some; /* is set */
+};
+
+/* Print a pair, but none if @value is NULL. */
+void show_pair(struct show_pairs *pairs, const char *key, const char *value);
+void show_pairs_end(const struct show_pairs *pairs);
 
 /* Print a string as JSON. */
 void show_json_string(FILE *f, const char *s);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/printable.h"
 #include "ctl/client.h"
 #include "ctl/crash.h"
 #include "ctl/show.h"
@@ -28,7 +27,7 @@
 static int print_info(FILE *f, bool json)
 {
 	char line[LINE_SIZE_MAX];
-	const char *between = "{";
+	struct show_pairs pairs = { .json = json };
 
 	while (fgets(line, sizeof(line), f)) {
 		char *value = strchr(line, '=');
@@ -37,20 +36,9 @@ static int print_info(FILE *f, bool json)
 			return -EBADMSG;
 		*value++ = 0;
 		value[strcspn(value, "\n")] = 0;
-		if (!json) {
-			printable_clean(line, strlen(line));
-			printable_clean(value, strlen(value));
-			printf("%26s: %s\n", line, value);
-			continue;
-		}
-		fputs(between, stdout);
-		show_json_string(stdout, line);
-		putchar(':');
-		show_json_string(stdout, value);
-		between = ",";
+		show_pair(&pairs, line, value);
 	}
-	if (json)
-		puts(between[0] == '{' ? "{}" : "}");
+	show_pairs_end(&pairs);
 	return ferror(f) ? -EIO : 0;
 }
 
