@@ -20,14 +20,9 @@ static int ask(const char *runtime_dir, int fd)
 		.timeout_ms = TIMEOUT_MS,
 		.pid = (uint32_t)getpid(),
 	};
-	struct collector_answer answer;
-	int none = -1, r;
+	const int r = collectorlink_new(runtime_dir, false, &link);
 
-	r = collectorlink_new(runtime_dir, false, &link);
-	if (r == 0)
-		r = collectorlink_ask(link, &request, fds, NULL, &answer, &none);
-	(void)fd_close(none);
-	return r;
+	return r < 0 ? r : collectorlink_ask(link, &request, fds, NULL, NULL, NULL);
 }
 
 void ptusers_list(const char *runtime_dir, char *ret_text, size_t size)

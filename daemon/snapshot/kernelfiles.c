@@ -59,18 +59,17 @@ int kernelfiles_check(const char *runtime_dir, const char **reterr_why)
 	struct collector_request request = { .verb = COLLECTOR_KERNEL_CODE,
 					     .timeout_ms = PATIENCE_MS };
 	struct collector_answer answer;
-	int none = -1, r;
+	int r;
 
 	r = collectorlink_new(runtime_dir, false, &link);
 	if (r < 0)
 		return r;
 	for (;;) {
-		r = collectorlink_ask(link, &request, NULL, NULL, &answer, &none);
+		r = collectorlink_ask(link, &request, NULL, NULL, &answer, NULL);
 		if (r != -ENOTCONN || clock_ns(CLOCK_MONOTONIC) >= until)
 			break;
 		(void)nanosleep(&(struct timespec){ .tv_nsec = AGAIN_NS }, NULL);
 	}
-	(void)fd_close(none);
 	return judge(r, &answer, reterr_why);
 }
 
@@ -98,10 +97,9 @@ static int ask(struct collectorlink *link, const struct kernelfiles_request *req
 	       struct kernelfiles *files, const char **reterr_why)
 {
 	struct collector_answer answer;
-	int none = -1, r;
+	int r;
 
-	r = collectorlink_ask(link, what, fds, request->cancel, &answer, &none);
-	(void)fd_close(none);
+	r = collectorlink_ask(link, what, fds, request->cancel, &answer, NULL);
 	r = judge(r, &answer, reterr_why);
 	if (r != 0)
 		return r;

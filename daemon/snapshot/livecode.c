@@ -87,15 +87,14 @@ static int ask_for_user(struct livecode *l, uid_t uid, struct collector_request 
 	const uint64_t *before = map_get(&l->spent, uid), begun = clock_ns(CLOCK_MONOTONIC);
 	const bool is_limited = !userparts_has_all(uid);
 	uint64_t spent = before ? *before : 0, allowed;
-	int none = -1, r;
+	int r;
 
 	if (is_limited && spent >= USER_NS)
 		return -ETIMEDOUT;
 	allowed = USER_NS - spent + time_for(request->size_max);
 	if (is_limited && request->timeout_ms > allowed / MS + 1)
 		request->timeout_ms = (uint32_t)(allowed / MS + 1);
-	r = collectorlink_ask(l->link, request, fds, l->request->cancel, ret_answer, &none);
-	(void)fd_close(none);
+	r = collectorlink_ask(l->link, request, fds, l->request->cancel, ret_answer, NULL);
 	if (!is_limited)
 		return r;
 	spent += clock_ns(CLOCK_MONOTONIC) - begun;

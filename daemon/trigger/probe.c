@@ -112,11 +112,10 @@ static int open_path(struct collectorlink *link, const char *path, int *ret_fd)
 					     .timeout_ms = OPEN_MS,
 					     .path = path };
 	_cleanup_(fd_closep) int path_fd = -1;
-	struct collector_answer answer;
 	struct stat st;
 	int r;
 
-	r = collectorlink_ask(link, &request, NULL, NULL, &answer, &path_fd);
+	r = collectorlink_ask(link, &request, NULL, NULL, NULL, &path_fd);
 	if (r < 0)
 		return r;
 	if (fstat(path_fd, &st) < 0)

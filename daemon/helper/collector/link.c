@@ -219,12 +219,14 @@ static int settle(struct collectorlink *link, int r, const struct collector_answ
 	}
 	link->helper.said = false;
 	link->again_ns = AGAIN_NS;
-	if (answer->error < 0) {
-		(void)fd_close(fd);
+	if (answer->error < 0 || !ret_fd)
+		fd = fd_close(fd);
+	if (answer->error < 0)
 		return answer->error;
-	}
-	*ret_answer = *answer;
-	*ret_fd = fd;
+	if (ret_answer)
+		*ret_answer = *answer;
+	if (ret_fd)
+		*ret_fd = fd;
 	return 0;
 }
 
@@ -263,9 +265,8 @@ static int open_file(struct collectorlink *link, const char *path, int *ret_fd)
 	struct collector_request request = { .verb = COLLECTOR_OPEN_PATH,
 					     .timeout_ms = TIMEOUT_MS,
 					     .path = path };
-	struct collector_answer answer;
 
-	return collectorlink_ask(link, &request, NULL, NULL, &answer, ret_fd);
+	return collectorlink_ask(link, &request, NULL, NULL, NULL, ret_fd);
 }
 
 static int copy_file(struct collectorlink *link, int from, int to)
@@ -277,12 +278,8 @@ static int copy_file(struct collectorlink *link, int from, int to)
 		.timeout_ms = TIMEOUT_MS,
 		.size_max = SMALLFILE_MAX - 1,
 	};
-	struct collector_answer answer;
-	int none = -1, r;
 
-	r = collectorlink_ask(link, &request, fds, NULL, &answer, &none);
-	(void)fd_close(none);
-	return r;
+	return collectorlink_ask(link, &request, fds, NULL, NULL, NULL);
 }
 
 int smallfile_read(struct collectorlink *link, const char *path,

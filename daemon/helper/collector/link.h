@@ -55,6 +55,8 @@ DEFINE_CLEANUP(struct collectorlink *, collectorlink_free);
  * @request: whose id is set
  * @fds: two descriptors to pass, borrowed, or -1; may be NULL
  * @cancel: the link gives up once this is true; may be NULL
+ * @ret_answer: may be NULL
+ * @ret_fd: may be NULL if the answer is to have no descriptor
  *
  * Return: 0 and the answer, which has no error, with its descriptor, which is the caller's, or -1;
  *         the error of the answer; -ENOTCONN if no collector answers at present; -ETIMEDOUT;
