@@ -270,37 +270,27 @@ int record_read_task(struct cursor body, struct record_task *ret_task)
 
 /* --- who runs --------------------------------------------------------------------------------- */
 
-static int read_ids(struct cursor body, struct record_ids *ret_ids)
-{
-	uint32_t ids[2];
-
-	if (cursor_get(&body, sizeof(ids), ids) < 0)
-		return -EBADMSG;
-	*ret_ids = (struct record_ids){ ids[0], ids[1] };
-	return 0;
-}
+static_assert(sizeof(struct record_ids) == 8, "as the kernel writes it");
 
 size_t record_write_itrace_start(const struct record_ids *who, const struct trailer *trailer,
 				 void *to, size_t room)
 {
-	const uint32_t ids[2] = { who->pid, who->tid };
-
-	return write_fixed(PERF_RECORD_ITRACE_START, 0, ids, sizeof(ids), trailer, to, room);
+	return write_fixed(PERF_RECORD_ITRACE_START, 0, who, sizeof(*who), trailer, to, room);
 }
 
 int record_read_itrace_start(struct cursor body, struct record_ids *ret_who)
 {
-	return read_ids(body, ret_who);
+	return cursor_get(&body, sizeof(*ret_who), ret_who);
 }
 
 size_t record_write_switch_cpu_wide(const struct record_switch *sw, const struct trailer *trailer,
 				    void *to, size_t room)
 {
-	const uint32_t ids[2] = { sw->other.pid, sw->other.tid };
 	const uint16_t misc = (sw->out ? PERF_RECORD_MISC_SWITCH_OUT : 0) |
 			      (sw->preempt ? PERF_RECORD_MISC_SWITCH_OUT_PREEMPT : 0);
 
-	return write_fixed(PERF_RECORD_SWITCH_CPU_WIDE, misc, ids, sizeof(ids), trailer, to, room);
+	return write_fixed(PERF_RECORD_SWITCH_CPU_WIDE, misc, &sw->other, sizeof(sw->other),
+			   trailer, to, room);
 }
 
 int record_read_switch(uint32_t type, uint16_t misc, struct cursor body,
@@ -313,7 +303,8 @@ int record_read_switch(uint32_t type, uint16_t misc, struct cursor body,
 			   misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
 	};
 
-	if (type == PERF_RECORD_SWITCH_CPU_WIDE && read_ids(body, &sw.other) < 0)
+	if (type == PERF_RECORD_SWITCH_CPU_WIDE &&
+	    cursor_get(&body, sizeof(sw.other), &sw.other) < 0)
 		return -EBADMSG;
 	*ret_switch = sw;
 	return 0;
@@ -379,32 +370,23 @@ size_t record_write_signal_deliver(uint32_t signal, uint64_t handler, const stru
 
 /* --- the AUX ring, and what is lost ----------------------------------------------------------- */
 
+static_assert(sizeof(struct record_aux) == 24, "as the kernel writes it");
+static_assert(sizeof(struct record_lost) == 16, "as the kernel writes it");
+
 int record_read_aux(struct cursor body, struct record_aux *ret_aux)
 {
-	uint64_t raw[3];
-
-	if (cursor_get(&body, sizeof(raw), raw) < 0)
-		return -EBADMSG;
-	*ret_aux = (struct record_aux){ raw[0], raw[1], raw[2] };
-	return 0;
+	return cursor_get(&body, sizeof(*ret_aux), ret_aux);
 }
 
 size_t record_write_lost(const struct record_lost *lost, const struct trailer *trailer, void *to,
 			 size_t room)
 {
-	const uint64_t raw[2] = { lost->id, lost->lost };
-
-	return write_fixed(PERF_RECORD_LOST, 0, raw, sizeof(raw), trailer, to, room);
+	return write_fixed(PERF_RECORD_LOST, 0, lost, sizeof(*lost), trailer, to, room);
 }
 
 int record_read_lost(struct cursor body, struct record_lost *ret_lost)
 {
-	uint64_t raw[2];
-
-	if (cursor_get(&body, sizeof(raw), raw) < 0)
-		return -EBADMSG;
-	*ret_lost = (struct record_lost){ raw[0], raw[1] };
-	return 0;
+	return cursor_get(&body, sizeof(*ret_lost), ret_lost);
 }
 
 int record_read_lost_samples(struct cursor body, uint64_t *ret_lost)
