@@ -9,7 +9,7 @@
 #include "util/number.h"
 #include "util/timespan.h"
 
-static int parse_signal(const char *text, uint32_t *ret_signal)
+static int parse_signal(const char *text, struct condition *condition)
 {
 	const char *name = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
 	uint64_t n;
@@ -18,23 +18,23 @@ static int parse_signal(const char *text, uint32_t *ret_signal)
 		const char *known = sigabbrev_np(i);
 
 		if (known && strcmp(known, name) == 0) {
-			*ret_signal = (uint32_t)i;
+			condition->number = (uint32_t)i;
 			return 0;
 		}
 	}
 	if (number_parse(text, NSIG - 1, &n) < 0 || n == 0)
 		return -EINVAL;
-	*ret_signal = (uint32_t)n;
+	condition->number = (uint32_t)n;
 	return 0;
 }
 
-static int parse_status(const char *text, uint32_t *ret_status)
+static int parse_status(const char *text, struct condition *condition)
 {
 	uint64_t n = CONDITION_ANY_STATUS;
 
 	if (strcmp(text, "failure") != 0 && number_parse(text, UINT8_MAX, &n) < 0)
 		return -EINVAL;
-	*ret_status = (uint32_t)n;
+	condition->number = (uint32_t)n;
 	return 0;
 }
 
@@ -82,38 +82,39 @@ static int parse_longer(const char *text, struct condition *condition)
 	return r;
 }
 
+static const struct {
+	const char *word;
+	enum condition_kind kind;
+	/* Parses what is behind the word and a colon; NULL: the word stands alone. */
+	int (*parse)(const char *text, struct condition *condition);
+} kinds[] = {
+	{ "oom", CONDITION_OOM, NULL },
+	{ "core", CONDITION_CORE, NULL },
+	{ "enter", CONDITION_ENTER, parse_function },
+	{ "return", CONDITION_RETURN, parse_function },
+	{ "longer", CONDITION_LONGER, parse_longer },
+	{ "signal", CONDITION_SIGNAL, parse_signal },
+	{ "exit", CONDITION_EXIT, parse_status },
+};
+
 int condition_parse(const char *text, struct condition *ret_condition)
 {
-	struct condition condition = {};
-	const char *colon = strchr(text, ':');
-	const size_t n = colon ? (size_t)(colon - text) : 0;
-	int r = -EINVAL;
+	const size_t n = strcspn(text, ":");
 
-	if (strcmp(text, "oom") == 0) {
-		condition.kind = CONDITION_OOM;
-		r = 0;
-	} else if (strcmp(text, "core") == 0) {
-		condition.kind = CONDITION_CORE;
-		r = 0;
-	} else if (n == strlen("enter") && strncmp(text, "enter", n) == 0) {
-		condition.kind = CONDITION_ENTER;
-		r = parse_function(colon + 1, &condition);
-	} else if (n == strlen("return") && strncmp(text, "return", n) == 0) {
-		condition.kind = CONDITION_RETURN;
-		r = parse_function(colon + 1, &condition);
-	} else if (n == strlen("longer") && strncmp(text, "longer", n) == 0) {
-		condition.kind = CONDITION_LONGER;
-		r = parse_longer(colon + 1, &condition);
-	} else if (n == strlen("signal") && strncmp(text, "signal", n) == 0) {
-		condition.kind = CONDITION_SIGNAL;
-		r = parse_signal(colon + 1, &condition.number);
-	} else if (n == strlen("exit") && strncmp(text, "exit", n) == 0) {
-		condition.kind = CONDITION_EXIT;
-		r = parse_status(colon + 1, &condition.number);
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		struct condition condition = { .kind = kinds[i].kind };
+		int r = 0;
+
+		if (strncmp(text, kinds[i].word, n) != 0 || kinds[i].word[n] ||
+		    !text[n] != !kinds[i].parse)
+			continue;
+		if (kinds[i].parse)
+			r = kinds[i].parse(text + n + 1, &condition);
+		if (r == 0)
+			*ret_condition = condition;
+		return r;
 	}
-	if (r == 0)
-		*ret_condition = condition;
-	return r;
+	return -EINVAL;
 }
 
 void condition_deinit(struct condition *condition)
