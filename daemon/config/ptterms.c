@@ -2,11 +2,11 @@
 
 #include "daemon/config/ptterms.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "util/number.h"
 
 static const struct {
 	const char *name;
@@ -47,17 +47,10 @@ uint32_t ptterms_get(const struct ptterms *terms, enum ptterm term, uint32_t fal
 /* Parse a decimal number from 0 to @max. No text at all means 1. */
 static int parse_value(const char *text, int8_t max, int8_t *ret_value)
 {
-	unsigned long n = 1;
-	char *end;
+	uint64_t n = 1;
 
-	if (text) {
-		if (!isdigit((unsigned char)text[0]))
-			return -EINVAL;
-		errno = 0;
-		n = strtoul(text, &end, 10);
-		if (errno || *end || n > (unsigned long)max)
-			return -EINVAL;
-	}
+	if (text && number_parse(text, (uint64_t)max, &n) < 0)
+		return -EINVAL;
 	*ret_value = (int8_t)n;
 	return 0;
 }

@@ -36,6 +36,7 @@
 #include "daemon/plugin/exec.h"
 #include "daemon/plugin/qemu.h"
 #include "daemon/plugin/syscall.h"
+#include "util/number.h"
 #include "util/qemuoption.h"
 
 /* --- got -------------------------------------------------------------------------------------- */
@@ -451,10 +452,9 @@ struct arguments {
 /* Parse a number. Return: the number, or -1. */
 static int parse_number(const char *text)
 {
-	char *end;
-	const long n = strtol(text, &end, 10);
+	uint64_t n;
 
-	return end == text || *end || n < 0 || n > INT_MAX ? -1 : (int)n;
+	return number_parse(text, INT_MAX, &n) < 0 ? -1 : (int)n;
 }
 
 static int parse_arguments(int argc, char **argv, struct arguments *ret_arguments)

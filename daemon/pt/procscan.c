@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "util/dirs.h"
 #include "util/map.h"
+#include "util/number.h"
 #include "util/perf/record.h"
 #include "util/textfile.h"
 
@@ -87,15 +88,12 @@ static uint64_t records_now(const struct procscan *s)
 /* The name of a folder that is a task's. */
 static bool parse_id(const char *name, uint32_t *ret_id)
 {
-	uint64_t id = 0;
+	uint64_t id;
 
-	for (const char *c = name; *c; c++) {
-		if (*c < '0' || *c > '9' || id > INT32_MAX)
-			return false;
-		id = id * 10 + (uint64_t)(*c - '0');
-	}
+	if (number_parse(name, INT32_MAX, &id) < 0 || id == 0)
+		return false;
 	*ret_id = (uint32_t)id;
-	return id > 0 && id <= INT32_MAX;
+	return true;
 }
 
 /* --- threads --------------------------------------------------------------------------------- */
