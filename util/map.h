@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "util/vec.h"
 
 struct map_slot {
 	uint64_t key;
@@ -46,6 +47,29 @@ _must_check_ static inline int map_number(struct map *map, uint64_t key, uint64_
 
 	*ret_value = found ? *found : next;
 	return found || r < 0 ? r : 1;
+}
+
+/*
+ * Find the item of @key in the array @v (vec.h): @map has its index. One that is missing is added,
+ * with the value.
+ *
+ * Return: a pointer to the item, valid until one is added; NULL: there is no memory.
+ */
+#define map_item(map, key, v, ...)                                \
+	({                                                        \
+		uint64_t _mi;                                     \
+		int _mr = map_number((map), (key), (v)->n, &_mi); \
+		if (_mr > 0)                                      \
+			_mr = vec_push((v), __VA_ARGS__);         \
+		_mr < 0 ? NULL : &(v)->items[_mi];                \
+	})
+
+/* Return: the value of @key, if values are pointers; NULL if there is none. */
+static inline void *map_pointer(const struct map *map, uint64_t key)
+{
+	const uint64_t *found = map_get(map, key);
+
+	return found ? (void *)(uintptr_t)*found : NULL;
 }
 
 /*

@@ -16,16 +16,13 @@
 int calllog_complain(struct calllog *log, const char *path, uint64_t offset, const char *fault)
 {
 	const bool is_last = log->n_complaints == CALLLOG_COMPLAINTS_MAX - 1;
+	_cleanup_(freep) char *text = message_text("%s: byte %" PRIu64 ": %s%s", path, offset,
+						   fault, is_last ? "; and more is wrong" : "");
 	const char *copy;
-	char *text;
 
 	if (log->n_complaints == CALLLOG_COMPLAINTS_MAX)
 		return 0;
-	if (asprintf(&text, "%s: byte %" PRIu64 ": %s%s", path, offset, fault,
-		     is_last ? "; and more is wrong" : "") < 0)
-		return -ENOMEM;
-	copy = arena_strdup(&log->texts, text);
-	free(text);
+	copy = text ? arena_strdup(&log->texts, text) : NULL;
 	if (!copy)
 		return -ENOMEM;
 	log->complaints[log->n_complaints++] = copy;

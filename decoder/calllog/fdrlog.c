@@ -205,14 +205,9 @@ bool fdrlog_is(const char *path)
 	if (!dir)
 		return stat(path, &st) == 0 && S_ISREG(st.st_mode) && fdrfile_is(path);
 	while (!is && dirs_next(dir, &entry) > 0) {
-		char *file;
+		_cleanup_(freep) char *file = message_text("%s/%s", path, entry->d_name);
 
-		if (!is_log_name(entry->d_name))
-			continue;
-		if (asprintf(&file, "%s/%s", path, entry->d_name) < 0)
-			return false;
-		is = fdrfile_is(file);
-		free(file);
+		is = file && is_log_name(entry->d_name) && fdrfile_is(file);
 	}
 	return is;
 }
@@ -248,15 +243,12 @@ static int add_files(struct fdrlog *log, const char *path, DIR *dir, char **rete
 	if (!dir)
 		return add_file(log, path, reterr_message);
 	while (r == 0 && (r = dirs_next(dir, &entry)) > 0) {
-		char *file;
+		_cleanup_(freep) char *file = message_text("%s/%s", path, entry->d_name);
 
-		r = 0;
 		if (!is_log_name(entry->d_name))
-			continue;
-		if (asprintf(&file, "%s/%s", path, entry->d_name) < 0)
-			return -ENOMEM;
-		r = add_file(log, file, reterr_message);
-		free(file);
+			r = 0;
+		else
+			r = file ? add_file(log, file, reterr_message) : -ENOMEM;
 	}
 	vec_sort(&log->files, by_path);
 	return r;
@@ -754,19 +746,16 @@ static int open_log(struct fdrlog *log, const char *path, const char *map, struc
 {
 	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
 	_cleanup_(dirs_closep) DIR *dir = fd < 0 ? NULL : dirs_list(fd);
-	_cleanup_(freep) char *own_map = NULL;
+	_cleanup_(freep) char *own_map = message_text("%s/" MAP_NAME, path);
 	int r;
 
+	if (!own_map)
+		return -ENOMEM;
 	r = add_files(log, path, dir, reterr_message);
 	if (r == 0)
 		r = scan_files(log, path, reterr_message);
-	if (r == 0 && dir && !map) {
-		if (asprintf(&own_map, "%s/" MAP_NAME, path) < 0) {
-			own_map = NULL;
-			return -ENOMEM;
-		}
-		map = access(own_map, F_OK) == 0 ? own_map : NULL;
-	}
+	if (dir && !map && access(own_map, F_OK) == 0)
+		map = own_map;
 	if (r == 0)
 		r = find_names(log, map, objects, reterr_message);
 	return r < 0 ? r : make_lanes(log);

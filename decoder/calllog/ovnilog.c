@@ -96,10 +96,8 @@ static int note_stream(struct search *s, const char *path, const char *name, con
 	if (s->tree->streams.n == s->n_max)
 		return message_set(s->reterr_message, -EFBIG, "%s: more than %zu streams", path,
 				   s->n_max);
-	if (asprintf(&stream.path, "%s/%s", path, name) < 0)
-		stream.path = NULL;
-	if (asprintf(&stream.metadata, "%s/%s", path, metadata) < 0)
-		stream.metadata = NULL;
+	stream.path = message_text("%s/%s", path, name);
+	stream.metadata = message_text("%s/%s", path, metadata);
 	if (found->loom)
 		stream.loom = strdup(found->loom);
 	if (!stream.path || !stream.metadata || (found->loom && !stream.loom))
@@ -116,18 +114,12 @@ static int note_stream(struct search *s, const char *path, const char *name, con
 /* Return: the name of the loom's directory, which is that above @path; the caller frees it. */
 static char *loom_of(const char *path)
 {
-	char *copy = strdup(path), *slash;
-	char *loom = NULL;
+	const char *end = strrchr(path, '/');
+	_cleanup_(freep) char *above = end ? strndup(path, (size_t)(end - path)) : NULL;
 
-	slash = copy ? strrchr(copy, '/') : NULL;
-	if (slash) {
-		*slash = '\0';
-		loom = strdup(base_of(copy));
-	} else if (copy) {
-		loom = strdup("");
-	}
-	free(copy);
-	return loom;
+	if (!end)
+		return strdup("");
+	return above ? strdup(base_of(above)) : NULL;
 }
 
 /* A thread's file, THREAD or in later releases THREAD.obs, in the directory of a process. */
@@ -172,8 +164,8 @@ static int search_within(struct search *s, const char *path, DIR *dir, unsigned 
 	int r = 0;
 
 	while (r == 0 && (r = dirs_next(dir, &entry)) > 0) {
+		_cleanup_(freep) char *inner = NULL;
 		struct stat st;
-		char *inner;
 
 		r = 0;
 		if (!s->tree && ++s->n_looks > OVNITREE_LOOKS_MAX)
@@ -182,10 +174,8 @@ static int search_within(struct search *s, const char *path, DIR *dir, unsigned 
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    !S_ISDIR(st.st_mode))
 			continue;
-		if (asprintf(&inner, "%s/%s", path, entry->d_name) < 0)
-			return -ENOMEM;
-		r = search(s, inner, depth + 1);
-		free(inner);
+		inner = message_text("%s/%s", path, entry->d_name);
+		r = inner ? search(s, inner, depth + 1) : -ENOMEM;
 	}
 	return r;
 }
@@ -581,14 +571,14 @@ static int scan_stream(struct ovnilog *log, struct ovnilane *lane, char **reterr
 
 /* --- streams ---------------------------------------------------------------------------------- */
 
-/* Get the number of what @text names in @map, and whether it is new. Return: 0 or -ENOMEM. */
-static int get_number(struct map *map, const char *text, uint32_t *ret_number, bool *ret_new)
+/* Get the number of what @text names in @map. Return: 0; 1 if it is new; or -ENOMEM. */
+static int get_number(struct map *map, const char *text, uint32_t *ret_number)
 {
-	const uint64_t key = map_hash(text, strlen(text)), *known = map_get(map, key);
+	uint64_t number;
+	const int r = map_number(map, map_hash(text, strlen(text)), map->n_used, &number);
 
-	*ret_new = !known;
-	*ret_number = known ? (uint32_t)*known : (uint32_t)map->n_used;
-	return known ? 0 : map_put(map, key, *ret_number);
+	*ret_number = (uint32_t)number;
+	return r;
 }
 
 static int find_loom(struct ovnilog *log, struct ovnilane *lane, const char *name,
@@ -597,10 +587,9 @@ static int find_loom(struct ovnilog *log, struct ovnilane *lane, const char *nam
 	const int64_t *offset = ovniclock_find(&log->clock, name);
 	char text[OVNIMETA_NAME_MAX + 32];
 	struct ovniloom *loom;
-	bool is_new;
-	int r = get_number(&log->by_name, name, &lane->loom, &is_new);
+	int r = get_number(&log->by_name, name, &lane->loom);
 
-	if (r == 0 && is_new)
+	if (r > 0)
 		r = vec_push(&log->looms, {});
 	if (r < 0)
 		return r;
@@ -615,7 +604,8 @@ static int find_loom(struct ovnilog *log, struct ovnilane *lane, const char *nam
 			*cpu = meta->cpus.items[i];
 	}
 	(void)snprintf(text, sizeof(text), "%.250s/%" PRIu32, name, lane->lane.pid);
-	return get_number(&log->processes, text, &lane->calls.process, &is_new);
+	r = get_number(&log->processes, text, &lane->calls.process);
+	return r < 0 ? r : 0;
 }
 
 static uint32_t id_of(int64_t id)
@@ -672,15 +662,13 @@ static int read_stream(struct ovnilog *log, const struct ovnistream *stream, cha
 /* Read what must be added to the clocks of hosts, if the trace at @path has that. */
 static int read_clock(struct ovnilog *log, const char *path, char **reterr_message)
 {
-	_cleanup_(freep) char *file = NULL, *text = NULL;
+	_cleanup_(freep) char *file = message_text("%s/" OVNICLOCK_FILE, path), *text = NULL;
 	unsigned int line;
 	size_t size;
 	int r;
 
-	if (asprintf(&file, "%s/" OVNICLOCK_FILE, path) < 0) {
-		file = NULL;
+	if (!file)
 		return -ENOMEM;
-	}
 	if (access(file, F_OK) < 0 && errno == ENOENT)
 		return 0;
 	r = logfile_read(file, OVNICLOCK_SIZE_MAX, &log->window, &text, &size, reterr_message);

@@ -119,13 +119,6 @@ static void branchcode_deinit(struct branchcode *code)
 	free(code->bytes);
 }
 
-static void *first_of(const struct map *map, uint64_t hash)
-{
-	const uint64_t *known = map_get(map, hash);
-
-	return known ? (void *)(uintptr_t)*known : NULL;
-}
-
 /* --- objects ---------------------------------------------------------------------------------- */
 
 static bool is_object(const struct known_object *known, const struct branch_place *place)
@@ -166,7 +159,7 @@ static int find_object(struct branchcode *code, const struct branch_place *place
 		return 0;
 	}
 	hash = map_hash(place->object, strlen(place->object));
-	for (known = first_of(&code->known, hash); known && !is_object(known, place);)
+	for (known = map_pointer(&code->known, hash); known && !is_object(known, place);)
 		known = known->next;
 	if (!known) {
 		known = arena_alloc(&code->arena, sizeof(*known));
@@ -174,7 +167,7 @@ static int find_object(struct branchcode *code, const struct branch_place *place
 			return -ENOMEM;
 		known->name = arena_strdup(&code->arena, place->object);
 		known->buildid = place->buildid;
-		known->next = first_of(&code->known, hash);
+		known->next = map_pointer(&code->known, hash);
 		if (!known->name)
 			return -ENOMEM;
 		r = make_object(code, place, known);
@@ -219,7 +212,7 @@ static int find_named(struct branchcode *code, const struct known_object *object
 {
 	const uint64_t key[] = { object->object->id.id, place->symbol_start };
 	const uint64_t hash = map_hash(key, sizeof(key));
-	struct named *named = first_of(&code->named, hash);
+	struct named *named = map_pointer(&code->named, hash);
 	uint64_t end;
 	int r;
 
@@ -237,7 +230,7 @@ static int find_named(struct branchcode *code, const struct known_object *object
 		if (r < 0)
 			return r;
 		named->object = object;
-		named->next = first_of(&code->named, hash);
+		named->next = map_pointer(&code->named, hash);
 		r = map_put(&code->named, hash, (uintptr_t)named);
 		if (r < 0)
 			return r;
@@ -385,7 +378,7 @@ static int keep_way(struct search *s, uint64_t hash, struct known_way *way,
 	way->way.n_runs = (uint32_t)code->runs.n;
 	way->way.runs = arena_copy(&code->way_arena, code->runs.items,
 				   code->runs.n * sizeof(*code->runs.items));
-	way->next = first_of(&code->ways, hash);
+	way->next = map_pointer(&code->ways, hash);
 	kept = way->way.runs ? arena_copy(&code->way_arena, way, sizeof(*way)) : NULL;
 	if (!kept)
 		return -ENOMEM;
@@ -453,7 +446,7 @@ static int branchcode_find(struct branchcode *code, const struct branch_memory *
 				  .size = end - start,
 				  .with_end = with_end };
 	hash = hash_of(s.object, new.address, new.size, with_end);
-	for (const struct known_way *way = first_of(&code->ways, hash); way; way = way->next) {
+	for (const struct known_way *way = map_pointer(&code->ways, hash); way; way = way->next) {
 		if (way->object == new.object && way->address == new.address &&
 		    way->size == new.size && way->with_end == with_end) {
 			*ret_way = &way->way;
@@ -588,8 +581,7 @@ static int add_runs(struct branchsource *source, const struct branch_way *way, u
 static int keep_comm(struct branchsource *source, const char *comm, const char **ret_kept)
 {
 	const uint64_t hash = map_hash(comm, strlen(comm));
-	const uint64_t *known = map_get(&source->comms, hash);
-	const char *kept = known ? (const char *)(uintptr_t)*known : NULL;
+	const char *kept = map_pointer(&source->comms, hash);
 
 	if (!kept || strcmp(kept, comm) != 0) {
 		kept = arena_strdup(&source->arena, comm);
@@ -603,18 +595,9 @@ static int keep_comm(struct branchsource *source, const char *comm, const char *
 static int find_thread(struct branchsource *source, const struct branch *branch,
 		       struct known_thread **ret_thread)
 {
-	const uint64_t *known = map_get(&source->thread_of, branch->tid);
-	int r;
-
-	if (!known) {
-		r = vec_push(&source->threads, { .pid = PTD_ID_UNKNOWN });
-		if (r == 0)
-			r = map_put(&source->thread_of, branch->tid, source->threads.n - 1);
-		if (r < 0)
-			return r;
-	}
-	*ret_thread = &source->threads.items[known ? *known : source->threads.n - 1];
-	return 0;
+	*ret_thread =
+	    map_item(&source->thread_of, branch->tid, &source->threads, { .pid = PTD_ID_UNKNOWN });
+	return *ret_thread ? 0 : -ENOMEM;
 }
 
 /* Return: whether the thread executes another program now, as far as that can be seen. */
@@ -675,18 +658,8 @@ static uint64_t track_key(const struct branch *branch)
 static int find_track(struct branchsource *source, const struct branch *branch,
 		      struct track **ret_track)
 {
-	const uint64_t key = track_key(branch), *known = map_get(&source->track_of, key);
-	int r;
-
-	if (!known) {
-		r = vec_push(&source->tracks, {});
-		if (r == 0)
-			r = map_put(&source->track_of, key, source->tracks.n - 1);
-		if (r < 0)
-			return r;
-	}
-	*ret_track = &source->tracks.items[known ? *known : source->tracks.n - 1];
-	return 0;
+	*ret_track = map_item(&source->track_of, track_key(branch), &source->tracks, {});
+	return *ret_track ? 0 : -ENOMEM;
 }
 
 /* Add what executed from @start up to the branch. Return: 0, or -ENOMEM. */

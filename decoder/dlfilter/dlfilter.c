@@ -20,6 +20,7 @@
 #include "decoder/util/batchsource.h"
 #include "ptd/decode.h"
 #include "util/dirs.h"
+#include "util/message.h"
 
 struct dlfilter {
 	struct requested_outputs outputs;
@@ -119,10 +120,9 @@ static int open_decoder(struct dlfilter *filter)
 	const char *home = getenv("HOME");
 	int r;
 
-	if (home && asprintf(&buildids, "%s/.debug", home) < 0) {
-		buildids = NULL;
+	buildids = home ? message_text("%s/.debug", home) : NULL;
+	if (home && !buildids)
 		return log_error_errno(-ENOMEM, "%m");
-	}
 	options.buildid_dir = buildids;
 	r = decoder_new(&options, &config, &filter->decoder, &message);
 	if (r < 0)

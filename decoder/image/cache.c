@@ -155,13 +155,11 @@ int cache_show(struct cache *cache, const struct ptd_block *block)
 static int find_block(struct room *room, const struct object *object, uint64_t offset, uint8_t mode,
 		      struct shelf **ret_shelf, const struct ptd_block **ret_block)
 {
-	const uint64_t *known;
 	const int r = shelf_of(room, object, mode, ret_shelf);
 
 	if (r < 0)
 		return r;
-	known = map_get(&(*ret_shelf)->blocks, offset);
-	*ret_block = known ? (const struct ptd_block *)(uintptr_t)*known : NULL;
+	*ret_block = map_pointer(&(*ret_shelf)->blocks, offset);
 	return 0;
 }
 
@@ -251,14 +249,12 @@ static int get_stitched(struct room *room, const struct object *object, uint64_t
 	struct stitched *s, *latest;
 	struct ptd_block block;
 	struct shelf *shelf;
-	uint64_t *known;
 	int r;
 
 	r = shelf_of(room, object, mode, &shelf);
 	if (r < 0)
 		return r;
-	known = map_get(&shelf->stitched, key);
-	latest = known ? (struct stitched *)(uintptr_t)*known : NULL;
+	latest = map_pointer(&shelf->stitched, key);
 	for (s = latest; s; s = s->next) {
 		if (s->offset == offset && s->block.size == size &&
 		    memcmp(s->block.bytes, bytes, size) == 0) {

@@ -94,8 +94,7 @@ static uint64_t exact_key(const char *path, const char *location)
 
 static struct line *find_exact(const struct objectmap *map, const char *path, const char *location)
 {
-	const uint64_t *head = map_get(&map->exact, exact_key(path, location));
-	struct line *l = head ? (struct line *)(uintptr_t)*head : NULL;
+	struct line *l = map_pointer(&map->exact, exact_key(path, location));
 
 	while (l && (strcmp(l->path, path) != 0 || strcmp(l->location, location) != 0))
 		l = l->exact;
@@ -105,11 +104,10 @@ static struct line *find_exact(const struct objectmap *map, const char *path, co
 static int index_exact(struct objectmap *map, struct line *line)
 {
 	const uint64_t key = exact_key(line->path, line->location);
-	const uint64_t *head = map_get(&map->exact, key);
 
 	if (find_exact(map, line->path, line->location))
 		return 0;
-	line->exact = head ? (struct line *)(uintptr_t)*head : NULL;
+	line->exact = map_pointer(&map->exact, key);
 	return map_put(&map->exact, key, (uintptr_t)line);
 }
 
@@ -137,15 +135,20 @@ static const char *place_or_none(const struct line *line)
 static int index_inode(struct objectmap *map, struct line *line)
 {
 	const uint64_t key = inode_key(line->path, &line->inode);
-	const uint64_t *head = map_get(&map->inodes, key);
 	size_t n_others = 0;
 
-	line->exact = head ? (struct line *)(uintptr_t)*head : NULL;
+	line->exact = map_pointer(&map->inodes, key);
 	for (const struct line *l = line->exact; l; l = l->exact)
 		if (is_of_inode(l, line->path, &line->inode) &&
 		    (++n_others == 2 || strcmp(place_or_none(l), place_or_none(line)) == 0))
 			return 0;
 	return map_put(&map->inodes, key, (uintptr_t)line);
+}
+
+/* Return: the first line of the paths with the hash of @path; NULL if there is none. */
+static struct line *first_of(const struct objectmap *map, const char *path)
+{
+	return map_pointer(&map->lines, map_hash(path, strlen(path)));
 }
 
 /*
@@ -156,10 +159,9 @@ static int index_inode(struct objectmap *map, struct line *line)
 static int chain(struct objectmap *map, struct line *line)
 {
 	const uint64_t key = map_hash(line->path, strlen(line->path));
-	const uint64_t *head = map_get(&map->lines, key);
 	size_t n_others = 0;
 
-	line->next = head ? (struct line *)(uintptr_t)*head : NULL;
+	line->next = first_of(map, line->path);
 	for (const struct line *l = line->next; l; l = l->next) {
 		if (kind_of(l) != kind_of(line) || (l->inode.ino > 0) != (line->inode.ino > 0) ||
 		    strcmp(l->path, line->path) != 0)
@@ -264,10 +266,9 @@ static bool find_by_id(const struct objectmap *map, const char *path, const stru
 static int find_by_inode(const struct objectmap *map, const char *path,
 			 const struct objectsmap_inode *inode, const char **ret_location)
 {
-	const uint64_t *head = map_get(&map->inodes, inode_key(path, inode));
 	const struct line *found = NULL;
 
-	for (const struct line *l = head ? (struct line *)(uintptr_t)*head : NULL; l;
+	for (const struct line *l = map_pointer(&map->inodes, inode_key(path, inode)); l;
 	     l = l->exact) {
 		if (!is_of_inode(l, path, inode))
 			continue;
@@ -286,7 +287,6 @@ static int find_by_inode(const struct objectmap *map, const char *path,
 int objectmap_find(const struct objectmap *map, const char *path, const struct buildid *id,
 		   const struct objectsmap_inode *inode, const char **ret_location)
 {
-	const uint64_t *head = map_get(&map->lines, map_hash(path, strlen(path)));
 	const char *found = NULL;
 	bool lost = false;
 	int r;
@@ -296,7 +296,7 @@ int objectmap_find(const struct objectmap *map, const char *path, const struct b
 		return r;
 	if (id->size > 1 && find_by_id(map, path, id, ret_location))
 		return 0;
-	for (const struct line *l = head ? (struct line *)(uintptr_t)*head : NULL; l; l = l->next) {
+	for (const struct line *l = first_of(map, path); l; l = l->next) {
 		/* Those of an inode are other files, unless it is not known what is meant. */
 		if (strcmp(l->path, path) != 0 ||
 		    (l->inode.ino > 0 && (id->size > 0 || inode->ino > 0)))
@@ -320,9 +320,7 @@ int objectmap_find(const struct objectmap *map, const char *path, const struct b
 
 bool objectmap_tells_inodes(const struct objectmap *map, const char *path)
 {
-	const uint64_t *head = map_get(&map->lines, map_hash(path, strlen(path)));
-
-	for (const struct line *l = head ? (struct line *)(uintptr_t)*head : NULL; l; l = l->next)
+	for (const struct line *l = first_of(map, path); l; l = l->next)
 		if (l->inode.ino > 0 && strcmp(l->path, path) == 0)
 			return true;
 	return false;

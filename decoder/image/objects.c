@@ -184,10 +184,7 @@ static uint64_t key_of(const struct question *q)
 /* Return: the file that was found for the question; NULL if it was not searched for. */
 static struct codefile *find_answer(const struct objects *objects, const struct question *q)
 {
-	const uint64_t *head = map_get(&objects->answers, key_of(q));
-
-	for (const struct answer *a = head ? (struct answer *)(uintptr_t)*head : NULL; a;
-	     a = a->next)
+	for (const struct answer *a = map_pointer(&objects->answers, key_of(q)); a; a = a->next)
 		if (strcmp(a->question.path, q->path) == 0 &&
 		    buildid_equal(&a->question.id, &q->id) &&
 		    objectsmap_same_inode(&a->question.inode, &q->inode))
@@ -197,13 +194,13 @@ static struct codefile *find_answer(const struct objects *objects, const struct 
 
 static int add_answer(struct objects *objects, const struct question *q, struct codefile *file)
 {
-	const uint64_t key = key_of(q), *head = map_get(&objects->answers, key);
+	const uint64_t key = key_of(q);
 	struct answer *answer = arena_alloc(&objects->arena, sizeof(*answer));
 
 	if (!answer)
 		return -ENOMEM;
 	*answer = (struct answer){
-		.next = head ? (struct answer *)(uintptr_t)*head : NULL,
+		.next = map_pointer(&objects->answers, key),
 		.question = *q,
 		.file = file,
 	};

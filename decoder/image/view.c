@@ -179,13 +179,6 @@ static void rewind_layout(struct view *view)
 	view->is_doubtful = false;
 }
 
-static struct view *first_of(const struct views *views, const struct space *space)
-{
-	const uint64_t *first = map_get(&views->of_space, (uintptr_t)space);
-
-	return first ? (struct view *)(uintptr_t)*first : NULL;
-}
-
 struct views *views_free(struct views *views)
 {
 	if (!views)
@@ -213,7 +206,7 @@ static int make_view(struct views *views, const struct space *space, struct view
 	view->views = views;
 	mutex_init_short(&view->mutex);
 	begin_epoch(view);
-	view->next = first_of(views, space);
+	view->next = map_pointer(&views->of_space, (uintptr_t)space);
 	if (vec_reserve(&views->all, 1) < 0 ||
 	    map_put(&views->of_space, (uintptr_t)space, (uintptr_t)view) < 0) {
 		(void)pthread_mutex_destroy(&view->mutex);
@@ -359,7 +352,8 @@ static struct view *choose_view(const struct views *views, const struct space *s
 	size_t n = 0;
 
 	*ret_stands = false;
-	for (struct view *v = first_of(views, space); v; v = v->next, n++) {
+	for (struct view *v = map_pointer(&views->of_space, (uintptr_t)space); v;
+	     v = v->next, n++) {
 		if (v->layout.generation == generation && v->until == until && !v->is_full) {
 			*ret_stands = true;
 			return v;

@@ -14,6 +14,7 @@
 #include "decoder/util/ranges.h"
 #include "ptd/snapshot.h"
 #include "util/mapname.h"
+#include "util/message.h"
 
 #define NAME "[jit]"
 
@@ -515,26 +516,20 @@ static int read_file(struct jits *jits, struct jit_file *file)
 	return r < 0 ? r : complain_of_rest(jits, file->path, &file->dump);
 }
 
-/* Find out where the bytes of the dump lie. Return: 0 or -ENOMEM. */
-static int locate_file(const struct jits *jits, const struct jits_mapping *mapping,
-		       const struct jitmap_line *line, char **ret_path)
+/* Return: where the bytes of the dump lie, which the caller frees; NULL if there is no memory. */
+static char *locate_file(const struct jits *jits, const struct jits_mapping *mapping,
+			 const struct jitmap_line *line)
 {
 	const char *dir = objects_dir(jits->objects);
-	int r;
 
 	if (line && !line->name)
-		r = asprintf(ret_path, "%s of process %" PRIu32, mapping->path, mapping->pid);
-	else if (line)
-		r = asprintf(ret_path, "%s/" PTD_SNAPSHOT_JIT "/%s", dir, line->name);
-	else if (dir)
-		r = asprintf(ret_path, "%s/" PTD_SNAPSHOT_JIT "/jit-%" PRIu32 ".dump", dir,
-			     mapping->pid);
-	else
-		r = asprintf(ret_path, "%s", mapping->path);
-	if (r >= 0)
-		return 0;
-	*ret_path = NULL;
-	return -ENOMEM;
+		return message_text("%s of process %" PRIu32, mapping->path, mapping->pid);
+	if (line)
+		return message_text("%s/" PTD_SNAPSHOT_JIT "/%s", dir, line->name);
+	if (dir)
+		return message_text("%s/" PTD_SNAPSHOT_JIT "/jit-%" PRIu32 ".dump", dir,
+				    mapping->pid);
+	return strdup(mapping->path);
 }
 
 static struct jit_file *find_file(const struct jits *jits, const char *path)
@@ -553,12 +548,11 @@ static int get_file(struct jits *jits, const struct jits_mapping *mapping,
 	const struct jitmap_line *line =
 	    jitmap_find(&jits->map, mapping->pid, mapping->path, mapping->time);
 	_cleanup_(jit_file_freep) struct jit_file *file = NULL;
-	_cleanup_(freep) char *path = NULL;
+	_cleanup_(freep) char *path = locate_file(jits, mapping, line);
 	int r;
 
-	r = locate_file(jits, mapping, line, &path);
-	if (r < 0)
-		return r;
+	if (!path)
+		return -ENOMEM;
 	*ret_file = find_file(jits, path);
 	if (*ret_file)
 		return 0;
@@ -603,8 +597,9 @@ static int leave_out_dump(struct jits *jits, const struct space *space, const ch
 		return r;
 	}
 	complaint = &jits->complaints.items[jits->left_out_at];
-	if (asprintf(&text, "%.*s, %zu in all", (int)jits->n_left_out_at, *complaint,
-		     JITS_MAX + jits->left_out.n_used) < 0)
+	text = message_text("%.*s, %zu in all", (int)jits->n_left_out_at, *complaint,
+			    JITS_MAX + jits->left_out.n_used);
+	if (!text)
 		return -ENOMEM;
 	free(*complaint);
 	*complaint = text;

@@ -11,6 +11,7 @@
 
 #include "ptd/snapshot.h"
 #include "util/mapfile.h"
+#include "util/message.h"
 #include "util/objectsmap.h"
 
 /* Parse "PID SINCE NAME" or "PID SINCE - REASON", which stays in @id. Return: whether it is one. */
@@ -70,10 +71,9 @@ int jitmap_init(struct jitmap *ret_map, const char *snapshot_dir)
 	*ret_map = (struct jitmap){};
 	if (!snapshot_dir)
 		return 0;
-	if (asprintf(&path, "%s/" PTD_SNAPSHOT_JIT_MAP, snapshot_dir) < 0) {
-		path = NULL;
+	path = message_text("%s/" PTD_SNAPSHOT_JIT_MAP, snapshot_dir);
+	if (!path)
 		return -ENOMEM;
-	}
 	r = mapfile_read(&file, AT_FDCWD, path);
 	if (r == 0)
 		r = read_lines(ret_map, &file);

@@ -12,6 +12,7 @@
 
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
+#include "util/message.h"
 
 #define FILE_NAME_MAX 64
 
@@ -54,14 +55,12 @@ static int compare_memfiles(const void *pa, const void *pb)
 static int list_names(struct memfiles *files, const char *snapshot_dir)
 {
 	_cleanup_(dirs_closep) DIR *dir = NULL;
-	_cleanup_(freep) char *path = NULL;
+	_cleanup_(freep) char *path = message_text("%s/" PTD_SNAPSHOT_MEM, snapshot_dir);
 	const struct dirent *entry;
 	int r = 0;
 
-	if (asprintf(&path, "%s/" PTD_SNAPSHOT_MEM, snapshot_dir) < 0) {
-		path = NULL;
+	if (!path)
 		return -ENOMEM;
-	}
 	dir = opendir(path);
 	while (r == 0 && dir && (entry = readdir(dir)))
 		r = add_name(files, entry->d_name);
@@ -88,13 +87,10 @@ void memfiles_deinit(struct memfiles *files)
 
 static int load_file(const struct memfiles *files, const char *name, struct object **ret_object)
 {
-	_cleanup_(freep) char *path = NULL;
+	_cleanup_(freep) char *path = message_text("%s/%s", objects_dir(files->objects), name);
 
-	if (asprintf(&path, "%s/%s", objects_dir(files->objects), name) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	return objects_add_memory(files->objects, path, MEMFILE_OBJECT_NAME, ret_object);
+	return path ? objects_add_memory(files->objects, path, MEMFILE_OBJECT_NAME, ret_object)
+		    : -ENOMEM;
 }
 
 int memfiles_load(const struct memfiles *files, const struct memfile *file,

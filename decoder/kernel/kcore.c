@@ -10,6 +10,7 @@
 
 #include "decoder/symbol/elfbytes.h"
 #include "ptd/snapshot.h"
+#include "util/message.h"
 
 #define KERNEL_NAME "[kernel.kallsyms]"
 
@@ -107,21 +108,17 @@ static int add_module(struct kcore *k, const char *name, const struct object **r
 int kcore_init(struct kcore *kcore, struct objects *objects)
 {
 	const char *dir = objects_dir(objects);
-	_cleanup_(freep) char *kallsyms_path = NULL, *path = NULL;
+	_cleanup_(freep) char *names = NULL, *path = NULL;
 	int r;
 
 	*kcore = (struct kcore){ .objects = objects };
 	if (!dir)
 		return 0;
-	if (asprintf(&kallsyms_path, "%s/" PTD_SNAPSHOT_KALLSYMS, dir) < 0) {
-		kallsyms_path = NULL;
+	names = message_text("%s/" PTD_SNAPSHOT_KALLSYMS, dir);
+	path = message_text("%s/" PTD_SNAPSHOT_KCORE, dir);
+	if (!names || !path)
 		return -ENOMEM;
-	}
-	if (asprintf(&path, "%s/" PTD_SNAPSHOT_KCORE, dir) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	r = mapfile_read(&kcore->kallsyms_text, AT_FDCWD, kallsyms_path);
+	r = mapfile_read(&kcore->kallsyms_text, AT_FDCWD, names);
 	if (r == -ENOMEM)
 		return r;
 	kcore->kallsyms.text = &kcore->kallsyms_text;

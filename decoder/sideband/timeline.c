@@ -41,20 +41,14 @@ struct timeline {
 /* Find or add a CPU. Return: 0; TASKS_SKIPPED if there are too many CPUs; -ENOMEM. */
 static int get_cpu(struct timeline *tl, uint32_t number, uint32_t *ret_index)
 {
-	const uint64_t *found = map_get(&tl->by_cpu, number);
-	int r;
+	const struct cpu *cpu;
 
-	if (!found) {
-		if (tl->cpus.n == CPUS_MAX)
-			return TASKS_SKIPPED;
-		r = map_put(&tl->by_cpu, number, tl->cpus.n);
-		if (r < 0)
-			return r;
-		r = vec_push(&tl->cpus, { .came = PTD_ID_UNKNOWN });
-		if (r < 0)
-			return r;
-	}
-	*ret_index = found ? (uint32_t)*found : (uint32_t)(tl->cpus.n - 1);
+	if (tl->cpus.n == CPUS_MAX && !map_get(&tl->by_cpu, number))
+		return TASKS_SKIPPED;
+	cpu = map_item(&tl->by_cpu, number, &tl->cpus, { .came = PTD_ID_UNKNOWN });
+	if (!cpu)
+		return -ENOMEM;
+	*ret_index = (uint32_t)(cpu - tl->cpus.items);
 	return 0;
 }
 

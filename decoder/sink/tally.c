@@ -54,15 +54,10 @@ static int get_thread(struct tally *tally, uint32_t pid, uint32_t tid,
 		      struct tally_thread **ret_thread)
 {
 	const uint64_t key = (uint64_t)pid << 32 | tid;
-	uint64_t index;
-	int r = map_number(&tally->thread_index, key, tally->threads.n, &index);
 
-	if (r > 0)
-		r = vec_push(&tally->threads, { .pid = pid, .tid = tid });
-	if (r < 0)
-		return r;
-	*ret_thread = &tally->threads.items[index];
-	return 0;
+	*ret_thread =
+	    map_item(&tally->thread_index, key, &tally->threads, { .pid = pid, .tid = tid });
+	return *ret_thread ? 0 : -ENOMEM;
 }
 
 static int add_block(struct tally *tally, const struct ptd_block *block)
@@ -179,15 +174,12 @@ static void tidy(struct tally_rows *rows)
 static int add_to(struct tally_rows *rows, struct map *index, uint64_t key, uint64_t n,
 		  struct tally_row **ret_row)
 {
-	uint64_t i;
-	int r = map_number(index, key, rows->n, &i);
+	struct tally_row *row = map_item(index, key, rows, {});
 
-	if (r > 0)
-		r = vec_push(rows, {});
-	if (r < 0)
-		return r;
-	*ret_row = &rows->items[i];
-	(*ret_row)->n_insns += n;
+	if (!row)
+		return -ENOMEM;
+	row->n_insns += n;
+	*ret_row = row;
 	return 0;
 }
 

@@ -277,15 +277,13 @@ static int push_shared(struct memory *memory, const struct ptd_run *run, bool *r
 {
 	struct all_lines *all = memory->text.all_lines;
 	const struct lines *lines;
-	const uint64_t *known;
 	int r = 0;
 
 	*ret_found = false;
 	if (__atomic_load_n(&all->n_threads, __ATOMIC_RELAXED) < 2)
 		return 0;
 	(void)pthread_mutex_lock(&all->mutex);
-	known = map_get(&all->map, key_of(run->block, run->base));
-	lines = known ? (const struct lines *)(uintptr_t)*known : NULL;
+	lines = map_pointer(&all->map, key_of(run->block, run->base));
 	if (lines && lines->block == run->block && lines->template.base == run->base) {
 		*ret_found = true;
 		r = push_copied(memory, lines);

@@ -532,19 +532,9 @@ static int find_thread(struct extract *e, const struct ptd_slice *slice,
 		       struct extract_thread **ret_thread)
 {
 	const uint64_t key = key_of(slice->cpu, slice->pid, slice->tid);
-	const uint64_t *found = map_get(&e->by_thread, key);
-	const size_t index = found ? (size_t)*found : e->threads.n;
-	int r;
 
-	if (!found) {
-		r = vec_push(&e->threads, {});
-		if (r == 0)
-			r = map_put(&e->by_thread, key, index);
-		if (r < 0)
-			return r;
-	}
-	*ret_thread = &e->threads.items[index];
-	return 0;
+	*ret_thread = map_item(&e->by_thread, key, &e->threads, {});
+	return *ret_thread ? 0 : -ENOMEM;
 }
 
 /* Return: whether a thread that is asked for may have run on the CPU of the batch at @t. */

@@ -532,13 +532,13 @@ static bool has_lines(struct debuginfo *debuginfo, Dwarf_Die *unit_die)
 static int find_path(struct debuginfo *debuginfo, Dwarf_Die *unit_die, const char *name,
 		     const char **ret_path)
 {
-	const uint64_t *known = map_get(&debuginfo->paths, (uintptr_t)name);
+	const char *known = map_pointer(&debuginfo->paths, (uintptr_t)name);
 	const char *dir =
 	    name && name[0] != '/' ? string_of(debuginfo, unit_die, DW_AT_comp_dir) : NULL;
 	char *path;
 
 	if (!dir || known) {
-		*ret_path = known ? (const char *)(uintptr_t)*known : name;
+		*ret_path = known ?: name;
 		return 0;
 	}
 	path = arena_alloc(&debuginfo->names, strlen(dir) + strlen(name) + sizeof("/"));

@@ -127,14 +127,12 @@ static int name_function(struct symbol_source *source, uint64_t address,
 			 const struct symtab_symbol **ret_symbol)
 {
 	struct elf_source *elf = (struct elf_source *)source;
-	const uint64_t *known = map_get(&elf->unnamed, address);
 	struct symtab_symbol *symbol;
 	int r;
 
-	if (known) {
-		*ret_symbol = (const struct symtab_symbol *)(uintptr_t)*known;
+	*ret_symbol = map_pointer(&elf->unnamed, address);
+	if (*ret_symbol)
 		return 0;
-	}
 	r = make_name(elf, address, &symbol);
 	if (r == 0)
 		r = map_put(&elf->unnamed, address, (uintptr_t)symbol);

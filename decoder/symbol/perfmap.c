@@ -10,6 +10,7 @@
 
 #include "decoder/util/heap.h"
 #include "ptd/snapshot.h"
+#include "util/message.h"
 
 #define NAME_SIZE_MAX 4095u /* longer names are cut, as in a jitdump */
 #define FORKS_MAX     16    /* from a process to the one that has the map */
@@ -291,16 +292,12 @@ void perfmaps_deinit(struct perfmaps *perfmaps)
 static int open_file(struct perfmaps *perfmaps, uint32_t pid, struct perfmap_file **ret_file)
 {
 	_cleanup_(file_freep) struct perfmap_file *file = calloc(1, sizeof(*file));
-	_cleanup_(freep) char *path = NULL;
+	_cleanup_(freep) char *path =
+	    message_text("%s/" PTD_SNAPSHOT_JIT "/perf-%" PRIu32 ".map", perfmaps->dir, pid);
 	int r;
 
-	if (!file)
+	if (!file || !path)
 		return -ENOMEM;
-	if (asprintf(&path, "%s/" PTD_SNAPSHOT_JIT "/perf-%" PRIu32 ".map", perfmaps->dir, pid) <
-	    0) {
-		path = NULL;
-		return -ENOMEM;
-	}
 	r = mapfile_read(&file->text, AT_FDCWD, path);
 	if (r < 0)
 		return r;
@@ -312,24 +309,12 @@ static int open_file(struct perfmaps *perfmaps, uint32_t pid, struct perfmap_fil
 
 int perfmaps_find(struct perfmaps *perfmaps, uint32_t pid, struct perfmap **ret_perfmap)
 {
-	const uint64_t *known = map_get(&perfmaps->by_pid, pid);
-	struct perfmap_file *file = NULL;
-	int r;
+	const bool is_known = map_get(&perfmaps->by_pid, pid);
+	struct perfmap_file **file = map_item(&perfmaps->by_pid, pid, &perfmaps->files, NULL);
 
-	if (!known) {
-		r = vec_reserve(&perfmaps->files, 1);
-		if (r == 0)
-			r = map_put(&perfmaps->by_pid, pid, perfmaps->files.n);
-		if (r < 0)
-			return r;
-		r = open_file(perfmaps, pid, &file);
-		perfmaps->files.items[perfmaps->files.n++] = file;
-		if (r == -ENOMEM)
-			return r;
-	} else {
-		file = perfmaps->files.items[*known];
-	}
-	*ret_perfmap = file ? &file->perfmap : NULL;
+	if (!file || (!is_known && open_file(perfmaps, pid, file) == -ENOMEM))
+		return -ENOMEM;
+	*ret_perfmap = *file ? &(*file)->perfmap : NULL;
 	return 0;
 }
 
@@ -349,18 +334,11 @@ static uint32_t program_number(const struct perfmaps *perfmaps, uint32_t pid)
 
 int perfmaps_begin(struct perfmaps *perfmaps, uint32_t pid, uint32_t parent)
 {
-	struct perfmap_program *program = find_program(perfmaps, pid);
-	int r;
+	struct perfmap_program *program =
+	    map_item(&perfmaps->programs_by_pid, pid, &perfmaps->programs, {});
 
-	if (!program) {
-		r = vec_reserve(&perfmaps->programs, 1);
-		if (r == 0)
-			r = map_put(&perfmaps->programs_by_pid, pid, perfmaps->programs.n);
-		if (r < 0)
-			return r;
-		program = &perfmaps->programs.items[perfmaps->programs.n++];
-		program->number = 0;
-	}
+	if (!program)
+		return -ENOMEM;
 	program->number++;
 	program->parent = parent;
 	program->number_of_parent = program_number(perfmaps, parent);

@@ -111,15 +111,11 @@ static int count_edge(struct callgrind *cg, uint32_t i)
 	const uint32_t caller =
 	    above->function + (above->parent == STACKTREE_NONE ? cg->n_functions : 0);
 	const uint64_t key = (uint64_t)caller << 32 | node->function;
-	struct edge *edge;
-	uint64_t index;
-	int r = map_number(&cg->edges_by_ends, key, cg->edges.n, &index);
+	struct edge *edge = map_item(&cg->edges_by_ends, key, &cg->edges,
+				     { .caller = caller, .callee = node->function });
 
-	if (r > 0)
-		r = vec_push(&cg->edges, { .caller = caller, .callee = node->function });
-	if (r < 0)
-		return r;
-	edge = &cg->edges.items[index];
+	if (!edge)
+		return -ENOMEM;
 	edge->n_calls += node->n_calls;
 	if (cg->n_open[node->function] == 0)
 		add_cost(&edge->total, &cg->totals[i]);

@@ -138,15 +138,9 @@ static int find_thread(struct edges *edges, const struct ptd_slice *slice,
 		       struct edge_thread **ret_thread)
 {
 	const uint64_t key = (uint64_t)slice->space << 32 | slice->tid;
-	uint64_t index;
-	int r = map_number(&edges->thread_index, key, edges->threads.n, &index);
 
-	if (r > 0)
-		r = vec_push(&edges->threads, {});
-	if (r < 0)
-		return r;
-	*ret_thread = &edges->threads.items[index];
-	return 0;
+	*ret_thread = map_item(&edges->thread_index, key, &edges->threads, {});
+	return *ret_thread ? 0 : -ENOMEM;
 }
 
 int edges_add(struct edges *edges, const struct ptd_batch *batch)

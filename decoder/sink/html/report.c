@@ -102,12 +102,11 @@ static int put_functions(struct report *report, struct json *json)
 	for (size_t i = 0; r == 0 && i < report->n_listed; i++) {
 		const struct profile_function *f = report->functions.items[i];
 		const struct ptd_object *object = f->function->object;
-		const uint64_t *found = map_get(&by_id, object->id);
-		const uint64_t number = found ? *found : objects.n;
+		uint64_t number;
 
-		if (!found &&
-		    (map_put(&by_id, object->id, number) < 0 || vec_push(&objects, object) < 0))
-			r = -ENOMEM;
+		r = map_number(&by_id, object->id, objects.n, &number);
+		if (r > 0)
+			r = vec_push(&objects, object);
 		json_array(json, NULL);
 		put_name(json, NULL, f->function->name);
 		json_number(json, NULL, number);
