@@ -264,7 +264,7 @@ int fdrwindow_get(struct logwindow *window, const struct fdrfile *file, uint64_t
  */
 static bool is_basic(const char *path, const uint8_t bytes[static 4])
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = basename(path);
 
 	return strncmp(name, FDRFILE_PREFIX, strlen(FDRFILE_PREFIX)) == 0 && bytes[0] >= 1 &&
 	       bytes[0] <= FDRFILE_BASIC_MAX && bytes[1] == 0 && bytes[2] == 0 && bytes[3] == 0;

@@ -510,9 +510,7 @@ static int by_thread(const void *pa, const void *pb)
  */
 static int find_comm(struct fdrlog *log, const struct fdrfile *file, const char **ret_comm)
 {
-	const char *slash = strrchr(file->log.path, '/'),
-		   *name = slash ? slash + 1 : file->log.path;
-	const char *end;
+	const char *name = basename(file->log.path), *end;
 	char *comm;
 
 	*ret_comm = NULL;
@@ -525,9 +523,7 @@ static int find_comm(struct fdrlog *log, const struct fdrfile *file, const char 
 	comm = arena_alloc(&log->log.texts, (size_t)(end - name) + 1);
 	if (!comm)
 		return -ENOMEM;
-	memcpy(comm, name, (size_t)(end - name));
-	comm[end - name] = '\0';
-	*ret_comm = comm;
+	*ret_comm = memcpy(comm, name, (size_t)(end - name));
 	return 0;
 }
 

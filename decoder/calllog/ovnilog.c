@@ -51,13 +51,6 @@ struct search {
 	char **reterr_message;
 };
 
-static const char *base_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Return: whether @name is @prefix and a number of 32 bits. */
 static bool parse_name(const char *name, const char *prefix, uint32_t *ret_number)
 {
@@ -119,7 +112,7 @@ static char *loom_of(const char *path)
 
 	if (!end)
 		return strdup("");
-	return above ? strdup(base_of(above)) : NULL;
+	return above ? strdup(basename(above)) : NULL;
 }
 
 /* A thread's file, THREAD or in later releases THREAD.obs, in the directory of a process. */
@@ -192,7 +185,7 @@ static int search(struct search *s, const char *path, unsigned int depth)
 		return 0;
 	if (is_there(fd, OVNI_METADATA) && is_there(fd, OVNI_STREAM))
 		return s->tree ? note_stream(s, path, OVNI_STREAM, OVNI_METADATA, &newer) : 1;
-	if (is_there(fd, OVNI_PROC_METADATA) && parse_name(base_of(path), OVNI_PROC_PREFIX, &pid))
+	if (is_there(fd, OVNI_PROC_METADATA) && parse_name(basename(path), OVNI_PROC_PREFIX, &pid))
 		return s->tree ? take_process(s, path, dir, pid) : 1;
 	return search_within(s, path, dir, depth);
 }

@@ -278,11 +278,10 @@ bool functions_begins(const struct functions *functions, const struct ptd_block 
 static char *make_name(struct functions *functions, const struct ptd_object *object,
 		       uint64_t address)
 {
-	const char *slash = strrchr(object->name, '/');
 	char name[FILE_SHOWN + 24];
 
-	(void)snprintf(name, sizeof(name), "%.*s+0x%" PRIx64, FILE_SHOWN,
-		       slash ? slash + 1 : object->name, address);
+	(void)snprintf(name, sizeof(name), "%.*s+0x%" PRIx64, FILE_SHOWN, basename(object->name),
+		       address);
 	return arena_strdup(&functions->arena, name);
 }
 

@@ -138,23 +138,20 @@ static int read_segment(struct core *core, const Elf64_Phdr *h)
 /* Return: how many program headers there are; many are counted in the first section header. */
 static uint64_t count_headers(const struct core *core, const Elf64_Ehdr *header)
 {
-	const uint8_t *bytes;
 	Elf64_Shdr section;
 
 	if (header->e_phnum != PN_XNUM)
 		return header->e_phnum;
-	bytes = filebytes_get(core->file, header->e_shoff, sizeof(section));
-	if (!bytes)
-		return 0;
-	memcpy(&section, bytes, sizeof(section));
-	return section.sh_info;
+	return filebytes_copy(core->file, header->e_shoff, &section, sizeof(section))
+		   ? section.sh_info
+		   : 0;
 }
 
 static int by_address(const void *pa, const void *pb)
 {
 	const struct core_segment *a = pa, *b = pb;
 
-	return (a->address > b->address) - (a->address < b->address);
+	return COMPARE(a->address, b->address);
 }
 
 static int read_segments(struct core *core, const Elf64_Ehdr *header)
@@ -163,15 +160,11 @@ static int read_segments(struct core *core, const Elf64_Ehdr *header)
 	int r = 0;
 
 	for (uint64_t i = 0; i < n && i < SEGMENTS_MAX && r == 0; i++) {
-		const uint8_t *bytes;
 		Elf64_Phdr h;
 
-		if (header->e_phoff > UINT64_MAX - i * sizeof(h))
+		if (header->e_phoff > UINT64_MAX - i * sizeof(h) ||
+		    !filebytes_copy(core->file, header->e_phoff + i * sizeof(h), &h, sizeof(h)))
 			break;
-		bytes = filebytes_get(core->file, header->e_phoff + i * sizeof(h), sizeof(h));
-		if (!bytes)
-			break;
-		memcpy(&h, bytes, sizeof(h));
 		r = read_segment(core, &h);
 	}
 	vec_sort(&core->segments, by_address);
@@ -182,31 +175,23 @@ bool core_read(const struct core *core, uint64_t address, void *ret_bytes, size_
 {
 	const size_t i = vec_bisect(&core->segments, s, s->address <= address);
 	const struct core_segment *s;
-	const uint8_t *bytes;
 
 	if (i == 0)
 		return false;
 	s = &core->segments.items[i - 1];
-	if (address - s->address >= s->size || size > s->size - (address - s->address))
-		return false;
-	bytes = filebytes_get(core->file, s->offset + (address - s->address), size);
-	if (!bytes)
-		return false;
-	memcpy(ret_bytes, bytes, size);
-	return true;
+	return address - s->address < s->size && size <= s->size - (address - s->address) &&
+	       filebytes_copy(core->file, s->offset + (address - s->address), ret_bytes, size);
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
 
 static int open_core(struct core *core, const char *name, char **reterr_message)
 {
-	const uint8_t *bytes = filebytes_get(core->file, 0, sizeof(Elf64_Ehdr));
-	Elf64_Ehdr header = {};
+	Elf64_Ehdr header;
 	int r;
 
-	if (bytes)
-		memcpy(&header, bytes, sizeof(header));
-	if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+	if (!filebytes_copy(core->file, 0, &header, sizeof(header)) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
 	    header.e_type != ET_CORE || header.e_machine != EM_X86_64 ||
 	    header.e_phentsize != sizeof(Elf64_Phdr))

@@ -17,6 +17,12 @@ static int skip_many(struct cursor *c, uint64_t n, uint64_t size)
 	return n > cursor_left(c) / size ? -EBADMSG : cursor_skip(c, n * size);
 }
 
+/* The fields of 8 bytes each that are among @fields of the sample's type. */
+static int skip_words(struct cursor *c, uint64_t fields)
+{
+	return cursor_skip(c, 8 * (uint64_t)__builtin_popcountll(fields));
+}
+
 uint64_t perfsample_id(const struct perfattrs *attrs, struct cursor body)
 {
 	/* All attrs agree on where the id is. */
@@ -26,8 +32,7 @@ uint64_t perfsample_id(const struct perfattrs *attrs, struct cursor body)
 	uint64_t id;
 
 	if (!(sample_type & PERF_SAMPLE_IDENTIFIER) &&
-	    (!(sample_type & PERF_SAMPLE_ID) ||
-	     cursor_skip(&body, 8 * (uint64_t)__builtin_popcountll(before)) < 0))
+	    (!(sample_type & PERF_SAMPLE_ID) || skip_words(&body, before) < 0))
 		return 0;
 	return cursor_get(&body, sizeof(id), &id) < 0 ? 0 : id;
 }
@@ -41,12 +46,8 @@ const struct perfattr *perfsample_attr(const struct perfattrs *attrs, struct cur
 static int read_head(struct cursor *c, uint64_t type, struct perfsample *sample)
 {
 	uint32_t ids[2];
-	int r = 0;
+	int r = skip_words(c, type & (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP));
 
-	if (type & PERF_SAMPLE_IDENTIFIER)
-		r = r ?: cursor_skip(c, 8);
-	if (type & PERF_SAMPLE_IP)
-		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_TID) {
 		r = r ?: cursor_get(c, sizeof(ids), ids);
 		sample->pid = r < 0 ? UINT32_MAX : ids[0];
@@ -54,19 +55,12 @@ static int read_head(struct cursor *c, uint64_t type, struct perfsample *sample)
 	}
 	if (type & PERF_SAMPLE_TIME)
 		r = r ?: cursor_get(c, sizeof(sample->time), &sample->time);
-	if (type & PERF_SAMPLE_ADDR)
-		r = r ?: cursor_skip(c, 8);
-	if (type & PERF_SAMPLE_ID)
-		r = r ?: cursor_skip(c, 8);
-	if (type & PERF_SAMPLE_STREAM_ID)
-		r = r ?: cursor_skip(c, 8);
+	r = r ?: skip_words(c, type & (PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID));
 	if (type & PERF_SAMPLE_CPU) {
 		r = r ?: cursor_get(c, sizeof(ids), ids);
 		sample->cpu = r < 0 ? UINT32_MAX : ids[0];
 	}
-	if (type & PERF_SAMPLE_PERIOD)
-		r = r ?: cursor_skip(c, 8);
-	return r;
+	return r ?: skip_words(c, type & PERF_SAMPLE_PERIOD);
 }
 
 /* The values of counters. */
@@ -120,7 +114,7 @@ static int skip_regs(struct cursor *c, uint64_t mask)
 	uint64_t abi;
 	int r = cursor_get(c, sizeof(abi), &abi);
 
-	return r < 0 || !abi ? r : cursor_skip(c, 8 * (uint64_t)__builtin_popcountll(mask));
+	return r < 0 || !abi ? r : skip_words(c, mask);
 }
 
 static int skip_stack(struct cursor *c)
@@ -150,6 +144,9 @@ static int skip_rest(struct cursor *c, const struct perfattr *attr)
 {
 	const uint64_t type = attr->sample_type;
 	const uint64_t weights = type & (PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT);
+	const uint64_t access = PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_TRANSACTION;
+	const uint64_t places = PERF_SAMPLE_PHYS_ADDR | PERF_SAMPLE_CGROUP |
+				PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE;
 	int r = 0;
 
 	if (type & PERF_SAMPLE_BRANCH_STACK)
@@ -160,21 +157,10 @@ static int skip_rest(struct cursor *c, const struct perfattr *attr)
 		r = r ?: skip_stack(c);
 	if (weights)
 		r = r ?: cursor_skip(c, 8);
-	if (type & PERF_SAMPLE_DATA_SRC)
-		r = r ?: cursor_skip(c, 8);
-	if (type & PERF_SAMPLE_TRANSACTION)
-		r = r ?: cursor_skip(c, 8);
+	r = r ?: skip_words(c, type & access);
 	if (type & PERF_SAMPLE_REGS_INTR)
 		r = r ?: skip_regs(c, attr->regs_intr);
-	if (type & PERF_SAMPLE_PHYS_ADDR)
-		r = r ?: cursor_skip(c, 8);
-	if (type & PERF_SAMPLE_CGROUP)
-		r = r ?: cursor_skip(c, 8);
-	if (type & PERF_SAMPLE_DATA_PAGE_SIZE)
-		r = r ?: cursor_skip(c, 8);
-	if (type & PERF_SAMPLE_CODE_PAGE_SIZE)
-		r = r ?: cursor_skip(c, 8);
-	return r;
+	return r ?: skip_words(c, type & places);
 }
 
 static int read_aux(struct cursor *c, struct cursor *ret_aux)

@@ -6,19 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/util/filebytes.h"
 #include "ptd/snapshot.h"
-
-/* Read a struct at @offset. Return: whether the file has it. */
-static bool read_at(const struct object *file, uint64_t offset, void *to, size_t size)
-{
-	const uint8_t *bytes = offset <= file->size && size <= file->size - offset
-				   ? object_bytes(file, offset, size)
-				   : NULL;
-
-	if (bytes)
-		memcpy(to, bytes, size);
-	return bytes;
-}
 
 /* Read the piece at @at, whose bytes follow. Return: whether it makes sense. */
 static bool next_piece(const struct object *file, uint64_t *at, struct anonmem_piece *ret_piece)
@@ -26,7 +15,7 @@ static bool next_piece(const struct object *file, uint64_t *at, struct anonmem_p
 	struct ptd_pages_piece p;
 	uint64_t offset;
 
-	if (!read_at(file, *at, &p, sizeof(p)))
+	if (!filebytes_copy(file->file, *at, &p, sizeof(p)))
 		return false;
 	offset = *at + sizeof(p);
 	if (p.size == 0 || p.size > file->size - offset || p.size - 1 > UINT64_MAX - p.address)
@@ -45,8 +34,8 @@ static int read_pieces(struct anonmem *memory, const struct object *file)
 	uint64_t at = sizeof(header);
 	int r = 0;
 
-	if (!read_at(file, 0, &header, sizeof(header)) || header.magic != PTD_PAGES_MAGIC ||
-	    header.version != PTD_PAGES_VERSION)
+	if (!filebytes_copy(file->file, 0, &header, sizeof(header)) ||
+	    header.magic != PTD_PAGES_MAGIC || header.version != PTD_PAGES_VERSION)
 		return 0;
 	while (r == 0 && next_piece(file, &at, &piece)) {
 		if (memory->pieces.n < ANONMEM_PIECES_MAX)

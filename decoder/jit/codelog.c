@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "decoder/util/filebytes.h"
 #include "decoder/util/ranges.h"
 
 /* --- one file --------------------------------------------------------------------------------- */
@@ -125,12 +126,11 @@ static int read_head(struct codelog *log)
 	const struct object *object = log->object;
 	const uint64_t size = object->size;
 	struct ptd_code_header header;
-	const uint8_t *p = object_bytes(object, 0, sizeof(header));
 	uint64_t head_size;
+	const uint8_t *p;
 
-	if (!p)
+	if (!filebytes_copy(object->file, 0, &header, sizeof(header)))
 		return -EBADMSG;
-	memcpy(&header, p, sizeof(header));
 	head_size = sizeof(header) + header.n_pieces * (uint64_t)sizeof(struct ptd_code_piece);
 	if (head_size > size)
 		head_size = size;

@@ -179,18 +179,17 @@ int kcore_map_all(const struct kcore *kcore, struct kcore_mappings *mappings)
  */
 static bool module_name(const char *name, char *ret_name, size_t size)
 {
-	const char *slash = strrchr(name, '/');
-	const char *base = slash ? slash + 1 : name, *end = strstr(base, ".ko");
+	const char *base = basename(name), *end = strstr(base, ".ko");
 	int n;
 
 	if (name[0] == '[')
 		n = snprintf(ret_name, size, "%s", name);
-	else if (slash && end > base)
+	else if (base > name && end > base)
 		n = snprintf(ret_name, size, "[%.*s]", (int)(end - base), base);
 	else
 		return false;
 	/* The name of a module has underscores where the name of its file may have dashes. */
-	for (char *c = ret_name; slash && *c; c++)
+	for (char *c = ret_name; base > name && *c; c++)
 		*c = *c == '-' ? '_' : *c;
 	return n > 2 && (size_t)n < size;
 }

@@ -168,22 +168,28 @@ static void put_time(struct summary *summary, uint64_t first, uint64_t last)
 		put(summary, " %22s", "-");
 }
 
-static uint64_t bytes_out_of_scope(const struct ptd_stats *stats)
+/* Return: the sums of all CPUs, with the earliest and the latest time, which are 0 if none has any.
+ */
+static struct ptd_cpu_stats sum_up(const struct ptd_stats *stats)
 {
-	uint64_t n_bytes = 0;
+	struct ptd_cpu_stats all = {};
 
-	for (size_t i = 0; i < stats->n_cpus; i++)
-		n_bytes += stats->cpus[i].bytes_out_of_scope;
-	return n_bytes;
-}
+	for (size_t i = 0; i < stats->n_cpus; i++) {
+		const struct ptd_cpu_stats *c = &stats->cpus[i];
 
-static uint64_t insns_out_of_scope(const struct ptd_stats *stats)
-{
-	uint64_t n_insns = 0;
-
-	for (size_t i = 0; i < stats->n_cpus; i++)
-		n_insns += stats->cpus[i].n_insns_out_of_scope;
-	return n_insns;
+		all.bytes_in += c->bytes_in;
+		all.bytes_decoded += c->bytes_decoded;
+		all.bytes_lost += c->bytes_lost;
+		all.bytes_out_of_scope += c->bytes_out_of_scope;
+		all.n_insns_out_of_scope += c->n_insns_out_of_scope;
+		all.n_insns += c->n_insns;
+		all.n_gaps += c->n_gaps;
+		if (c->t_first > 0 && (all.t_first == 0 || c->t_first < all.t_first))
+			all.t_first = c->t_first;
+		if (c->t_first > 0 && c->t_last > all.t_last)
+			all.t_last = c->t_last;
+	}
+	return all;
 }
 
 static void put_cpu(struct summary *summary, const struct ptd_cpu_stats *c, bool has_scope)
@@ -197,8 +203,8 @@ static void put_cpu(struct summary *summary, const struct ptd_cpu_stats *c, bool
 
 static void put_cpus(struct summary *summary, const struct ptd_stats *stats)
 {
-	const bool has_scope = bytes_out_of_scope(stats) > 0;
-	struct ptd_cpu_stats all = {};
+	const struct ptd_cpu_stats all = sum_up(stats);
+	const bool has_scope = all.bytes_out_of_scope > 0;
 
 	put(summary, "\nCPUs: %zu\n%5s %15s %15s %15s", stats->n_cpus, "cpu", "bytes in",
 	    "bytes decoded", "bytes lost");
@@ -212,13 +218,6 @@ static void put_cpus(struct summary *summary, const struct ptd_stats *stats)
 		put_cpu(summary, c, has_scope);
 		put_time(summary, c->t_first, c->t_last);
 		put(summary, "\n");
-
-		all.bytes_in += c->bytes_in;
-		all.bytes_decoded += c->bytes_decoded;
-		all.bytes_lost += c->bytes_lost;
-		all.bytes_out_of_scope += c->bytes_out_of_scope;
-		all.n_insns += c->n_insns;
-		all.n_gaps += c->n_gaps;
 	}
 	put(summary, "%5s", "all");
 	put_cpu(summary, &all, has_scope);
@@ -255,22 +254,11 @@ static void put_overwritten(struct summary *summary, uint64_t last)
 static void put_span(struct summary *summary, const struct ptd_stats *stats)
 {
 	const uint64_t n_claimed = tally_n_claimed(&summary->tally);
-	const uint64_t n_out_of_scope = bytes_out_of_scope(stats);
-	const uint64_t n_insns_out_of_scope = insns_out_of_scope(stats);
-	uint64_t first = UINT64_MAX, last = 0, bytes_in = 0;
+	const struct ptd_cpu_stats all = sum_up(stats);
 
-	for (size_t i = 0; i < stats->n_cpus; i++) {
-		bytes_in += stats->cpus[i].bytes_in;
-		if (stats->cpus[i].t_first == 0)
-			continue;
-		if (stats->cpus[i].t_first < first)
-			first = stats->cpus[i].t_first;
-		if (stats->cpus[i].t_last > last)
-			last = stats->cpus[i].t_last;
-	}
 	put(summary, "Instructions: %" PRIu64 "\n", summary->tally.n_insns);
 	/* A drmemtrace directory has instructions without PT. */
-	if (bytes_in == 0 && summary->tally.n_insns == 0)
+	if (all.bytes_in == 0 && summary->tally.n_insns == 0)
 		put(summary, "PT: none, nothing was recorded\n");
 	if (stats->n_insns_early > 0)
 		put(summary,
@@ -280,14 +268,14 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 		put(summary,
 		    "Claimed: %" PRIu64 " of JIT code whose bytes only its jitdump states\n",
 		    n_claimed);
-	if (n_out_of_scope > 0)
+	if (all.bytes_out_of_scope > 0)
 		put(summary, "Out of scope: %" PRIu64 " bytes of PT of what was not asked for\n",
-		    n_out_of_scope);
-	if (n_insns_out_of_scope > 0)
+		    all.bytes_out_of_scope);
+	if (all.n_insns_out_of_scope > 0)
 		put(summary,
 		    "Left out: %" PRIu64 " instructions that were decoded but were not asked for\n",
-		    n_insns_out_of_scope);
-	put_overwritten(summary, last);
+		    all.n_insns_out_of_scope);
+	put_overwritten(summary, all.t_last);
 	if (stats->n_events > 0 || stats->n_events_left_out > 0)
 		put(summary,
 		    "Events: %" PRIu64 " that programs noted; %" PRIu64
@@ -300,15 +288,15 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 		    "Records skipped: %" PRIu64 " of unknown types, %" PRIu64
 		    " that make no sense\n",
 		    stats->n_records_unknown, stats->n_records_bad);
-	if (last == 0 || first > last)
+	if (all.t_last == 0 || all.t_first > all.t_last)
 		return;
 	put(summary, "Time:");
-	put_time(summary, first, last);
+	put_time(summary, all.t_first, all.t_last);
 	put(summary, "\n");
 
 	if (summary->info->clock == PTD_CLOCK_NS && summary->info->realtime_offset_ns != 0) {
 		put(summary, "From: ");
-		put_date(summary, first);
+		put_date(summary, all.t_first);
 		put(summary, "\n");
 	}
 }

@@ -298,9 +298,7 @@ static bool asks_for_code(const struct extract *e)
 /* An object is called by its path, or by the last part of that. */
 static bool has_object(const struct names *names, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-
-	return has_name(names, path) || (slash && has_name(names, slash + 1));
+	return has_name(names, path) || has_name(names, basename(path));
 }
 
 /* Return: 0 and whether the code of @object is asked for; or -ENOMEM. */

@@ -52,24 +52,17 @@ static bool read_large_numbers(struct filebytes *file, struct tables *tables)
 static bool find_tables(struct filebytes *file, struct tables *ret_tables)
 {
 	const uint8_t *ident = filebytes_get(file, 0, EI_NIDENT);
-	const uint8_t *p;
 	Elf64_Ehdr wide;
 	Elf32_Ehdr narrow;
-	bool is_wide;
 
 	if (!ident || memcmp(ident, ELFMAG, SELFMAG) != 0 || ident[EI_DATA] != ELFDATA2LSB)
 		return false;
-	is_wide = ident[EI_CLASS] == ELFCLASS64;
-	p = filebytes_get(file, 0, is_wide ? sizeof(wide) : sizeof(narrow));
-	if (!p)
-		return false;
-	if (is_wide) {
-		memcpy(&wide, p, sizeof(wide));
-		*ret_tables = TABLES_OF(&wide, 64);
-	} else {
-		memcpy(&narrow, p, sizeof(narrow));
+	if (ident[EI_CLASS] != ELFCLASS64 && filebytes_copy(file, 0, &narrow, sizeof(narrow)))
 		*ret_tables = TABLES_OF(&narrow, 32);
-	}
+	else if (ident[EI_CLASS] == ELFCLASS64 && filebytes_copy(file, 0, &wide, sizeof(wide)))
+		*ret_tables = TABLES_OF(&wide, 64);
+	else
+		return false;
 	return read_large_numbers(file, ret_tables) &&
 	       ret_tables->n_segments <= ELFBYTES_HEADERS_MAX &&
 	       ret_tables->n_sections <= ELFBYTES_HEADERS_MAX;

@@ -102,8 +102,7 @@ static bool is_part(const struct elf_source *elf, uint64_t address)
 
 static int make_name(struct elf_source *elf, uint64_t address, struct symtab_symbol **ret_symbol)
 {
-	const char *slash = strrchr(elf->object->name, '/');
-	const char *object = slash ? slash + 1 : elf->object->name;
+	const char *object = basename(elf->object->name);
 	struct symtab_symbol *symbol = arena_alloc(&elf->arena, sizeof(*symbol));
 	char name[OBJECT_NAME_MAX + sizeof("+0x0123456789abcdef.cold")];
 	const int size = snprintf(name, sizeof(name), "%.*s+0x%" PRIx64 "%s", OBJECT_NAME_MAX,

@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/base.h"
 
@@ -81,6 +82,17 @@ uint64_t filebytes_size(const struct filebytes *file);
  *         is shorter, or if they cannot be read: then the failure is in the set.
  */
 const uint8_t *filebytes_get(struct filebytes *file, uint64_t offset, uint64_t size);
+
+/* Copy the @size bytes at @offset. Return: whether filebytes_get() has them. */
+_must_check_ static inline bool filebytes_copy(struct filebytes *file, uint64_t offset,
+					       void *ret_bytes, size_t size)
+{
+	const uint8_t *bytes = filebytes_get(file, offset, size);
+
+	if (bytes)
+		memcpy(ret_bytes, bytes, size);
+	return bytes;
+}
 
 /*
  * Read all bytes now, of a file that another process may still be writing to: bytes that are

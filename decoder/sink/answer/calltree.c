@@ -33,7 +33,7 @@ void calltree_deinit(struct calltree *tree)
 static int make_label(struct calltree *tree, const struct ptd_function *function,
 		      struct calltree_label *ret_label)
 {
-	const char *path = function->object->name, *slash = strrchr(path, '/');
+	const char *path = function->object->name;
 	char text[2 * OUTPUT_NAME_MAX + 4];
 	struct calltree_label label = {};
 
@@ -43,8 +43,7 @@ static int make_label(struct calltree *tree, const struct ptd_function *function
 	/* "[anon]" and its like have their brackets. */
 	if (path[0] == '[')
 		label.size--;
-	label.size +=
-	    output_printable(text + label.size, slash ? slash + 1 : path, OUTPUT_NAME_MAX);
+	label.size += output_printable(text + label.size, basename(path), OUTPUT_NAME_MAX);
 	if (path[0] != '[')
 		text[label.size++] = ']';
 	label.text = arena_alloc(&tree->texts, label.size + LABEL_USUAL);

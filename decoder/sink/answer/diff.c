@@ -584,11 +584,10 @@ int diff_batch(struct diff *diff, const struct ptd_batch *batch)
 static int get_function(struct diff *diff, const char *name, const char *object,
 			struct diff_function **ret_function)
 {
-	const char *base = strrchr(object, '/');
+	const char *base = basename(object);
 	uint64_t key, index;
 	int r;
 
-	base = base ? base + 1 : object;
 	key = map_hash(base, strlen(base)) * 31 + (name ? map_hash(name, strlen(name)) : 0);
 	r = map_number(&diff->function_index, key, diff->functions.n, &index);
 	if (r > 0) {

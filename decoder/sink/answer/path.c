@@ -20,11 +20,10 @@ void path_places_deinit(struct path_places *places)
 
 static uint64_t hash_object(const char *name)
 {
-	const char *base = strrchr(name, '/');
+	const char *base = basename(name);
 
 	if (name[0] == '[')
 		return NO_FILE;
-	base = base ? base + 1 : name;
 	return map_hash(base, strlen(base)) | 2;
 }
 

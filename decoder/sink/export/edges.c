@@ -44,9 +44,7 @@ static int number_of(struct edges *edges, const struct ptd_block *block, size_t 
 
 static bool has_name(const struct ptd_object *object, const char *name)
 {
-	const char *slash = strrchr(object->name, '/');
-
-	return strcmp(object->name, name) == 0 || (slash && strcmp(slash + 1, name) == 0);
+	return strcmp(object->name, name) == 0 || strcmp(basename(object->name), name) == 0;
 }
 
 bool edges_is_asked(struct edges *edges, const struct ptd_object *object)

@@ -418,7 +418,7 @@ static int put_function(struct pprof *pprof, const struct ptd_function *function
 /* Return: whether the object can be the program of a thread with the name @comm. */
 static bool is_named(const struct ptd_object *object, const char *comm)
 {
-	const char *slash = strrchr(object->name, '/'), *base = slash ? slash + 1 : object->name;
+	const char *base = basename(object->name);
 
 	return comm[0] && strncmp(base, comm, COMM_MAX) == 0 &&
 	       (strlen(comm) == COMM_MAX || !base[strlen(comm)]);
