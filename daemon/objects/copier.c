@@ -52,9 +52,10 @@ struct copier {
 	struct askers askers; /* the event loop's */
 	struct worker workers[COPYQUEUE_LANES];
 
-	pthread_mutex_t lock; /* for what follows, and for the files in the store directory */
-	pthread_cond_t change;
-	atomic_bool stop; /* the copy that is being made stops, too */
+	pthread_mutex_t lock;  /* for what follows, and for the files in the store directory */
+	pthread_cond_t work;   /* there is an object that a lane may take */
+	pthread_cond_t change; /* an object is finished, or asked for by another */
+	atomic_bool stop;      /* the copy that is being made stops, too */
 	struct spool_limits limits;
 	uint64_t room; /* that snapshots leave for copies */
 	struct copyqueue queue;
@@ -295,7 +296,7 @@ static struct object *next_object(struct worker *w)
 	struct object *object = NULL;
 
 	while (!c->stop && !(object = copyqueue_take(&c->queue, w->slot)))
-		(void)pthread_cond_wait(&c->change, &c->lock);
+		(void)pthread_cond_wait(&c->work, &c->lock);
 	return object;
 }
 
@@ -337,7 +338,7 @@ static void stop_workers(struct copier *c)
 {
 	(void)pthread_mutex_lock(&c->lock);
 	atomic_store(&c->stop, true);
-	(void)pthread_cond_broadcast(&c->change);
+	(void)pthread_cond_broadcast(&c->work);
 	(void)pthread_mutex_unlock(&c->lock);
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		if (c->workers[i].has_thread)
@@ -370,6 +371,7 @@ int copier_new(int store_fd, const struct spool_limits *limits, const char *runt
 		.limits = *limits,
 		.room = UINT64_MAX,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.work = PTHREAD_COND_INITIALIZER,
 		.change = PTHREAD_COND_INITIALIZER,
 	};
 	find_disks(c, c->queue.disks);
@@ -398,7 +400,7 @@ struct copier *copier_free(struct copier *copier)
 		return NULL;
 
 	stop_workers(copier);
-	while ((object = copylist_pop(&copier->queue.waiting)) ||
+	while ((object = copyqueue_remove_any(&copier->queue)) ||
 	       (object = copylist_pop(&copier->finished)))
 		(void)object_unref(object);
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
@@ -406,6 +408,7 @@ struct copier *copier_free(struct copier *copier)
 
 	askers_deinit(&copier->askers);
 	(void)fd_close(copier->event_fd);
+	(void)pthread_cond_destroy(&copier->work);
 	(void)pthread_cond_destroy(&copier->change);
 	(void)pthread_mutex_destroy(&copier->lock);
 	free(copier);
@@ -437,6 +440,13 @@ void copier_set_claimed(struct copier *copier)
 		copier->workers[i].lane.is_claimed = true;
 }
 
+/* Have a lane look for something to do if it may take the object. The lock is held. */
+static void wake_lane(struct copier *c, const struct object *object)
+{
+	if (copyqueue_may_take(&c->queue, object))
+		(void)pthread_cond_signal(&c->work);
+}
+
 void copier_add(struct copier *copier, struct object *object, int fd, int error)
 {
 	object->ahead = 0;
@@ -451,8 +461,12 @@ void copier_add(struct copier *copier, struct object *object, int fd, int error)
 	if (error == 0 && copier->n_open >= OPEN_MAX)
 		object->fd = fd_close(object->fd);
 	copier->n_open += object->fd >= 0;
-	copylist_push(error < 0 ? &copier->finished : &copier->queue.waiting, object_ref(object));
-	(void)pthread_cond_broadcast(&copier->change);
+	if (error < 0) {
+		copylist_push(&copier->finished, object_ref(object));
+	} else {
+		copyqueue_add(&copier->queue, object_ref(object));
+		wake_lane(copier, object);
+	}
 	(void)pthread_mutex_unlock(&copier->lock);
 	if (error < 0)
 		(void)eventfd_write(copier->event_fd, 1);
@@ -499,10 +513,11 @@ void copier_ask_too(struct copier *copier, struct object *object, const struct r
 	}
 	if (copyqueue_waits(&copier->queue, object) &&
 	    copyqueue_passes_to(&copier->queue, object, asker)) {
-		object->asker = asker;
+		copyqueue_pass_to(&copier->queue, object, asker);
 		object->mapped = *mmap;
 		object->mapped.name = object->path;
 		object->user = user;
+		wake_lane(copier, object);
 		(void)pthread_cond_broadcast(&copier->change);
 	}
 	(void)pthread_mutex_unlock(&copier->lock);

@@ -5,11 +5,12 @@
  * Copier
  *
  * Threads that copy the originals of objects into the store directory, so that the event loop does
- * not wait for the disk. They take turns between the owners of the files: a user with many files
- * does not delay those of others. Nor does a user whose file server does not answer: the kernel
- * says which user's process mapped the file, which its owner need not be, and one thread at a
- * time works for one user. A snapshot does not wait for a file that is not being read on, nor
- * longer than a moment for all files together that one user, who is not root, executes.
+ * not wait for the disk. They take turns between the users whose processes mapped the files and
+ * the owners: a user with many files does not delay those of others. Nor does a user whose file
+ * server does not answer: the kernel says which user's process mapped the file, which its owner
+ * need not be, and one thread at a time works for one user. A snapshot does not wait for a file
+ * that is not being read on, nor longer than a moment for all files together that one user, who is
+ * not root, executes.
  *
  * The copier gets a descriptor of the original together with the object, so it copies what was
  * mapped even if another file is at the path by then. The collector

@@ -62,7 +62,18 @@ static uint64_t copy_cost(const struct object *object)
 
 static size_t asker_index(uint64_t asker)
 {
-	return map_hash(&asker, sizeof(asker)) % COPYQUEUE_OWNERS;
+	return map_hash(&asker, sizeof(asker)) % COPYQUEUE_ASKERS;
+}
+
+static struct copyqueue_turn *turn_of(struct copyqueue *q, const struct object *object)
+{
+	return &q->turns[asker_index(object->asker + object->original.uid)];
+}
+
+void copyqueue_add(struct copyqueue *q, struct object *object)
+{
+	copylist_push(&turn_of(q, object)->waiting, object);
+	q->n_waiting++;
 }
 
 void copyqueue_note_hung(struct copyqueue *q, uint64_t asker)
@@ -90,8 +101,7 @@ static bool is_strange(const struct copyqueue *q, const struct object *object)
 	return true;
 }
 
-/* Return: whether another lane may work for the one who asks for the object. */
-static bool may_take(const struct copyqueue *q, const struct object *object)
+bool copyqueue_may_take(const struct copyqueue *q, const struct object *object)
 {
 	unsigned n_same = 0, n_unknown = 0, n_strange = 0;
 
@@ -110,45 +120,82 @@ static bool may_take(const struct copyqueue *q, const struct object *object)
 	return !asker_is_unknown(object->asker) || n_unknown < LANES_HALF;
 }
 
+/* Remove the object behind @before, which is NULL for the first one. */
+static struct object *remove_next(struct copylist *list, struct object *before)
+{
+	struct object *object = before ? before->queued : list->first;
+
+	if (!before)
+		return copylist_pop(list);
+	before->queued = object->queued;
+	if (list->last == object)
+		list->last = before;
+	return object;
+}
+
+struct object *copyqueue_remove_any(struct copyqueue *q)
+{
+	struct object *object = NULL;
+
+	for (size_t i = 0; i < COPYQUEUE_ASKERS && !object; i++)
+		object = copylist_pop(&q->turns[i].waiting);
+	return object;
+}
+
+/* Find the first that may be taken; the others of an asker who has a lane need no look. Return: it,
+ * or NULL. */
+static struct object *first_to_take(const struct copyqueue *q, const struct copylist *list,
+				    struct object **ret_before)
+{
+	const struct object *refused = NULL;
+	struct object *before = NULL;
+
+	for (struct object *o = list->first; o; before = o, o = o->queued) {
+		if (refused && refused->asker == o->asker)
+			continue;
+		if (copyqueue_may_take(q, o)) {
+			*ret_before = before;
+			return o;
+		}
+		refused = o;
+	}
+	return NULL;
+}
+
 struct object *copyqueue_take(struct copyqueue *q, unsigned lane)
 {
-	/* The first of the owner with the fewest copied bytes, of those that may be taken. */
-	struct object *before_best = NULL, *best = NULL, *before = NULL;
+	/* Of the asker and owner with the fewest copied bytes, of those that may be taken. */
+	struct copyqueue_turn *best = NULL;
+	struct object *before = NULL, *object;
 
-	for (struct object *o = q->waiting.first; o; before = o, o = o->queued)
-		if ((!best || q->served[o->original.uid % COPYQUEUE_OWNERS] <
-				  q->served[best->original.uid % COPYQUEUE_OWNERS]) &&
-		    may_take(q, o)) {
-			before_best = before;
-			best = o;
-		}
+	for (size_t i = 0; i < COPYQUEUE_ASKERS; i++)
+		if ((!best || q->turns[i].served < best->served) &&
+		    first_to_take(q, &q->turns[i].waiting, &before))
+			best = &q->turns[i];
 	if (!best)
 		return NULL;
-	if (before_best)
-		before_best->queued = best->queued;
-	else
-		q->waiting.first = best->queued;
-	if (q->waiting.last == best)
-		q->waiting.last = before_best;
-	q->served[best->original.uid % COPYQUEUE_OWNERS] += copy_cost(best);
-	if (!q->waiting.first)
-		memset(q->served, 0, sizeof(q->served));
-	q->taken[lane] = best;
-	return best;
+	object = remove_next(&best->waiting, before);
+	best->served += copy_cost(object);
+	if (--q->n_waiting == 0)
+		for (size_t i = 0; i < COPYQUEUE_ASKERS; i++)
+			q->turns[i].served = 0;
+	q->taken[lane] = object;
+	return object;
 }
 
 void copyqueue_measure(struct copyqueue *q)
 {
-	uint64_t ahead[COPYQUEUE_OWNERS] = {};
+	uint64_t ahead[COPYQUEUE_ASKERS] = {};
 
 	memset(q->waited, 0, sizeof(q->waited));
 	q->waited_strange = 0;
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		if (q->taken[i])
-			ahead[q->taken[i]->original.uid % COPYQUEUE_OWNERS] +=
+			ahead[q->taken[i]->original.uid % COPYQUEUE_ASKERS] +=
 			    copy_cost(q->taken[i]);
-	for (struct object *o = q->waiting.first; o; o = o->queued)
-		o->ahead = ahead[o->original.uid % COPYQUEUE_OWNERS] += copy_cost(o);
+	for (size_t i = 0; i < COPYQUEUE_ASKERS; i++)
+		for (struct object *o = q->turns[i].waiting.first; o; o = o->queued)
+			o->ahead = ahead[o->original.uid % COPYQUEUE_ASKERS] += copy_cost(o);
 }
 
 const char *copyqueue_why_not_near(const struct copyqueue *q, const struct object *object)
@@ -231,6 +278,19 @@ bool copyqueue_waits(const struct copyqueue *q, const struct object *object)
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++)
 		waits = waits && q->taken[i] != object;
 	return waits;
+}
+
+void copyqueue_pass_to(struct copyqueue *q, struct object *object, uint64_t asker)
+{
+	struct copylist *list = &turn_of(q, object)->waiting;
+	struct object *before = NULL;
+
+	for (struct object *o = list->first; o != object; o = o->queued)
+		before = o;
+	(void)remove_next(list, before);
+	q->n_waiting--;
+	object->asker = asker;
+	copyqueue_add(q, object);
 }
 
 bool copyqueue_passes_to(const struct copyqueue *q, const struct object *object, uint64_t asker)

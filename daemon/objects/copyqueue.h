@@ -5,9 +5,10 @@
  * Copy queue
  *
  * The objects that wait for the copier (daemon/objects/copier.h), and those that its lanes copy
- * now. It says which one comes next: the owners of the files take turns, and lanes work for one
- * asker (daemon/objects/asker.h) at a time. It also says for which objects there is no use in
- * waiting: too much is before them, or the lanes before them stand still.
+ * now. It says which one comes next: the askers (daemon/objects/asker.h) and the
+ * owners of their files take turns, and lanes work for one asker at a time. It also says for which
+ * objects there is no use in waiting: too much is before them, or the lanes before them stand
+ * still.
  *
  * The copier's lock is held when these functions are called.
  */
@@ -22,8 +23,9 @@ struct object;
 
 #define COPYQUEUE_LANES STOREDIR_SLOTS
 
-/* Number of owners of files that are distinguished. If there are more, some count as one. */
-#define COPYQUEUE_OWNERS 64u
+/* Number of askers, and of owners of files, that are distinguished. If there are more, some count
+ * as one. */
+#define COPYQUEUE_ASKERS 64u
 
 #define COPYQUEUE_DISKS 3u
 
@@ -38,15 +40,28 @@ void copylist_push(struct copylist *list, struct object *object);
 struct object *copylist_pop(struct copylist *list);
 
 struct copyqueue {
-	struct copylist waiting;
+	struct copyqueue_turn {
+		struct copylist waiting; /* of one asker and one owner */
+		uint64_t served;         /* bytes copied since the queue was last empty */
+	} turns[COPYQUEUE_ASKERS];
+	size_t n_waiting;
 	struct copylane *lanes[COPYQUEUE_LANES];     /* borrowed */
 	const struct object *taken[COPYQUEUE_LANES]; /* what each of them copies, or NULL */
-	uint64_t served[COPYQUEUE_OWNERS]; /* bytes copied since the queue was last empty */
-	uint64_t hung[COPYQUEUE_OWNERS];   /* when a file of these askers was not read on, or 0 */
-	uint64_t waited[COPYQUEUE_OWNERS]; /* ns that the present snapshot waited for them */
+	uint64_t hung[COPYQUEUE_ASKERS];   /* when a file of these askers was not read on, or 0 */
+	uint64_t waited[COPYQUEUE_ASKERS]; /* ns that the present snapshot waited for them */
 	uint64_t waited_strange; /* and for files of which neither asker nor server is known */
 	uint64_t disks[COPYQUEUE_DISKS]; /* file systems that no user serves */
 };
+
+/* Have the object wait, with a reference that passes to the queue. */
+void copyqueue_add(struct copyqueue *queue, struct object *object);
+
+/* Return: whether a lane that has nothing to do may take the object. When a lane has finished its
+ * object, no other lane than itself can take one that could not be taken before. */
+bool copyqueue_may_take(const struct copyqueue *queue, const struct object *object);
+
+/* Return: an object that waits no more, with the queue's reference; NULL if there is none. */
+struct object *copyqueue_remove_any(struct copyqueue *queue);
 
 /* Have a lane take the object that is next of those that it may take. Return: the object, with the
  * queue's reference; NULL if there is none. */
@@ -81,6 +96,9 @@ bool copyqueue_is_overdue(const struct copyqueue *queue, const struct object *ob
 /* A snapshot has given up the object: if something stands still that the same one asked for, note
  * that. */
 void copyqueue_give_up(struct copyqueue *queue, const struct object *object);
+
+/* The object, which waits, is asked for by @asker from now on, in whose turn it is the last one. */
+void copyqueue_pass_to(struct copyqueue *queue, struct object *object, uint64_t asker);
 
 /* Return: whether the object, which waits, is to be copied for @asker from now on. */
 bool copyqueue_passes_to(const struct copyqueue *queue, const struct object *object,

@@ -78,9 +78,9 @@ static void lanes_of_servers(void **state)
 	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
 		servers[i] = object_of(SERVER);
 		servers[i].asker += i << 8;
-		copylist_push(&queue.waiting, &servers[i]);
+		copyqueue_add(&queue, &servers[i]);
 	}
-	copylist_push(&queue.waiting, &disk);
+	copyqueue_add(&queue, &disk);
 	assert_ptr_equal(copyqueue_take(&queue, 0), &servers[0]);
 	assert_ptr_equal(copyqueue_take(&queue, 1), &disk);
 	assert_null(copyqueue_take(&queue, 2));
@@ -88,11 +88,38 @@ static void lanes_of_servers(void **state)
 	assert_ptr_equal(copyqueue_take(&queue, 0), &servers[1]);
 }
 
+/* Users take turns, each with one lane; a lane that cannot have the object need not be woken. */
+static void users_take_turns(void **state)
+{
+	static struct copyqueue queue;
+	struct object many[3], one = object_of(1001);
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(many); i++) {
+		many[i] = object_of(1000);
+		assert_true(copyqueue_may_take(&queue, &many[i]));
+		copyqueue_add(&queue, &many[i]);
+	}
+	assert_ptr_equal(copyqueue_take(&queue, 0), &many[0]);
+	assert_false(copyqueue_may_take(&queue, &many[1]));
+	assert_null(copyqueue_take(&queue, 1));
+	assert_true(copyqueue_may_take(&queue, &one));
+	copyqueue_add(&queue, &one);
+	queue.taken[0] = NULL;
+	assert_ptr_equal(copyqueue_take(&queue, 0), &one);
+	assert_ptr_equal(copyqueue_take(&queue, 1), &many[1]);
+	/* The last one is asked for by another now. */
+	copyqueue_pass_to(&queue, &many[2], 1002);
+	assert_ptr_equal(copyqueue_take(&queue, 2), &many[2]);
+	assert_null(copyqueue_remove_any(&queue));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(overdue),
 		cmocka_unit_test(lanes_of_servers),
+		cmocka_unit_test(users_take_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
