@@ -15,6 +15,7 @@
 #include "daemon/spool/spool.h"
 #include "daemon/trigger/triggers.h"
 #include "ptd/control.h"
+#include "util/message.h"
 
 /* --- what the methods have in common ---------------------------------------------------------- */
 
@@ -34,6 +35,14 @@ static int append_u32(sd_bus_message *m, const char *key, uint32_t value)
 	return sd_bus_message_append(m, "{sv}", key, "u", value);
 }
 
+/* Begin a reply that is an array of @contents. Return: 0, or negative errno. */
+static int begin_reply(sd_bus_message *call, const char *contents, sd_bus_message **ret_reply)
+{
+	const int r = sd_bus_message_new_method_return(call, ret_reply);
+
+	return r < 0 ? r : sd_bus_message_open_container(*ret_reply, 'a', contents);
+}
+
 /* Close the container that is open in @reply and send it, unless @r is an error of filling it. */
 static int send_reply(sd_bus_message *reply, int r)
 {
@@ -42,31 +51,45 @@ static int send_reply(sd_bus_message *reply, int r)
 	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
-static int no_option(const char *option, sd_bus_error *error)
-{
-	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "there is no option \"%s\"",
-				 option);
-}
-
 static int no_snapshot(sd_bus_error *error, const char *id)
 {
 	return sd_bus_error_setf(error, PTD_ERROR_NO_SNAPSHOT, "there is no snapshot \"%s\"", id);
 }
 
-/* Read options, a{sv}. @read reads the value of one into @userdata. */
-static int read_options(sd_bus_message *m,
-			int (*read)(sd_bus_message *m, const char *option, void *userdata,
-				    sd_bus_error *error),
-			void *userdata, sd_bus_error *error)
+/* An option of a call. */
+struct option {
+	const char *name;
+	char type;   /* 'b', 't' or 'u', which is read into @value; or 0 */
+	void *value; /* or what @read reads */
+	int (*read)(sd_bus_message *m, const struct option *option, sd_bus_error *error);
+	size_t size; /* of a text */
+};
+
+static int read_option(sd_bus_message *m, const char *name, const struct option *options, size_t n,
+		       sd_bus_error *error)
 {
-	const char *option;
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(name, options[i].name) == 0)
+			return options[i].read
+				   ? options[i].read(m, &options[i], error)
+				   : sd_bus_message_read(m, "v", (char[]){ options[i].type, 0 },
+							 options[i].value);
+	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "there is no option \"%s\"",
+				 name);
+}
+
+/* Read options, a{sv}. */
+static int read_options(sd_bus_message *m, const struct option *options, size_t n,
+			sd_bus_error *error)
+{
+	const char *name;
 	int r;
 
 	r = sd_bus_message_enter_container(m, 'a', "{sv}");
 	while (r > 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-		r = sd_bus_message_read(m, "s", &option);
+		r = sd_bus_message_read(m, "s", &name);
 		if (r >= 0)
-			r = read(m, option, userdata, error);
+			r = read_option(m, name, options, n, error);
 		if (r >= 0)
 			r = sd_bus_message_exit_container(m);
 		if (r >= 0)
@@ -76,7 +99,7 @@ static int read_options(sd_bus_message *m,
 }
 
 /* Read the value of an option that is a text which others will see; a longer one is cut. */
-static int read_text(sd_bus_message *m, char *ret_text, size_t size)
+static int read_text(sd_bus_message *m, const struct option *option, sd_bus_error *error)
 {
 	const char *text;
 	int r;
@@ -84,8 +107,8 @@ static int read_text(sd_bus_message *m, char *ret_text, size_t size)
 	r = sd_bus_message_read(m, "v", "s", &text);
 	if (r < 0)
 		return r;
-	(void)snprintf(ret_text, size, "%s", text);
-	printable_clean(ret_text, strlen(ret_text));
+	(void)snprintf(option->value, option->size, "%s", text);
+	printable_clean(option->value, strlen(option->value));
 	return 0;
 }
 
@@ -94,8 +117,9 @@ static int read_text(sd_bus_message *m, char *ret_text, size_t size)
 /* Of all clients together. */
 #define WAITERS_MAX 256u
 
-static int read_cpus(sd_bus_message *m, struct scope *scope, sd_bus_error *error)
+static int read_cpus(sd_bus_message *m, const struct option *option, sd_bus_error *error)
 {
+	struct scope *scope = option->value;
 	const char *text;
 	int r;
 
@@ -109,8 +133,9 @@ static int read_cpus(sd_bus_message *m, struct scope *scope, sd_bus_error *error
 	return 0;
 }
 
-static int read_cgroup(sd_bus_message *m, struct scope *scope, sd_bus_error *error)
+static int read_cgroup(sd_bus_message *m, const struct option *option, sd_bus_error *error)
 {
+	struct scope *scope = option->value;
 	const char *name;
 	int r;
 
@@ -126,45 +151,28 @@ static int read_cgroup(sd_bus_message *m, struct scope *scope, sd_bus_error *err
 	return 0;
 }
 
-/* @userdata is the struct scope of TakeSnapshot. */
-static int read_scope_option(sd_bus_message *m, const char *option, void *userdata,
-			     sd_bus_error *error)
-{
-	struct scope *scope = userdata;
-
-	if (strcmp(option, "since") == 0)
-		return sd_bus_message_read(m, "v", "t", &scope->since_ns);
-	if (strcmp(option, "pid") == 0)
-		return sd_bus_message_read(m, "v", "u", &scope->pid);
-	if (strcmp(option, "cgroup") == 0)
-		return read_cgroup(m, scope, error);
-	if (strcmp(option, "cpus") == 0)
-		return read_cpus(m, scope, error);
-	if (strcmp(option, "command") == 0)
-		return read_text(m, scope->command, sizeof(scope->command));
-	if (strcmp(option, "command_pid") == 0)
-		return sd_bus_message_read(m, "v", "u", &scope->command_pid);
-	if (strcmp(option, "started") == 0)
-		return sd_bus_message_read(m, "v", "t", &scope->started_ns);
-	if (strcmp(option, "trigger") == 0)
-		return read_text(m, scope->trigger, sizeof(scope->trigger));
-	if (strcmp(option, "trigger_tid") == 0)
-		return sd_bus_message_read(m, "v", "u", &scope->trigger_tid);
-	if (strcmp(option, "trigger_time") == 0)
-		return sd_bus_message_read(m, "v", "t", &scope->trigger_ns);
-	return no_option(option, error);
-}
-
 static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
 	const struct recorder *recorder = &peer->interface->recorder;
 	struct scope scope = {};
+	const struct option options[] = {
+		{ "since", 't', .value = &scope.since_ns },
+		{ "pid", 'u', .value = &scope.pid },
+		{ "cgroup", .value = &scope, .read = read_cgroup },
+		{ "cpus", .value = &scope, .read = read_cpus },
+		{ "command", 0, scope.command, read_text, sizeof(scope.command) },
+		{ "command_pid", 'u', .value = &scope.command_pid },
+		{ "started", 't', .value = &scope.started_ns },
+		{ "trigger", 0, scope.trigger, read_text, sizeof(scope.trigger) },
+		{ "trigger_tid", 'u', .value = &scope.trigger_tid },
+		{ "trigger_time", 't', .value = &scope.trigger_ns },
+	};
 	uint32_t n_cpus;
 	const char *id;
 	int r;
 
-	r = read_options(m, read_scope_option, &scope, error);
+	r = read_options(m, options, ARRAY_LEN(options), error);
 	if (r < 0)
 		return r;
 	n_cpus = recorder->ops->status(recorder->userdata).n_cpus;
@@ -190,10 +198,9 @@ static int reply_done(sd_bus_message *call, const char *directory, const struct 
 
 	if (job->error < 0)
 		return sd_bus_reply_method_errorf(call, PTD_ERROR_FAILED, "%s", job->message);
-	if (asprintf(&path, "%s/%s", directory, job->id) < 0) {
-		path = NULL;
+	path = message_text("%s/%s", directory, job->id);
+	if (!path)
 		return -ENOMEM;
-	}
 	return sd_bus_reply_method_return(
 	    call, "a{sv}", 11, "id", "s", job->id, "path", "s", path, "bytes", "t", r->bytes,
 	    "pt_bytes", "t", r->bytes_pt, "pt_overwritten", "t", r->bytes_overwritten,
@@ -257,9 +264,7 @@ static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error
 	r = spool_list(peer->interface->recorder.spool, &entries, &n);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
-	r = sd_bus_message_new_method_return(m, &reply);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	r = begin_reply(m, "a{sv}", &reply);
 	for (size_t i = 0; r >= 0 && i < n; i++)
 		r = append_snapshot(reply, &entries[i]);
 	return send_reply(reply, r);
@@ -346,17 +351,8 @@ static int keep_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
 /* --- trigger calls ---------------------------------------------------------------------------- */
 
-/* Read a text that must not be cut: an argument of type "s", or an option's value, "v". */
-static int read_whole(sd_bus_message *m, const char *type, char *ret_text, size_t size,
-		      sd_bus_error *error)
+static int copy_whole(const char *text, char *ret_text, size_t size, sd_bus_error *error)
 {
-	const char *text;
-	int r;
-
-	r = type[0] == 'v' ? sd_bus_message_read(m, "v", "s", &text)
-			   : sd_bus_message_read(m, "s", &text);
-	if (r < 0)
-		return r;
 	if (strlen(text) >= size)
 		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
 					 "a text is longer than %zu bytes", size - 1);
@@ -364,33 +360,35 @@ static int read_whole(sd_bus_message *m, const char *type, char *ret_text, size_
 	return 0;
 }
 
-/* @userdata is the struct trigger_wish of AddTrigger. */
-static int read_option(sd_bus_message *m, const char *option, void *userdata, sd_bus_error *error)
+/* Read the value of an option that is a text which must not be cut. */
+static int read_whole(sd_bus_message *m, const struct option *option, sd_bus_error *error)
 {
-	struct trigger_wish *wish = userdata;
+	const char *text;
+	const int r = sd_bus_message_read(m, "v", "s", &text);
 
-	if (strcmp(option, "comm") == 0)
-		return read_whole(m, "v", wish->comm, sizeof(wish->comm), error);
-	if (strcmp(option, "count") == 0)
-		return sd_bus_message_read(m, "v", "u", &wish->count);
-	if (strcmp(option, "interval") == 0)
-		return sd_bus_message_read(m, "v", "t", &wish->interval_ns);
-	if (strcmp(option, "delay") == 0)
-		return sd_bus_message_read(m, "v", "t", &wish->delay_ns);
-	return no_option(option, error);
+	return r < 0 ? r : copy_whole(text, option->value, option->size, error);
 }
 
 static int triggercalls_add(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
 	struct trigger_wish wish = { .count = 1, .interval_ns = UINT64_C(1000000000) };
+	const struct option options[] = {
+		{ "comm", 0, wish.comm, read_whole, sizeof(wish.comm) },
+		{ "count", 'u', .value = &wish.count },
+		{ "interval", 't', .value = &wish.interval_ns },
+		{ "delay", 't', .value = &wish.delay_ns },
+	};
 	_cleanup_(freep) char *message = NULL;
+	const char *condition;
 	uint32_t id;
 	int r;
 
-	r = read_whole(m, "s", wish.condition, sizeof(wish.condition), error);
+	r = sd_bus_message_read(m, "s", &condition);
 	if (r >= 0)
-		r = read_options(m, read_option, &wish, error);
+		r = copy_whole(condition, wish.condition, sizeof(wish.condition), error);
+	if (r >= 0)
+		r = read_options(m, options, ARRAY_LEN(options), error);
 	if (r < 0)
 		return r;
 	r = triggers_add(peer->interface->recorder.triggers, &wish, peer->caller.uid, &id,
@@ -439,9 +437,7 @@ static int triggercalls_list(sd_bus_message *m, void *userdata, sd_bus_error *er
 	const struct triggers *triggers = peer->interface->recorder.triggers;
 	int r;
 
-	r = sd_bus_message_new_method_return(m, &reply);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	r = begin_reply(m, "a{sv}", &reply);
 	for (size_t i = 0; r >= 0 && i < triggers_count(triggers); i++) {
 		const struct trigger_state state = triggers_get(triggers, i);
 
@@ -546,12 +542,8 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const struct recorder_status s = recorder->ops->status(recorder->userdata);
 	int r;
 
-	r = sd_bus_message_new_method_return(m, &reply);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "{sv}");
-	if (r < 0)
-		return r;
-	if ((r = append_string(reply, "version", PTD_VERSION)) < 0 ||
+	if ((r = begin_reply(m, "{sv}", &reply)) < 0 ||
+	    (r = append_string(reply, "version", PTD_VERSION)) < 0 ||
 	    (r = append_string(reply, "source", s.source)) < 0 ||
 	    (r = append_status(reply, recorder, &s)) < 0 ||
 	    (r = append_refused(reply, recorder)) < 0)
@@ -559,22 +551,15 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return send_reply(reply, 0);
 }
 
-/* @userdata is an int: whether the program writes MTC and CYC packets. */
-static int read_source_option(sd_bus_message *m, const char *option, void *userdata,
-			      sd_bus_error *error)
-{
-	if (strcmp(option, "timing") == 0)
-		return sd_bus_message_read(m, "v", "b", userdata);
-	return no_option(option, error);
-}
-
 static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
 	const struct recorder *recorder = &peer->interface->recorder;
 	int fd, timing = false, r;
+	/* Whether the program writes MTC and CYC packets. */
+	const struct option options[] = { { "timing", 'b', .value = &timing } };
 
-	r = read_options(m, read_source_option, &timing, error);
+	r = read_options(m, options, ARRAY_LEN(options), error);
 	if (r < 0)
 		return r;
 	r = recorder->ops->open_pool(recorder->userdata, timing, &fd);
