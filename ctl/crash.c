@@ -18,6 +18,7 @@
 #include "ctl/verb.h"
 #include "ptd/snapshot.h"
 #include "util/condition.h"
+#include "util/message.h"
 #include "util/number.h"
 #include "util/regular.h"
 #include "util/snapid.h"
@@ -113,11 +114,8 @@ static int add_match(sd_journal *journal, const char *match)
 		field = "COREDUMP_EXE";
 	else if (number_parse(match, UINT32_MAX, &n) == 0)
 		field = "COREDUMP_PID";
-	if (asprintf(&text, "%s=%s", field, match) < 0) {
-		text = NULL;
-		return -ENOMEM;
-	}
-	return sd_journal_add_match(journal, text, 0);
+	text = message_text("%s=%s", field, match);
+	return text ? sd_journal_add_match(journal, text, 0) : -ENOMEM;
 }
 
 /*

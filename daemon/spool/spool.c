@@ -17,6 +17,7 @@
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
 #include "util/mapfile.h"
+#include "util/message.h"
 #include "util/mutex.h"
 #include "util/number.h"
 #include "util/vec.h"
@@ -106,10 +107,9 @@ int spool_new(const char *state_dir, struct spool **ret_spool)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	if (!realpath(state_dir, path))
 		return -errno;
-	if (asprintf(&s->path, "%s/" PTD_STATE_SNAPSHOTS, path) < 0) {
-		s->path = NULL;
+	s->path = message_text("%s/" PTD_STATE_SNAPSHOTS, path);
+	if (!s->path)
 		return -ENOMEM;
-	}
 	r = sweep_unfinished(s);
 	if (r < 0)
 		return r;

@@ -144,10 +144,9 @@ static int triggerfile_write(const char *path, const struct trigger_state *state
 	_cleanup_(freep) char *temporary = NULL;
 	int fd, r;
 
-	if (asprintf(&temporary, "%s.new", path) < 0) {
-		temporary = NULL;
+	temporary = message_text("%s.new", path);
+	if (!temporary)
 		return -ENOMEM;
-	}
 	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0640);
 	r = write_lines(fd < 0 ? -errno : fd, states, n);
 	if (r == 0 && rename(temporary, path) < 0)
@@ -521,10 +520,9 @@ int triggers_new(sd_event *event, const char *state_dir, const char *runtime_dir
 	triggers->event = event;
 	triggers->take = take_snapshot;
 	triggers->userdata = userdata;
-	if (asprintf(&triggers->path, "%s/triggers", state_dir) < 0) {
-		triggers->path = NULL;
+	triggers->path = message_text("%s/triggers", state_dir);
+	if (!triggers->path)
 		return -ENOMEM;
-	}
 	r = collectorlink_new(runtime_dir, true, &triggers->link);
 	if (r == 0)
 		r = triggerfile_read(triggers->path, states, &n);
