@@ -120,12 +120,17 @@ static void read_cpu(const struct check_machine *m, struct cpu *ret_cpu)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static struct check_row *add(struct check *c, bool is_emulated, const char *what,
-			     enum check_state state)
+/* Add a row, with what was found. */
+_printf_(5, 6) static struct check_row *add(struct check *c, bool is_emulated, const char *what,
+					    enum check_state state, const char *format, ...)
 {
 	struct check_row *row = &c->rows[c->n_rows++];
+	va_list ap;
 
 	*row = (struct check_row){ .is_emulated = is_emulated, .what = what, .state = state };
+	va_start(ap, format);
+	(void)vsnprintf(row->found, CHECK_TEXT_MAX, format, ap);
+	va_end(ap);
 	if (state == CHECK_MISSING && is_emulated)
 		c->has_emulated = false;
 	else if (state == CHECK_MISSING)
@@ -133,45 +138,46 @@ static struct check_row *add(struct check *c, bool is_emulated, const char *what
 	return row;
 }
 
-_printf_(2, 3) static void say(char text[static CHECK_TEXT_MAX], const char *format, ...)
+/* Say what helps, unless nothing is wrong. */
+_printf_(2, 3) static void advise(struct check_row *row, const char *format, ...)
 {
 	va_list ap;
 
+	if (row->state == CHECK_OK)
+		return;
 	va_start(ap, format);
-	(void)vsnprintf(text, CHECK_TEXT_MAX, format, ap);
+	(void)vsnprintf(row->remedy, CHECK_TEXT_MAX, format, ap);
 	va_end(ap);
 }
 
 /* Return: whether the CPU has PT. */
 static bool check_cpu(const struct cpu *cpu, struct check *c)
 {
-	struct check_row *row = add(c, false, "cpu", cpu->has_pt ? CHECK_OK : CHECK_MISSING);
+	struct check_row *row = add(c, false, "cpu", cpu->has_pt ? CHECK_OK : CHECK_MISSING, "%s%s",
+				    cpu->model_name[0] ? cpu->model_name : "not known",
+				    cpu->is_virtual ? ", in a virtual machine" : "");
 
-	say(row->found, "%s%s", cpu->model_name[0] ? cpu->model_name : "not known",
-	    cpu->is_virtual ? ", in a virtual machine" : "");
-	if (cpu->has_pt)
-		return true;
 	if (strcmp(cpu->vendor, "GenuineIntel") != 0)
-		say(row->remedy, "only CPUs of Intel have PT: " EMULATED_REMEDY);
+		advise(row, "only CPUs of Intel have PT: " EMULATED_REMEDY);
 	else if (cpu->is_virtual)
-		say(row->remedy,
+		advise(
+		    row,
 		    "the hypervisor does not show PT: use bare metal; or with KVM of Linux before "
 		    "6.12 kvm_intel.pt_mode=1 and QEMU's -cpu host,+intel-pt; or " EMULATED_REMEDY);
 	else
-		say(row->remedy, "CPUs before Broadwell (2014) have no PT, and firmware can switch "
-				 "it off: " EMULATED_REMEDY);
-	return false;
+		advise(row, "CPUs before Broadwell (2014) have no PT, and firmware can switch "
+			    "it off: " EMULATED_REMEDY);
+	return cpu->has_pt;
 }
 
 /* @type: of the PMU; 0: there is none */
 static void check_device(long long type, struct check *c)
 {
-	struct check_row *row = add(c, false, "kernel's PMU", type > 0 ? CHECK_OK : CHECK_MISSING);
+	struct check_row *row = add(c, false, "kernel's PMU", type > 0 ? CHECK_OK : CHECK_MISSING,
+				    type > 0 ? "intel_pt, type %lld" : "no intel_pt", type);
 
-	say(row->found, type > 0 ? "intel_pt, type %lld" : "no intel_pt", type);
-	if (type <= 0)
-		say(row->remedy, "see \"dmesg | grep -i pt\": firmware or a hypervisor may have "
-				 "switched PT on for itself");
+	advise(row, "see \"dmesg | grep -i pt\": firmware or a hypervisor may have "
+		    "switched PT on for itself");
 }
 
 static void check_kernel(const struct check_machine *m, struct check *c)
@@ -182,22 +188,18 @@ static void check_kernel(const struct check_machine *m, struct check *c)
 
 	(void)sscanf(m->release, "%u.%u", &major, &minor);
 	is_old = major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR);
-	row = add(c, false, "kernel", is_old ? CHECK_MISSING : CHECK_OK);
-	say(row->found, "%s", m->release);
-	if (is_old)
-		say(row->remedy, "boot Linux %d.%d or later", KERNEL_MAJOR, KERNEL_MINOR);
+	row = add(c, false, "kernel", is_old ? CHECK_MISSING : CHECK_OK, "%s", m->release);
+	advise(row, "boot Linux %d.%d or later", KERNEL_MAJOR, KERNEL_MINOR);
 }
 
 static void check_paranoid(const struct check_machine *m, struct check *c)
 {
 	const long long level = read_number(m, "/proc/sys/kernel/perf_event_paranoid", 2);
 	struct check_row *row =
-	    add(c, false, "perf_event_paranoid", level > 2 ? CHECK_NOTE : CHECK_OK);
+	    add(c, false, "perf_event_paranoid", level > 2 ? CHECK_NOTE : CHECK_OK, "%lld", level);
 
-	say(row->found, "%lld", level);
-	if (level > 2)
-		say(row->remedy, "only root may record: start ptd.service, which lowers it while "
-				 "it runs, or sysctl kernel.perf_event_paranoid=2");
+	advise(row, "only root may record: start ptd.service, which lowers it while "
+		    "it runs, or sysctl kernel.perf_event_paranoid=2");
 }
 
 static void check_lockdown(const struct check_machine *m, struct check *c)
@@ -209,11 +211,9 @@ static void check_lockdown(const struct check_machine *m, struct check *c)
 	if (!read_line(m, "/sys/kernel/security/lockdown", line))
 		return;
 	is_confidential = strstr(line, "[confidentiality]") != NULL;
-	row = add(c, false, "lockdown", is_confidential ? CHECK_NOTE : CHECK_OK);
-	say(row->found, "%s", line);
-	if (is_confidential)
-		say(row->remedy, "the kernel's code cannot be recorded: keep Trace=user, or boot "
-				 "without lockdown=confidentiality");
+	row = add(c, false, "lockdown", is_confidential ? CHECK_NOTE : CHECK_OK, "%s", line);
+	advise(row, "the kernel's code cannot be recorded: keep Trace=user, or boot "
+		    "without lockdown=confidentiality");
 }
 
 static void check_memlock(const struct check_machine *m, struct check *c)
@@ -223,16 +223,12 @@ static void check_memlock(const struct check_machine *m, struct check *c)
 	const uint64_t per_cpu =
 	    m->memlock == UINT64_MAX ? UINT64_MAX : free_kib * 1024 + m->memlock / m->n_cpus;
 	struct check_row *row =
-	    add(c, false, "memlock", per_cpu < AUX_DEFAULT ? CHECK_NOTE : CHECK_OK);
+	    add(c, false, "memlock", per_cpu < AUX_DEFAULT ? CHECK_NOTE : CHECK_OK,
+		per_cpu == UINT64_MAX ? "no limit" : "you may lock %" PRIu64 " KiB for each CPU",
+		per_cpu / 1024);
 
-	if (per_cpu == UINT64_MAX) {
-		say(row->found, "no limit");
-		return;
-	}
-	say(row->found, "you may lock %" PRIu64 " KiB for each CPU", per_cpu / 1024);
-	if (per_cpu < AUX_DEFAULT)
-		say(row->remedy, "your own recordings are so short: join group ptd and use "
-				 "ptd.service, or raise ulimit -l");
+	advise(row, "your own recordings are so short: join group ptd and use "
+		    "ptd.service, or raise ulimit -l");
 }
 
 /* Return: the largest AuxSize= with which the rings take a quarter of the memory, in MiB. */
@@ -250,14 +246,12 @@ static void check_memory(const struct check_machine *m, struct check *c)
 	const uint64_t memory = read_memory(m, "MemTotal"),
 		       rings = (AUX_DEFAULT + RINGS_OTHERS) * m->n_cpus;
 	const bool is_much = memory > 0 && rings > memory / 4;
-	struct check_row *row = add(c, false, "memory", is_much ? CHECK_NOTE : CHECK_OK);
+	struct check_row *row =
+	    add(c, false, "memory", is_much ? CHECK_NOTE : CHECK_OK,
+		"rings of %" PRIu32 " CPUs pin %" PRIu64 " MiB of %" PRIu64 " MiB, by default",
+		m->n_cpus, rings >> 20, memory >> 20);
 
-	say(row->found,
-	    "rings of %" PRIu32 " CPUs pin %" PRIu64 " MiB of %" PRIu64 " MiB, by default",
-	    m->n_cpus, rings >> 20, memory >> 20);
-	if (is_much)
-		say(row->remedy, "AuxSize=%" PRIu64 "M in /etc/ptd/ptd.conf",
-		    fitting_size(memory, m->n_cpus));
+	advise(row, "AuxSize=%" PRIu64 "M in /etc/ptd/ptd.conf", fitting_size(memory, m->n_cpus));
 }
 
 /* Models of family 6 whose LBR and PT the kernel gives to one program only: Broadwell to Comet
@@ -270,10 +264,9 @@ static void check_lbr(const struct cpu *cpu, struct check *c)
 	for (size_t i = 0; i < ARRAY_LEN(models); i++) {
 		if (cpu->family != 6 || cpu->model != models[i])
 			continue;
-		row = add(c, false, "LBR", CHECK_NOTE);
-		say(row->found, "this CPU has either LBR or PT");
-		say(row->remedy, "programs that record branches (perf record -b) and ptd exclude "
-				 "each other: ptctl pause");
+		row = add(c, false, "LBR", CHECK_NOTE, "this CPU has either LBR or PT");
+		advise(row, "programs that record branches (perf record -b) and ptd exclude "
+			    "each other: ptctl pause");
 		return;
 	}
 }
@@ -282,30 +275,25 @@ static void check_lbr(const struct cpu *cpu, struct check *c)
 
 static void check_users(const struct check_machine *m, uint32_t type, struct check *c)
 {
+	const enum check_state others = m->is_ptd_there ? CHECK_NOTE : CHECK_MISSING;
 	const int r = m->try_pt(type);
 	char holders[PERFUSERS_SIZE];
 	struct check_row *row;
+	int n;
 
-	if (r == -EBUSY && m->is_ptd_there) {
-		row = add(c, false, "users", CHECK_OK);
-		say(row->found, "ptd, which answers");
-		return;
-	}
-	row = add(c, false, "users",
-		  r == 0            ? CHECK_OK
-		  : m->is_ptd_there ? CHECK_NOTE
-				    : CHECK_MISSING);
 	if (r == 0) {
-		say(row->found, "no other program has PT");
+		(void)add(c, false, "users", CHECK_OK, "no other program has PT");
+	} else if (r == -EBUSY && m->is_ptd_there) {
+		(void)add(c, false, "users", CHECK_OK, "ptd, which answers");
 	} else if (r == -EBUSY) {
-		const int n = perfusers_list(m->root, 0, holders, sizeof(holders));
-
-		say(row->found, "another program has PT%s%.180s",
-		    n > 0 ? ", of these with perf events: " : "", holders);
-		say(row->remedy, n > 0 ? "end it, or wait" : "see who it is as root");
+		n = perfusers_list(m->root, 0, holders, sizeof(holders));
+		row = add(c, false, "users", others, "another program has PT%s%.180s",
+			  n > 0 ? ", of these with perf events: " : "", holders);
+		advise(row, n > 0 ? "end it, or wait" : "see who it is as root");
 	} else {
-		say(row->found, "you may not have PT yourself: %s", strerror(-r));
-		say(row->remedy, "start ptd.service, or be root");
+		row = add(c, false, "users", others, "you may not have PT yourself: %s",
+			  strerror(-r));
+		advise(row, "start ptd.service, or be root");
 	}
 }
 
@@ -318,32 +306,28 @@ static void check_emulated(const struct check_machine *m, struct check *c)
 	const bool is_little = available > 0 && available < 2 * rings;
 	struct check_row *row;
 
-	row = add(c, true, "emulator", m->emulator_error < 0 ? CHECK_MISSING : CHECK_OK);
-	say(row->found, "%.120s%s%s", m->emulator, m->emulator_error < 0 ? ": " : "",
-	    m->emulator_error == -ENOTSUP ? "it loads no plugins"
-	    : m->emulator_error < 0       ? strerror(-m->emulator_error)
-					  : "");
-	if (m->emulator_error < 0)
-		say(row->remedy,
-		    "\"make emulator\", or lib/ptd/get-emulator where ptd is installed");
+	row = add(c, true, "emulator", m->emulator_error < 0 ? CHECK_MISSING : CHECK_OK,
+		  "%.120s%s%s", m->emulator, m->emulator_error < 0 ? ": " : "",
+		  m->emulator_error == -ENOTSUP ? "it loads no plugins"
+		  : m->emulator_error < 0       ? strerror(-m->emulator_error)
+						: "");
+	advise(row, "\"make emulator\", or lib/ptd/get-emulator where ptd is installed");
 
-	row = add(c, true, "plugin", m->plugin_error < 0 ? CHECK_MISSING : CHECK_OK);
-	say(row->found, "%.120s%s%s", m->plugin, m->plugin_error < 0 ? ": " : "",
-	    m->plugin_error < 0 ? strerror(-m->plugin_error) : "");
-	if (m->plugin_error < 0)
-		say(row->remedy, "install ptd-emu.so beside ptctl, or into lib/ptd");
+	row = add(c, true, "plugin", m->plugin_error < 0 ? CHECK_MISSING : CHECK_OK, "%.120s%s%s",
+		  m->plugin, m->plugin_error < 0 ? ": " : "",
+		  m->plugin_error < 0 ? strerror(-m->plugin_error) : "");
+	advise(row, "install ptd-emu.so beside ptctl, or into lib/ptd");
 
 	row = add(c, true, "shared memory",
 		  m->shared_error < 0 ? CHECK_MISSING
 		  : is_little         ? CHECK_NOTE
-				      : CHECK_OK);
-	say(row->found, "%" PRIu64 " MiB are available, rings take up to %" PRIu64 " MiB%s%s",
-	    available >> 20, rings >> 20, m->shared_error < 0 ? ": " : "",
-	    m->shared_error < 0 ? strerror(-m->shared_error) : "");
-	if (m->shared_error < 0)
-		say(row->remedy, "allow memfd_create(2) to this container");
-	else if (is_little)
-		say(row->remedy, "lower AuxSize=, or end what takes the memory");
+				      : CHECK_OK,
+		  "%" PRIu64 " MiB are available, rings take up to %" PRIu64 " MiB%s%s",
+		  available >> 20, rings >> 20, m->shared_error < 0 ? ": " : "",
+		  m->shared_error < 0 ? strerror(-m->shared_error) : "");
+	advise(row, "%s",
+	       m->shared_error < 0 ? "allow memfd_create(2) to this container"
+				   : "lower AuxSize=, or end what takes the memory");
 }
 
 void check_machine(const struct check_machine *m, struct check *ret_check)
