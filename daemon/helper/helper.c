@@ -46,8 +46,7 @@ int helper_connect(struct helper *helper, unsigned patience_s)
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
 	    connect(fd, (const struct sockaddr *)&helper->address, sizeof(helper->address)) < 0)
 		return -errno;
-	helper->fd = fd;
-	fd = -1;
+	helper->fd = TAKE_FD(fd);
 	return 0;
 }
 

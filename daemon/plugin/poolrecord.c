@@ -27,19 +27,12 @@ static struct trailer trailer_of(struct poolrecord_who who, uint64_t time)
 }
 
 /* @head is stored last: a reader sees a record only when the head is published. */
-static void put_record(uint8_t *ring, uint64_t ring_size, _Atomic uint64_t *head,
-		       const struct written *record)
+static void put_record(const struct attach *attach, uint64_t ring_offset, uint64_t ring_size,
+		       _Atomic uint64_t *head, const struct written *record)
 {
 	const uint64_t from = atomic_load_explicit(head, memory_order_relaxed);
-	const uint64_t at = from & (ring_size - 1);
-	const uint64_t room = ring_size - at;
 
-	if (record->size <= room) {
-		memcpy(ring + at, record->bytes, record->size);
-	} else {
-		memcpy(ring + at, record->bytes, room);
-		memcpy(ring, record->bytes + room, record->size - room);
-	}
+	attach_put(attach, ring_offset, ring_size, from, record->bytes, record->size);
 	atomic_store_explicit(head, from + record->size, memory_order_release);
 }
 
@@ -47,9 +40,8 @@ static void put_record(uint8_t *ring, uint64_t ring_size, _Atomic uint64_t *head
 
 static void put_cpu(const struct attach *attach, uint32_t cpu, const struct written *record)
 {
-	uint8_t *ring = attach_at(attach, emu_switch_offset(&attach->layout, cpu));
-
-	put_record(ring, attach->layout.switch_size, &attach_cpu(attach, cpu)->switch_head, record);
+	put_record(attach, emu_switch_offset(&attach->layout, cpu), attach->layout.switch_size,
+		   &attach_cpu(attach, cpu)->switch_head, record);
 }
 
 static void put_switch_half(const struct attach *attach, struct poolrecord_who who,
@@ -144,6 +136,9 @@ void poolrecord_signal(const struct attach *attach, struct poolrecord_who who, u
 
 /* --- tasks ------------------------------------------------------------------------------------ */
 
+/* Makes room for the trailer, which is written with the lock held. */
+static const struct trailer no_trailer;
+
 static bool task_room(const struct attach *attach, size_t size)
 {
 	const uint64_t head = atomic_load_explicit(&attach->pool->task_head, memory_order_relaxed);
@@ -158,7 +153,7 @@ static void put_task_locked(const struct attach *attach, struct written *record,
 			    struct poolrecord_who who)
 {
 	struct emu_pool *pool = attach->pool;
-	uint8_t *ring = attach_at(attach, emu_task_offset(&attach->layout));
+	const uint64_t ring = emu_task_offset(&attach->layout);
 	const uint64_t n_lost = atomic_load(&pool->task_lost);
 	const struct trailer trailer = trailer_of(who, attach_now_ns());
 	struct written lost;
@@ -171,13 +166,13 @@ static void put_task_locked(const struct attach *attach, struct written *record,
 			atomic_fetch_add(&pool->task_lost, 1);
 			return;
 		}
-		put_record(ring, attach->layout.task_size, &pool->task_head, &lost);
+		put_record(attach, ring, attach->layout.task_size, &pool->task_head, &lost);
 		atomic_fetch_sub(&pool->task_lost, n_lost);
 	} else if (!task_room(attach, record->size)) {
 		atomic_fetch_add(&pool->task_lost, 1);
 		return;
 	}
-	put_record(ring, attach->layout.task_size, &pool->task_head, record);
+	put_record(attach, ring, attach->layout.task_size, &pool->task_head, record);
 }
 
 static void put_task(const struct attach *attach, struct written *record, struct poolrecord_who who)
@@ -195,12 +190,11 @@ static void put_task(const struct attach *attach, struct written *record, struct
 void poolrecord_comm(const struct attach *attach, struct poolrecord_who who, const char *comm,
 		     bool exec)
 {
-	const struct trailer none = {};
 	struct written record;
 
 	record.size = record_write_comm(
 	    &(struct record_comm){ .exec = exec, .pid = who.pid, .tid = who.tid, .comm = comm },
-	    &none, record.bytes, sizeof(record.bytes));
+	    &no_trailer, record.bytes, sizeof(record.bytes));
 	put_task(attach, &record, who);
 }
 
@@ -220,10 +214,9 @@ void poolrecord_fork(const struct attach *attach, struct poolrecord_who who, uin
 		     uint32_t parent_tid)
 {
 	const struct record_task task = task_of(who, parent_pid, parent_tid);
-	const struct trailer none = {};
 	struct written record;
 
-	record.size = record_write_fork(&task, &none, record.bytes, sizeof(record.bytes));
+	record.size = record_write_fork(&task, &no_trailer, record.bytes, sizeof(record.bytes));
 	put_task(attach, &record, who);
 }
 
@@ -231,11 +224,10 @@ void poolrecord_exit(const struct attach *attach, struct poolrecord_who who, uin
 		     uint32_t signal)
 {
 	struct record_task task = task_of(who, parent_pid, parent_pid);
-	const struct trailer none = {};
 	struct written record;
 
 	task.signal = signal;
-	record.size = record_write_exit(&task, &none, record.bytes, sizeof(record.bytes));
+	record.size = record_write_exit(&task, &no_trailer, record.bytes, sizeof(record.bytes));
 	put_task(attach, &record, who);
 }
 
@@ -243,12 +235,11 @@ void poolrecord_mmap(const struct attach *attach, struct poolrecord_who who,
 		     const struct record_mmap2 *mmap2)
 {
 	struct record_mmap2 whole = *mmap2;
-	const struct trailer none = {};
 	struct written record;
 
 	whole.misc = PERF_RECORD_MISC_USER;
 	whole.pid = who.pid;
 	whole.tid = who.tid;
-	record.size = record_write_mmap2(&whole, &none, record.bytes, sizeof(record.bytes));
+	record.size = record_write_mmap2(&whole, &no_trailer, record.bytes, sizeof(record.bytes));
 	put_task(attach, &record, who);
 }

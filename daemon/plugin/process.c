@@ -484,21 +484,17 @@ static int connect_ptctl(const char *name)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	const size_t n = strlen(name);
+	_cleanup_(fd_closep) int fd = -1;
 	socklen_t size;
-	int fd, r;
 
 	if (n >= sizeof(address.sun_path) - 1)
 		return -ENAMETOOLONG;
 	memcpy(address.sun_path + 1, name, n);
 	size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, size) < 0)
 		return -errno;
-	if (connect(fd, (const struct sockaddr *)&address, size) == 0)
-		return fd;
-	r = -errno;
-	(void)fd_close(fd);
-	return r;
+	return TAKE_FD(fd);
 }
 
 /* Wait for the answer. Without one the thread goes on. */
