@@ -103,17 +103,15 @@ static int read_file(int fd, uint8_t **ret_bytes, size_t *ret_size)
 int foreignmaps_get(struct foreignmaps *maps, const struct tsc_conv *clock, uint32_t pid,
 		    uint64_t wait_ns, uint8_t **ret_bytes, size_t *ret_size)
 {
-	struct collector_answer answer;
-	int none = -1, r = 0;
+	int r = 0;
 
 	if (maps->pid != pid)
 		r = begin(maps, clock, pid);
 	if (r < 0)
 		return r;
-	r = collectorlink_finish(maps->link, wait_ns, &answer, &none);
+	r = collectorlink_finish(maps->link, wait_ns, NULL, NULL);
 	if (r == -EAGAIN)
 		return r;
-	(void)fd_close(none);
 	maps->pid = 0;
 	if (r == -ETIMEDOUT)
 		hungusers_note(&maps->hung, pid);
