@@ -70,15 +70,10 @@ static long long read_number(const struct check_machine *m, const char *path, lo
 /* Return: bytes of the line @name of /proc/meminfo; 0 if it has none. */
 static uint64_t read_memory(const struct check_machine *m, const char *name)
 {
-	_cleanup_(textfile_closep) FILE *f = open_file(m, "/proc/meminfo");
-	char line[CHECK_TEXT_MAX];
-	uint64_t kib = 0;
+	char full[PATH_MAX];
 
-	while (f && fgets(line, sizeof(line), f))
-		if (strncmp(line, name, strlen(name)) == 0 &&
-		    sscanf(line + strlen(name), ": %" SCNu64, &kib) == 1)
-			break;
-	return kib * 1024;
+	find_path(m, "/proc/meminfo", full);
+	return textfile_field(full, name, 10) * 1024;
 }
 
 struct cpu {
@@ -243,7 +238,7 @@ static uint64_t fitting_size(uint64_t memory, uint32_t n_cpus)
 
 static void check_memory(const struct check_machine *m, struct check *c)
 {
-	const uint64_t memory = read_memory(m, "MemTotal"),
+	const uint64_t memory = read_memory(m, "MemTotal:"),
 		       rings = (AUX_DEFAULT + RINGS_OTHERS) * m->n_cpus;
 	const bool is_much = memory > 0 && rings > memory / 4;
 	struct check_row *row =
@@ -301,7 +296,7 @@ static void check_users(const struct check_machine *m, uint32_t type, struct che
 
 static void check_emulated(const struct check_machine *m, struct check *c)
 {
-	const uint64_t available = read_memory(m, "MemAvailable"),
+	const uint64_t available = read_memory(m, "MemAvailable:"),
 		       rings = (AUX_DEFAULT + RINGS_OTHERS) * EMULATED_CPUS;
 	const bool is_little = available > 0 && available < 2 * rings;
 	struct check_row *row;

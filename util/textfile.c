@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int textfile_from(int fd, const char *mode, FILE **ret_file)
@@ -41,6 +43,17 @@ long long textfile_number(const char *path, long long fallback)
 	long long n;
 
 	return f && fscanf(f, "%lld", &n) == 1 ? n : fallback;
+}
+
+uint64_t textfile_field(const char *path, const char *name, int base)
+{
+	_cleanup_(textfile_closep) FILE *f = fopen(path, "re");
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, name, strlen(name)) == 0)
+			return strtoull(line + strlen(name), NULL, base);
+	return 0;
 }
 
 int textfile_write(int fd, FILE **ret_file)

@@ -33,6 +33,9 @@ _must_check_ int textfile_read(int dir_fd, const char *name, char *ret_text, siz
 /* Return: the number at the start of the file; @fallback if it cannot be read, or has none. */
 long long textfile_number(const char *path, long long fallback);
 
+/* Return: the number of the base in the first line that begins with @name; 0 if there is none. */
+uint64_t textfile_field(const char *path, const char *name, int base);
+
 /* Write to the file that is open at @fd, which is borrowed. Return: as textfile_open(). */
 _must_check_ int textfile_write(int fd, FILE **ret_file);
 

@@ -16,14 +16,7 @@
 
 uint64_t meminfo_available(void)
 {
-	_cleanup_(textfile_closep) FILE *f = fopen("/proc/meminfo", "re");
-	uint64_t kib = 0;
-	char line[128];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1)
-			break;
-	return kib << 10;
+	return textfile_field("/proc/meminfo", "MemAvailable:", 10) << 10; /* of KiB */
 }
 
 /* Return: the number that the file @name of the group @path, whose hierarchy is mounted at @root,

@@ -18,21 +18,9 @@
 #define PARANOID_DEBIAN 3
 #define PARANOID_WANTED 2
 
-static uint64_t capabilities(void)
-{
-	_cleanup_(textfile_closep) FILE *f = fopen("/proc/self/status", "re");
-	uint64_t effective = 0;
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %" SCNx64, &effective) == 1)
-			break;
-	return effective;
-}
-
 void rights_read(uint32_t n_cpus, struct rights *ret_rights)
 {
-	const uint64_t effective = capabilities();
+	const uint64_t effective = textfile_field("/proc/self/status", "CapEff:", 16);
 	struct rlimit limit = { .rlim_cur = 0 };
 
 	(void)getrlimit(RLIMIT_MEMLOCK, &limit);

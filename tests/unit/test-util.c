@@ -339,6 +339,22 @@ static void textfile_reads_what_fits(void **state)
 	tempdir_remove(dir);
 }
 
+static void textfile_finds_the_field(void **state)
+{
+	char dir[TEMPDIR_SIZE], path[TEMPDIR_SIZE + 8];
+
+	(void)state;
+	tempdir_make("util", dir);
+	tempdir_put_text(dir, "file", "Other: 3\nMine:\t0012\nMine: 7\nWord: x\n");
+	(void)snprintf(path, sizeof(path), "%s/file", dir);
+	assert_int_equal(textfile_field(path, "Mine:", 10), 12);
+	assert_int_equal(textfile_field(path, "Mine:", 16), 0x12);
+	assert_int_equal(textfile_field(path, "Word:", 10), 0);
+	assert_int_equal(textfile_field(path, "None:", 10), 0);
+	assert_int_equal(textfile_field(dir, "Mine:", 10), 0);
+	tempdir_remove(dir);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -354,6 +370,7 @@ int main(void)
 		cmocka_unit_test(suffixes),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(textfile_reads_what_fits),
+		cmocka_unit_test(textfile_finds_the_field),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
