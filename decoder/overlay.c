@@ -67,9 +67,7 @@ struct overlay *overlay_free(struct overlay *overlay)
 {
 	if (!overlay)
 		return NULL;
-	for (size_t i = 0; i < overlay->lanes.n; i++)
-		drop_piece(&overlay->lanes.items[i]);
-	vec_deinit(&overlay->lanes);
+	vec_deinit_each(&overlay->lanes, lane, drop_piece(lane));
 	map_deinit(&overlay->by_thread);
 	vec_deinit(&overlay->marks);
 	calllog_free(overlay->log);

@@ -430,9 +430,7 @@ int session_open(struct session *session, const struct ptd_options *options,
 
 void session_deinit(struct session *session)
 {
-	for (size_t i = 0; i < session->texts.n; i++)
-		free(session->texts.items[i]);
-	vec_deinit(&session->texts);
+	vec_deinit_each(&session->texts, text, free(*text));
 	vec_deinit(&session->complaints);
 	batchsource_free(session->source);
 	overlay_free(session->overlay);

@@ -63,6 +63,19 @@
 	} while (0)
 
 /*
+ * Free the array, and first what its items have: @free_item is a statement about @item, a pointer
+ * to one of the items.
+ */
+#define vec_deinit_each(v, item, free_item)                                 \
+	do {                                                                \
+		for (size_t _each = 0; _each < (v)->n; _each++) {           \
+			__typeof__(*(v)->items) *item = &(v)->items[_each]; \
+			free_item;                                          \
+		}                                                           \
+		vec_deinit(v);                                              \
+	} while (0)
+
+/*
  * Find a place in a sorted array. @is_before is an expression over @item, a pointer to one of the
  * items: it must be true for the first items and false for all others.
  *

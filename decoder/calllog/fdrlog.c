@@ -717,9 +717,7 @@ static void free_log(struct calllog *calllog)
 {
 	struct fdrlog *log = of(calllog);
 
-	for (size_t i = 0; i < log->files.n; i++)
-		fdrfile_deinit(&log->files.items[i]);
-	vec_deinit(&log->files);
+	vec_deinit_each(&log->files, file, fdrfile_deinit(file));
 	vec_deinit(&log->scan.blocks);
 	vec_deinit(&log->lanes);
 	vec_deinit(&log->functions);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "util/fullwrite.h"
 #include "util/message.h"
 
 #define WINDOW_SIZE ((size_t)64 << 10)
@@ -64,22 +65,13 @@ static int fill(struct logwindow *window, const struct logfile *file, uint64_t o
 {
 	const uint64_t left = file->size - offset;
 	const size_t size = left < WINDOW_SIZE ? (size_t)left : WINDOW_SIZE;
+	const ssize_t n = fullread_at(window->fd, window->bytes, size, offset);
 
 	window->offset = offset;
-	window->n = 0;
-	while (window->n < size) {
-		const ssize_t n = pread(window->fd, window->bytes + window->n, size - window->n,
-					(off_t)(offset + window->n));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return cannot_read(file, -errno, reterr_message);
-		if (n == 0)
-			return is_stale(file, reterr_message);
-		window->n += (size_t)n;
-	}
-	return 0;
+	window->n = n < 0 ? 0 : (size_t)n;
+	if (n < 0)
+		return cannot_read(file, (int)n, reterr_message);
+	return window->n < size ? is_stale(file, reterr_message) : 0;
 }
 
 int logwindow_look(struct logwindow *window, const struct logfile *file, uint64_t offset,

@@ -234,9 +234,7 @@ static int ovnitree_find(struct ovnitree *tree, const char *path, size_t n_max,
 
 static void ovnitree_deinit(struct ovnitree *tree)
 {
-	for (size_t i = 0; i < tree->streams.n; i++)
-		stream_deinit(&tree->streams.items[i]);
-	vec_deinit(&tree->streams);
+	vec_deinit_each(&tree->streams, stream, stream_deinit(stream));
 }
 
 /* --- ovni clock ------------------------------------------------------------------------------- */
@@ -818,10 +816,8 @@ static void free_log(struct calllog *calllog)
 		logfile_deinit(&log->lanes.items[i].file);
 		ovnicalls_deinit(&log->lanes.items[i].calls);
 	}
-	for (size_t i = 0; i < log->looms.n; i++)
-		vec_deinit(&log->looms.items[i].cpus);
+	vec_deinit_each(&log->looms, loom, vec_deinit(&loom->cpus));
 	vec_deinit(&log->lanes);
-	vec_deinit(&log->looms);
 	vec_deinit(&log->symbols);
 	map_deinit(&log->processes);
 	map_deinit(&log->by_name);

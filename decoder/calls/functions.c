@@ -333,9 +333,7 @@ struct starts_part {
 
 void starts_deinit(struct starts *starts)
 {
-	for (size_t i = 0; i < starts->parts.n; i++)
-		free(starts->parts.items[i]);
-	vec_deinit(&starts->parts);
+	vec_deinit_each(&starts->parts, part, free(*part));
 }
 
 /* Return: whether @start is at most at @address of @object. */

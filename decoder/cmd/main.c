@@ -433,9 +433,7 @@ struct roots {
 
 static void roots_deinit(struct roots *roots)
 {
-	for (size_t i = 0; i < roots->paths.n; i++)
-		free(roots->paths.items[i]);
-	vec_deinit(&roots->paths);
+	vec_deinit_each(&roots->paths, path, free(*path));
 	vec_deinit(&roots->items);
 }
 

@@ -106,9 +106,7 @@ static int branchcode_init(struct branchcode *code, struct objects *objects,
 
 static void branchcode_deinit(struct branchcode *code)
 {
-	for (size_t i = 0; i < code->all_named.n; i++)
-		symbol_list_deinit(&code->all_named.items[i]->list);
-	vec_deinit(&code->all_named);
+	vec_deinit_each(&code->all_named, named, symbol_list_deinit(&(*named)->list));
 	map_deinit(&code->known);
 	map_deinit(&code->named);
 	map_deinit(&code->ways);

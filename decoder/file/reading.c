@@ -10,9 +10,7 @@
 
 void reading_deinit(struct reading *reading)
 {
-	for (size_t i = 0; i < reading->files.n; i++)
-		free(reading->files.items[i].path);
-	vec_deinit(&reading->files);
+	vec_deinit_each(&reading->files, file, free(file->path));
 	pieces_free(reading->pieces);
 }
 

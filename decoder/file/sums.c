@@ -461,9 +461,7 @@ static int hash_all(struct sums *s, bool is_part)
 
 static void deinit(struct sums *s)
 {
-	for (size_t i = 0; i < s->items.n; i++)
-		free(s->items.items[i].path);
-	vec_deinit(&s->items);
+	vec_deinit_each(&s->items, sum, free(sum->path));
 	vec_deinit(&s->stretches);
 	vec_deinit(&s->largest_first);
 	vec_deinit(&s->tasks);

@@ -261,9 +261,7 @@ void codefiles_init(struct codefiles *files)
 
 void codefiles_deinit(struct codefiles *files)
 {
-	for (size_t i = 0; i < files->files.n; i++)
-		(void)codefile_free(files->files.items[i]);
-	vec_deinit(&files->files);
+	vec_deinit_each(&files->files, file, codefile_free(*file));
 	fileset_deinit(&files->fileset);
 	arena_deinit(&files->names);
 }

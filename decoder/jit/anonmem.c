@@ -140,9 +140,7 @@ int anonmem_init(struct anonmem *memory, const struct memfiles *files, struct pe
 
 void anonmem_deinit(struct anonmem *memory)
 {
-	for (size_t i = 0; i < memory->names.n; i++)
-		free(memory->names.items[i]);
-	vec_deinit(&memory->names);
+	vec_deinit_each(&memory->names, names, free(*names));
 	vec_deinit(&memory->pieces);
 }
 

@@ -183,9 +183,7 @@ int codelogs_init(struct codelogs *logs, const struct memfiles *files, struct pe
 
 void codelogs_deinit(struct codelogs *logs)
 {
-	for (size_t i = 0; i < logs->logs.n; i++)
-		vec_deinit(&logs->logs.items[i].pieces.list);
-	vec_deinit(&logs->logs);
+	vec_deinit_each(&logs->logs, log, vec_deinit(&log->pieces.list));
 }
 
 const struct codelog *codelogs_find(const struct codelogs *logs, uint32_t pid, uint64_t time)

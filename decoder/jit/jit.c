@@ -89,16 +89,10 @@ int jits_init(struct jits *jits, const struct trace_facts *facts, const struct a
 
 void jits_deinit(struct jits *jits)
 {
-	for (size_t i = 0; i < jits->list.n; i++)
-		(void)jit_free(jits->list.items[i]);
-	vec_deinit(&jits->list);
-	for (size_t i = 0; i < jits->files.n; i++)
-		(void)jit_file_free(jits->files.items[i]);
-	vec_deinit(&jits->files);
+	vec_deinit_each(&jits->list, jit, jit_free(*jit));
+	vec_deinit_each(&jits->files, file, jit_file_free(*file));
 	jitmap_deinit(&jits->map);
-	for (size_t i = 0; i < jits->complaints.n; i++)
-		free(jits->complaints.items[i]);
-	vec_deinit(&jits->complaints);
+	vec_deinit_each(&jits->complaints, text, free(*text));
 	map_deinit(&jits->left_out);
 }
 

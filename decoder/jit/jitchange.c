@@ -281,9 +281,7 @@ int jitchanges_init(const struct jitdump *dump, const struct object *object,
 
 void jitchanges_deinit(struct jitchanges *changes)
 {
-	for (size_t i = 0; i < changes->pieces.n; i++)
-		(void)piece_free(changes->pieces.items[i]);
-	vec_deinit(&changes->pieces);
+	vec_deinit_each(&changes->pieces, piece, piece_free(*piece));
 	vec_deinit(&changes->list);
 	free(changes->proven);
 }

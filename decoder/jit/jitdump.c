@@ -106,9 +106,7 @@ struct parser {
 void jitdump_deinit(struct jitdump *dump)
 {
 	symbol_source_deinit(&dump->symbols);
-	for (size_t i = 0; i < dump->loads.n; i++)
-		vec_deinit(&dump->loads.items[i].sorted);
-	vec_deinit(&dump->loads);
+	vec_deinit_each(&dump->loads, load, vec_deinit(&load->sorted));
 	vec_deinit(&dump->events);
 }
 

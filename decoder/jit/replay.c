@@ -437,7 +437,5 @@ int replay_init(struct replay *replay, struct objects *objects)
 
 void replay_deinit(struct replay *replay)
 {
-	for (size_t i = 0; i < replay->names.n; i++)
-		(void)replay_names_free(replay->names.items[i]);
-	vec_deinit(&replay->names);
+	vec_deinit_each(&replay->names, names, replay_names_free(*names));
 }

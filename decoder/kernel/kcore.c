@@ -131,12 +131,10 @@ int kcore_init(struct kcore *kcore, struct objects *objects)
 void kcore_deinit(struct kcore *kcore)
 {
 	kallsyms_source_deinit(&kcore->source);
-	for (size_t i = 0; i < kcore->modules.n; i++)
-		(void)module_free(kcore->modules.items[i]);
+	vec_deinit_each(&kcore->modules, module, module_free(*module));
 	kallsyms_deinit(&kcore->kallsyms);
 	mapfile_deinit(&kcore->kallsyms_text);
 	vec_deinit(&kcore->segments);
-	vec_deinit(&kcore->modules);
 	*kcore = (struct kcore){};
 }
 

@@ -455,9 +455,7 @@ static void kernelchanges_forget(struct kernelchanges *c)
 static void kernelchanges_deinit(struct kernelchanges *c)
 {
 	kernelchanges_forget(c);
-	for (size_t i = 0; i < c->functions.n; i++)
-		(void)function_free(c->functions.items[i]);
-	vec_deinit(&c->functions);
+	vec_deinit_each(&c->functions, function, function_free(*function));
 }
 
 /* --- the kernel's space ----------------------------------------------------------------------- */

@@ -767,12 +767,6 @@ static bool sync_at(struct engine *engine, uint64_t offset, bool has_ip)
 /* Room for the longest PSB+. */
 #define PSB_PLUS_MAX 80
 
-static uint8_t *put(uint8_t *p, const void *bytes, size_t n)
-{
-	memcpy(p, bytes, n);
-	return p + n;
-}
-
 /* Make the PSB+ that a CPU would write where @walk stands, with execution at @ip. Return: its
  * size. */
 static size_t make_psb(const struct walk *walk, uint64_t ip, uint8_t ret_bytes[static PSB_PLUS_MAX])
@@ -780,18 +774,18 @@ static size_t make_psb(const struct walk *walk, uint64_t ip, uint8_t ret_bytes[s
 	const struct walk_state *state = &walk->state;
 	const uint64_t pip = state->cr3 >> 5 << 1 | (state->non_root & 1), vmcs = state->vmcs >> 12;
 	const uint8_t mode = state->mode == 64 ? 1 : state->mode == 32 ? 2 : 0;
-	uint8_t *p = put(ret_bytes, psb_bytes, PSB_SIZE);
+	uint8_t *p = mempcpy(ret_bytes, psb_bytes, PSB_SIZE);
 
 	if (state->has_cr3)
-		p = put(put(p, "\x02\x43", 2), &pip, 6);
+		p = mempcpy(mempcpy(p, "\x02\x43", 2), &pip, 6);
 	if (state->has_vmcs)
-		p = put(put(p, "\x02\xc8", 2), &vmcs, 5);
+		p = mempcpy(mempcpy(p, "\x02\xc8", 2), &vmcs, 5);
 	if (state->mode)
-		p = put(put(p, "\x99", 1), &mode, 1);
+		p = mempcpy(mempcpy(p, "\x99", 1), &mode, 1);
 	if (state->tsx & PACKET_TSX_BEGIN)
-		p = put(p, "\x99\x21", 2);
-	p = put(put(p, "\xdd", 1), &ip, 8); /* FUP */
-	p = put(p, "\x02\x23", 2);
+		p = mempcpy(p, "\x99\x21", 2);
+	p = mempcpy(mempcpy(p, "\xdd", 1), &ip, 8); /* FUP */
+	p = mempcpy(p, "\x02\x23", 2);
 	return (size_t)(p - ret_bytes);
 }
 
@@ -825,7 +819,7 @@ static_assert(RESTART_MAX <= IPT_COPY_LEAD, "it fits before the first packet");
 
 static uint8_t *put_tip(uint8_t *p, uint64_t ip)
 {
-	return put(put(p, "\xcd", 1), &ip, sizeof(ip));
+	return mempcpy(mempcpy(p, "\xcd", 1), &ip, sizeof(ip));
 }
 
 /* Put the bit of a return that is taken, and those that are left of its TNT. */
@@ -834,7 +828,7 @@ static uint8_t *put_tnt(uint8_t *p, uint64_t bits, unsigned n)
 	const uint64_t left = n > 0 ? bits >> (64 - n) : 0;
 	const uint64_t payload = UINT64_C(3) << n | left;
 
-	return put(put(p, "\x02\xa3", 2), &payload, 6);
+	return mempcpy(mempcpy(p, "\x02\xa3", 2), &payload, 6);
 }
 
 /* Let libipt take the instruction at @ip that it is shown. What a PSB+ repeats is known. */

@@ -99,9 +99,7 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 
 void tasks_deinit(struct tasks *tasks)
 {
-	for (size_t i = 0; i < tasks->spaces.n; i++)
-		(void)space_free(tasks->spaces.items[i]);
-	vec_deinit(&tasks->spaces);
+	vec_deinit_each(&tasks->spaces, space, space_free(*space));
 	vec_deinit(&tasks->births);
 	kernel_deinit(&tasks->kernel);
 	vec_deinit(&tasks->threads);

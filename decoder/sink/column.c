@@ -58,8 +58,7 @@ static char *put_thousandths(char *to, uint64_t thousandths, const char *unit, s
 	column_put_three(to, (uint32_t)thousandths / 1000, ' ');
 	to[3] = '.';
 	column_put_three(to + 4, (uint32_t)thousandths % 1000, '0');
-	memcpy(to + 7, unit, unit_size);
-	return to + 7 + unit_size;
+	return mempcpy(to + 7, unit, unit_size);
 }
 
 char *column_long_duration(char *to, enum ptd_clock clock, uint64_t t)
@@ -75,8 +74,7 @@ char *column_long_duration(char *to, enum ptd_clock clock, uint64_t t)
 		return put_thousandths(to, t / 1000000, " s", 2);
 	}
 	to = column_number(to, t / 1000000000, COLUMN_DURATION - 2, ' ');
-	memcpy(to, " s", 2);
-	return to + 2;
+	return mempcpy(to, " s", 2);
 }
 
 char *column_percent(char *to, uint64_t part, uint64_t whole)

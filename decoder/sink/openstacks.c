@@ -6,9 +6,7 @@
 
 void open_stacks_deinit(struct open_stacks *stacks)
 {
-	for (size_t i = 0; i < stacks->items.n; i++)
-		vec_deinit(&stacks->items.items[i].frames);
-	vec_deinit(&stacks->items);
+	vec_deinit_each(&stacks->items, stack, vec_deinit(&stack->frames));
 }
 
 struct open_stack *open_stacks_make(struct open_stacks *stacks, uint32_t id)

@@ -8,9 +8,7 @@
 
 void tally_deinit(struct tally *tally)
 {
-	for (size_t i = 0; i < tally->blocks.n; i++)
-		free(tally->blocks.items[i].turns);
-	vec_deinit(&tally->blocks);
+	vec_deinit_each(&tally->blocks, block, free(block->turns));
 	vec_deinit(&tally->threads);
 	vec_deinit(&tally->symbols);
 	map_deinit(&tally->thread_index);

@@ -271,10 +271,8 @@ static void drop_parts(struct ahead *ahead, size_t n)
 void ahead_deinit(struct ahead *ahead)
 {
 	drop_parts(ahead, ahead->parts.n);
-	for (size_t i = 0; i < ahead->spare.n; i++)
-		(void)part_free(ahead->spare.items[i]);
+	vec_deinit_each(&ahead->spare, part, part_free(*part));
 	vec_deinit(&ahead->parts);
-	vec_deinit(&ahead->spare);
 	vec_deinit(&ahead->own_new_blocks);
 	sections_deinit(&ahead->sections);
 	lane_deinit(&ahead->lane);

@@ -280,9 +280,7 @@ DEFINE_CLEANUP(struct perfmap_file *, file_free);
 
 void perfmaps_deinit(struct perfmaps *perfmaps)
 {
-	for (size_t i = 0; i < perfmaps->files.n; i++)
-		(void)file_free(perfmaps->files.items[i]);
-	vec_deinit(&perfmaps->files);
+	vec_deinit_each(&perfmaps->files, file, file_free(*file));
 	map_deinit(&perfmaps->by_pid);
 	vec_deinit(&perfmaps->programs);
 	map_deinit(&perfmaps->programs_by_pid);

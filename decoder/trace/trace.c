@@ -20,12 +20,8 @@ struct trace *trace_free(struct trace *trace)
 	table_deinit(&trace->payloads);
 	map_deinit(&trace->facts.scope);
 	vec_deinit(&trace->programs);
-	for (size_t i = 0; i < trace->bytes.n; i++)
-		free(trace->bytes.items[i]);
-	vec_deinit(&trace->bytes);
-	for (size_t i = 0; i < trace->fds.n; i++)
-		(void)fd_close(trace->fds.items[i]);
-	vec_deinit(&trace->fds);
+	vec_deinit_each(&trace->bytes, bytes, free(*bytes));
+	vec_deinit_each(&trace->fds, fd, fd_close(*fd));
 	free(trace->parts);
 	free(trace);
 	return NULL;

@@ -101,12 +101,9 @@ static uint8_t *put_entry(uint8_t *to, const struct zip_member *member)
 		.offset = is_far ? IN_ZIP64_32 : (uint32_t)member->offset,
 	};
 
-	memcpy(to, &entry, sizeof(entry));
-	to += sizeof(entry);
-	memcpy(to, member->name, name_size);
-	to += name_size;
-	memcpy(to, &extra, entry.extra_size);
-	return to + entry.extra_size;
+	to = mempcpy(to, &entry, sizeof(entry));
+	to = mempcpy(to, member->name, name_size);
+	return mempcpy(to, &extra, entry.extra_size);
 }
 
 /* Put what ends an archive at @to. Return: where it ends. */
@@ -135,12 +132,9 @@ static uint8_t *put_end(uint8_t *to, size_t n, uint64_t offset, uint64_t size)
 		.offset = is_zip64 ? IN_ZIP64_32 : (uint32_t)offset,
 	};
 
-	if (is_zip64) {
-		memcpy(to, &end64, sizeof(end64));
-		to += sizeof(end64);
-	}
-	memcpy(to, &end, sizeof(end));
-	return to + sizeof(end);
+	if (is_zip64)
+		to = mempcpy(to, &end64, sizeof(end64));
+	return mempcpy(to, &end, sizeof(end));
 }
 
 int zip_directory(const struct zip_member *members, size_t n, uint64_t offset, uint8_t **ret_bytes,

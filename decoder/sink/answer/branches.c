@@ -474,9 +474,7 @@ static void branches_close(void *state)
 {
 	struct branches *branches = state;
 
-	for (size_t i = 0; i < branches->by_block.n; i++)
-		vec_deinit(&branches->by_block.items[i].targets);
-	vec_deinit(&branches->by_block);
+	vec_deinit_each(&branches->by_block, branch, vec_deinit(&branch->targets));
 }
 
 static const struct sink_option options[] = {

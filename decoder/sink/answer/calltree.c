@@ -152,12 +152,6 @@ static char *put_blanks(char *to, size_t n)
 	return to + n;
 }
 
-static char *put_text(char *to, const char *text, size_t size)
-{
-	memcpy(to, text, size);
-	return to + size;
-}
-
 static char *put_label(char *to, const char *text, size_t size)
 {
 	memcpy(to, text, LABEL_USUAL);
@@ -177,7 +171,7 @@ static char *put_unusual_depth(char *to, int32_t depth, size_t n_blanks)
 	end = column_number(number + 1, 0u - (uint32_t)depth, 0, ' ');
 	if (end - number < DEPTH_WIDTH)
 		to = put_blanks(to, DEPTH_WIDTH - (size_t)(end - number));
-	return put_blanks(put_text(to, number, (size_t)(end - number)), n_blanks);
+	return put_blanks(mempcpy(to, number, (size_t)(end - number)), n_blanks);
 }
 
 /* Write the depth, and the blanks that indent what is open @level levels deep. */
@@ -214,8 +208,8 @@ static inline char *put_head(struct calltree *tree, char *to, uint64_t t, int32_
 static char *put_notes(char *to, const char *before, const struct notes *notes)
 {
 	if (notes->n > 0) {
-		to = put_text(to, before, strlen(before));
-		to = put_text(to, notes->text, notes->n);
+		to = mempcpy(to, before, strlen(before));
+		to = mempcpy(to, notes->text, notes->n);
 	}
 	*to++ = '\n';
 	return to;
@@ -280,9 +274,9 @@ static void put_opening(struct calltree *tree, const struct open_stack *stack,
 	p = put_head(tree, p, frame->t, frame->depth, stack->depth_min, NULL);
 	p = put_label(p, label->text, label_size(label, frame, above));
 	if (is_entered_plainly(label, frame))
-		p = put_text(p, " {\n", 3);
+		p = mempcpy(p, " {\n", 3);
 	else
-		p = put_opening_notes(put_text(p, " {", 2), label, frame);
+		p = put_opening_notes(mempcpy(p, " {", 2), label, frame);
 	end_line(tree, p);
 }
 
@@ -313,13 +307,13 @@ static inline void put_leaf(struct calltree *tree, const struct open_stack *stac
 		return;
 	p = put_head(tree, p, frame->t, frame->depth, stack->depth_min, leave);
 	p = put_label(p, label->text, label->name_size);
-	p = put_text(p, "()", 2);
+	p = mempcpy(p, "()", 2);
 	if (size > label->name_size)
 		p = put_label(p, label->text + label->name_size, size - label->name_size);
 	if (is_entered_plainly(label, frame) && is_left_plainly(frame, leave))
-		p = put_text(p, ";\n", 2);
+		p = mempcpy(p, ";\n", 2);
 	else
-		p = put_leaf_notes(put_text(p, ";", 1), label, frame, leave);
+		p = put_leaf_notes(mempcpy(p, ";", 1), label, frame, leave);
 	end_line(tree, p);
 }
 
@@ -346,7 +340,7 @@ static void put_closing(struct calltree *tree, const struct open_stack *stack,
 	if (!p)
 		return;
 	p = put_head(tree, p, leave->t, frame->depth, stack->depth_min, leave);
-	p = put_text(p, "} // ", 5);
+	p = mempcpy(p, "} // ", 5);
 	p = put_label(p, label->text, label->name_size);
 	if (is_left_plainly(frame, leave))
 		*p++ = '\n';

@@ -830,9 +830,7 @@ static void crash_close(void *state)
 {
 	struct crashes *crashes = state;
 
-	for (size_t i = 0; i < crashes->list.n; i++)
-		free(crashes->list.items[i]);
-	vec_deinit(&crashes->list);
+	vec_deinit_each(&crashes->list, crash, free(*crash));
 	vec_deinit(&crashes->handled);
 	map_deinit(&crashes->threads);
 	ptd_calls_free(crashes->calls);

@@ -26,9 +26,7 @@ static void running_deinit(struct running *running)
 
 void executions_deinit(struct executions *executions)
 {
-	for (size_t i = 0; i < executions->running.n; i++)
-		running_deinit(&executions->running.items[i]);
-	vec_deinit(&executions->running);
+	vec_deinit_each(&executions->running, running, running_deinit(running));
 	vec_deinit(&executions->matches);
 	for (size_t i = 0; i < executions->n_worst; i++)
 		execution_deinit(&executions->worst[i]);

@@ -467,9 +467,7 @@ static void autofdo_close(void *state)
 {
 	struct autofdo *a = state;
 
-	for (size_t i = 0; i < a->functions.n; i++)
-		free_lines(a->functions.items[i]);
-	vec_deinit(&a->functions);
+	vec_deinit_each(&a->functions, function, free_lines(*function));
 	map_deinit(&a->index);
 	arena_deinit(&a->arena);
 	edges_deinit(&a->edges);

@@ -165,12 +165,6 @@ static inline int get_function(struct chrome *chrome, const struct ptd_function 
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-static char *put_text(char *to, const char *text, size_t size)
-{
-	memcpy(to, text, size);
-	return to + size;
-}
-
 /* Begin an event. Return: where its members can be written, @more bytes; NULL: the output failed.
  */
 static inline char *begin_event(struct chrome *chrome, size_t more)
@@ -191,14 +185,14 @@ static inline int end_event(struct chrome *chrome, const char *end)
 /* Write the kind of the event, the time in us, and the process and thread. */
 static char *put_head(char *to, char phase, uint64_t t, const struct members *place)
 {
-	to = put_text(to, "\"ph\": \"", 7);
+	to = mempcpy(to, "\"ph\": \"", 7);
 	*to++ = phase;
-	to = put_text(to, "\", \"ts\": ", 9);
+	to = mempcpy(to, "\", \"ts\": ", 9);
 	to = column_number(to, t / 1000, 0, ' ');
 	*to++ = '.';
 	to = column_number(to, t % 1000, 3, '0');
-	to = put_text(to, ", ", 2);
-	return put_text(to, place->text, place->size);
+	to = mempcpy(to, ", ", 2);
+	return mempcpy(to, place->text, place->size);
 }
 
 static char *put_how(char *to, const char *key, enum ptd_call_how how)
@@ -206,9 +200,9 @@ static char *put_how(char *to, const char *key, enum ptd_call_how how)
 	const char *name = ptd_call_how_name(how);
 
 	*to++ = '"';
-	to = put_text(to, key, strlen(key));
-	to = put_text(to, "\": \"", 4);
-	to = put_text(to, name, strlen(name));
+	to = mempcpy(to, key, strlen(key));
+	to = mempcpy(to, "\": \"", 4);
+	to = mempcpy(to, name, strlen(name));
 	*to++ = '"';
 	return to;
 }
@@ -229,15 +223,15 @@ static int begin(void *state, const struct viewtrack *track, uint64_t t,
 	if (!p)
 		return chrome->output->error;
 	p = put_head(p, 'B', t, place);
-	p = put_text(p, ", ", 2);
-	p = put_text(p, function.text, function.size);
+	p = mempcpy(p, ", ", 2);
+	p = mempcpy(p, function.text, function.size);
 	function.size = function.name_size;
 	if (open_span(chrome, track, function) < 0)
 		return -ENOMEM;
 	if (frame->how != PTD_CALL_BY_CALL)
-		p = put_how(put_text(p, ", ", 2), "entered_by", frame->how);
+		p = put_how(mempcpy(p, ", ", 2), "entered_by", frame->how);
 	if (frame->ambiguous)
-		p = put_text(p, ", \"ambiguous\": true", 19);
+		p = mempcpy(p, ", \"ambiguous\": true", 19);
 	*p++ = '}';
 	return end_event(chrome, p);
 }
@@ -253,17 +247,17 @@ static int end(void *state, const struct viewtrack *track, uint64_t t, const str
 	if (!p)
 		return chrome->output->error;
 	p = put_head(p, 'E', t, place);
-	p = put_text(p, ", ", 2);
-	p = put_text(p, name->text, name->size);
+	p = mempcpy(p, ", ", 2);
+	p = mempcpy(p, name->text, name->size);
 	if (leave && (chrome->has_insns || leave->how != PTD_CALL_BY_RETURN)) {
-		p = put_text(p, ", \"args\": {", 11);
+		p = mempcpy(p, ", \"args\": {", 11);
 		if (chrome->has_insns) {
-			p = put_text(p, "\"instructions\": ", 16);
+			p = mempcpy(p, "\"instructions\": ", 16);
 			p = column_number(p, leave->n_insns_total, 0, ' ');
 		}
 		if (leave->how != PTD_CALL_BY_RETURN) {
 			if (chrome->has_insns)
-				p = put_text(p, ", ", 2);
+				p = mempcpy(p, ", ", 2);
 			p = put_how(p, "left_by", leave->how);
 		}
 		*p++ = '}';
@@ -475,9 +469,7 @@ static void chrome_close(void *state)
 {
 	struct chrome *chrome = state;
 
-	for (size_t i = 0; i < chrome->open.n; i++)
-		vec_deinit(&chrome->open.items[i].items);
-	vec_deinit(&chrome->open);
+	vec_deinit_each(&chrome->open, open, vec_deinit(&open->items));
 	vec_deinit(&chrome->names);
 	map_deinit(&chrome->by_text);
 	vec_deinit(&chrome->functions);

@@ -623,9 +623,7 @@ static void ovni_close(void *state)
 {
 	struct ovni *ovni = state;
 
-	for (size_t i = 0; i < ovni->threads.n; i++)
-		thread_free(ovni->threads.items[i]);
-	vec_deinit(&ovni->threads);
+	vec_deinit_each(&ovni->threads, thread, thread_free(*thread));
 	vec_deinit(&ovni->by_id);
 	vec_deinit(&ovni->cpus);
 	threadfiles_deinit(&ovni->streams.out);

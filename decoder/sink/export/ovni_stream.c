@@ -17,14 +17,12 @@
 
 static uint8_t *put32(uint8_t *p, uint32_t v)
 {
-	memcpy(p, &v, sizeof(v));
-	return p + sizeof(v);
+	return mempcpy(p, &v, sizeof(v));
 }
 
 static uint8_t *put64(uint8_t *p, uint64_t v)
 {
-	memcpy(p, &v, sizeof(v));
-	return p + sizeof(v);
+	return mempcpy(p, &v, sizeof(v));
 }
 
 static inline uint8_t *put_head(uint8_t *p, unsigned int flags, uint8_t code,

@@ -14,9 +14,7 @@
 
 void stacktree_deinit(struct stacktree *tree)
 {
-	for (size_t i = 0; i < tree->stacks.n; i++)
-		vec_deinit(&tree->stacks.items[i].frames);
-	vec_deinit(&tree->stacks);
+	vec_deinit_each(&tree->stacks, stack, vec_deinit(&stack->frames));
 	vec_deinit(&tree->nodes);
 	vec_deinit(&tree->parts);
 	vec_deinit(&tree->names);

@@ -51,18 +51,11 @@ static int use(struct threadfile *file)
 
 static int read_at(int fd, uint8_t *bytes, size_t size, uint64_t offset)
 {
-	while (size > 0) {
-		const ssize_t n = pread(fd, bytes, size, (off_t)offset);
+	const ssize_t n = fullread_at(fd, bytes, size, offset);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		bytes += n;
-		size -= (size_t)n;
-		offset += (size_t)n;
-	}
-	return 0;
+	if (n < 0)
+		return (int)n;
+	return (size_t)n < size ? -EIO : 0;
 }
 
 int threadfile_flush(struct threadfile *file)

@@ -36,9 +36,7 @@ void viewtracks_deinit(struct viewtracks *tracks)
 	vec_deinit(&tracks->is_seen);
 	vec_deinit(&tracks->signals);
 	map_deinit(&tracks->cpus);
-	for (size_t i = 0; i < tracks->noted.n; i++)
-		vec_deinit(&tracks->noted.items[i].open);
-	vec_deinit(&tracks->noted);
+	vec_deinit_each(&tracks->noted, noted, vec_deinit(&noted->open));
 	map_deinit(&tracks->noted_by_thread);
 }
 

@@ -591,9 +591,7 @@ static void xray_close(void *state)
 {
 	struct xray *xray = state;
 
-	for (size_t i = 0; i < xray->threads.n; i++)
-		thread_free(xray->threads.items[i]);
-	vec_deinit(&xray->threads);
+	vec_deinit_each(&xray->threads, thread, thread_free(*thread));
 	threadfiles_deinit(&xray->files.out);
 	map_deinit(&xray->by_slice);
 	open_stacks_deinit(&xray->stacks);

@@ -21,20 +21,17 @@
 
 static uint8_t *put16(uint8_t *p, uint16_t v)
 {
-	memcpy(p, &v, sizeof(v));
-	return p + sizeof(v);
+	return mempcpy(p, &v, sizeof(v));
 }
 
 static uint8_t *put32(uint8_t *p, uint32_t v)
 {
-	memcpy(p, &v, sizeof(v));
-	return p + sizeof(v);
+	return mempcpy(p, &v, sizeof(v));
 }
 
 static uint8_t *put64(uint8_t *p, uint64_t v)
 {
-	memcpy(p, &v, sizeof(v));
-	return p + sizeof(v);
+	return mempcpy(p, &v, sizeof(v));
 }
 
 /* Return: where the data of a new metadata record, which are 0, are to be put; or NULL. */

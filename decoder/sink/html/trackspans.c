@@ -255,9 +255,7 @@ void trackspans_init(struct trackspans *ts, enum ptd_clock clock)
 
 void trackspans_deinit(struct trackspans *ts)
 {
-	for (size_t i = 0; i < ts->items.n; i++)
-		vec_deinit(&ts->items.items[i].open);
-	vec_deinit(&ts->items);
+	vec_deinit_each(&ts->items, track, vec_deinit(&track->open));
 	vec_deinit(&ts->names);
 	map_deinit(&ts->names_by_symbol);
 	outliers_deinit(&ts->outliers);
