@@ -144,10 +144,11 @@ static int got_replace(const char *name, void (*function)(void))
 #define EXPORT __attribute__((__visibility__("default")))
 
 EXPORT extern int qemu_plugin_version;
-EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+EXPORT int qemu_plugin_version;
 EXPORT int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int argc,
 			       char **argv);
 
+static int offered; /* the newest version of the interface that QEMU has */
 static struct process process;
 static struct exec_self exec_self;
 static char *program;            /* the file that QEMU executes */
@@ -238,7 +239,9 @@ static void on_last(unsigned vcpu, void *block)
 static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
 {
 	const size_t n = qemu_plugin_tb_n_insns(tb);
-	static struct block_insn insns[BLOCK_INSNS_MAX]; /* QEMU translates one block at a time */
+	/* QEMU translates one block at a time. */
+	static struct block_insn insns[BLOCK_INSNS_MAX];
+	static uint8_t copies[BLOCK_INSNS_MAX][QEMU_INSN_MAX];
 	const struct block *block;
 	size_t i;
 
@@ -247,7 +250,7 @@ static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
 
 		insns[i] = (struct block_insn){
 			.ip = qemu_plugin_insn_vaddr(insn),
-			.bytes = qemu_plugin_insn_data(insn),
+			.bytes = qemu_insn_bytes(offered, qemu_plugin_insn_data, insn, copies[i]),
 			.size = qemu_plugin_insn_size(insn),
 		};
 	}
@@ -499,13 +502,19 @@ static uint8_t mode_of(const struct qemu_plugin_info *info)
 	return strcmp(info->target_name, "i386") == 0 ? 32 : 0;
 }
 
+/* QEMU reads the number as soon as the plugin is loaded. */
+__attribute__((__constructor__)) static void choose_interface(void)
+{
+	qemu_plugin_version = qemu_interface();
+}
+
 static int check_qemu(const struct qemu_plugin_info *info)
 {
-	if (info->version.min > QEMU_PLUGIN_VERSION || info->version.cur < QEMU_PLUGIN_VERSION) {
+	if (info->version.min > QEMU_PLUGIN_VERSION_MAX) {
 		fprintf(stderr,
-			"ptd-emu.so: this QEMU offers plugin interface %d to %d, but %d is needed: "
-			"use qemu-user 7.2 of Debian 12\n",
-			info->version.min, info->version.cur, QEMU_PLUGIN_VERSION);
+			"ptd-emu.so: this QEMU offers plugin interface %d to %d, but 1 to %d is "
+			"needed: use qemu-user 7.2 of Debian 12\n",
+			info->version.min, info->version.cur, QEMU_PLUGIN_VERSION_MAX);
 		return -1;
 	}
 	if (info->system_emulation || mode_of(info) == 0) {
@@ -618,6 +627,7 @@ int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int ar
 {
 	struct arguments arguments;
 
+	offered = info->version.cur;
 	if (check_qemu(info) < 0 || parse_arguments(argc, argv, &arguments) < 0 ||
 	    start_recording(&arguments, mode_of(info)) < 0)
 		return 1;

@@ -4,8 +4,8 @@
 /*
  * QEMU
  *
- * What the plugin uses of QEMU. No package has the header for plugins, so the functions of version
- * 1 of that interface are declared here. The symbols in the second part belong to no interface, but
+ * What the plugin uses of QEMU. No package has the header for plugins, so the functions of
+ * that interface are declared here. The symbols in the second part belong to no interface, but
  * Debian's binaries export them. They are weak, and the plugin refuses to load without them.
  *
  * Source: QEMU 7.2, docs/devel/tcg-plugins.rst.
@@ -16,7 +16,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define QEMU_PLUGIN_VERSION 1
+/* QEMU 7.2 offers version 1 only, and 9.0 to 10.0 offer 2 and more: what is used here is the same
+ * in versions 1 to 4, but for qemu_plugin_insn_data(). */
+#define QEMU_PLUGIN_VERSION_MAX 4
 
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
@@ -60,9 +62,40 @@ void qemu_plugin_register_atexit_cb(uint64_t id, qemu_plugin_atexit_cb cb, void 
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+
+#define _weak_ __attribute__((__weak__))
+
+/* Not called. It is new in version 2. */
+void qemu_plugin_scoreboard_new(void) _weak_;
+
+/* Return: the version to ask for, which must be known before QEMU says what it offers. */
+static inline int qemu_interface(void)
+{
+	return qemu_plugin_scoreboard_new ? 2 : 1;
+}
+
+#define QEMU_INSN_MAX 15
+
+/* Which function this is depends on the version: up to 2 it returns the bytes, from 3 on it copies
+ * them. */
+void qemu_plugin_insn_data(void);
+
+/*
+ * Get the bytes of an instruction by @data, which is qemu_plugin_insn_data() of a QEMU that offers
+ * version @offered. Return: them; they may be in @copy.
+ */
+static inline const void *qemu_insn_bytes(int offered, void (*data)(void),
+					  const struct qemu_plugin_insn *insn,
+					  uint8_t copy[static QEMU_INSN_MAX])
+{
+	if (offered < 3)
+		return ((const void *(*)(const struct qemu_plugin_insn *))data)(insn);
+	(void)((size_t(*)(const struct qemu_plugin_insn *, void *, size_t))data)(insn, copy,
+										 QEMU_INSN_MAX);
+	return copy;
+}
 
 /* --- internals that Debian's qemu-x86_64, -i386 and -system-x86_64 export --------------------- */
 
@@ -87,8 +120,6 @@ enum qemu_x86_register {
 	QEMU_I386_ESP = 4,
 	QEMU_I386_EIP = 8,
 };
-
-#define _weak_ __attribute__((__weak__))
 
 extern uintptr_t guest_base _weak_; /* host address of the target's address 0 */
 extern char *exec_path _weak_;      /* path of the target's program, as QEMU got it */

@@ -29,7 +29,7 @@
 #define UNITS_MAX 64
 
 EXPORT extern int qemu_plugin_version;
-EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+EXPORT int qemu_plugin_version = 1;
 EXPORT int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int argc,
 			       char **argv);
 
@@ -74,6 +74,7 @@ static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
 {
 	const size_t n = qemu_plugin_tb_n_insns(tb);
 	struct block_insn insns[BLOCK_INSNS_MAX];
+	uint8_t copy[QEMU_INSN_MAX]; /* which this version of QEMU does not need */
 	const uint64_t ip = qemu_plugin_tb_vaddr(tb);
 	struct block *block;
 	size_t i;
@@ -84,7 +85,7 @@ static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
 
 		insns[i] = (struct block_insn){
 			.ip = qemu_plugin_insn_vaddr(insn),
-			.bytes = qemu_plugin_insn_data(insn),
+			.bytes = qemu_insn_bytes(1, qemu_plugin_insn_data, insn, copy),
 			.size = qemu_plugin_insn_size(insn),
 		};
 		if (!atomic_load(&armed) && is_wrmsr(&insns[i]))

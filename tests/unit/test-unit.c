@@ -271,6 +271,40 @@ static void overflows(void **state)
 	end();
 }
 
+/* --- the plugin's interface ------------------------------------------------------------------- */
+
+static const uint8_t code[QEMU_INSN_MAX] = { 0x48, 0x89, 0xe5 };
+
+static const void *data_by_address(const struct qemu_plugin_insn *insn)
+{
+	assert_ptr_equal(insn, &now);
+	return code;
+}
+
+static size_t data_by_copy(const struct qemu_plugin_insn *insn, void *to, size_t size)
+{
+	assert_ptr_equal(insn, &now);
+	assert_int_equal(size, QEMU_INSN_MAX);
+	memcpy(to, code, 3);
+	return 3;
+}
+
+static void bytes_of_an_instruction(void **state)
+{
+	const struct qemu_plugin_insn *insn = (const struct qemu_plugin_insn *)&now;
+
+	(void)state;
+	for (int offered = 1; offered <= QEMU_PLUGIN_VERSION_MAX; offered++) {
+		void (*data)(void) =
+		    offered < 3 ? (void (*)(void))data_by_address : (void (*)(void))data_by_copy;
+		uint8_t copy[QEMU_INSN_MAX] = {};
+
+		assert_memory_equal(qemu_insn_bytes(offered, data, insn, copy), code, 3);
+	}
+	/* This program has no function of version 2. */
+	assert_int_equal(qemu_interface(), 1);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -278,6 +312,7 @@ int main(void)
 		cmocka_unit_test(with_kernel),
 		cmocka_unit_test(kernel_only),
 		cmocka_unit_test(overflows),
+		cmocka_unit_test(bytes_of_an_instruction),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
