@@ -70,9 +70,10 @@ PACKAGES_BUILD = gcc binutils libc6-dev libipt-dev libzydis-dev libelf-dev libdw
 # Later releases build qemu-user without plugins: "make emulator" has one then.
 PACKAGES_DEMO  = $(if $(filter VERSION_CODENAME=bookworm,$(file </etc/os-release)),qemu-user) python3 $(if $(shell command -v node),,nodejs)
 PACKAGES_CHECK = libcmocka-dev unzip elfutils mandoc dwz xz-utils g++ gcc-multilib clang llvm libclang-rt-%clang%-dev clang-format linux-perf python3 python3-prometheus-client binutils strace libglib2.0-bin pkg-config \
-                 qemu-system-x86 pahole busybox-static cpio systemd php-cli valgrind erlang-base
+                 qemu-system-x86 pahole busybox-static cpio systemd php-cli valgrind erlang-base curl redis-tools
 PACKAGES_DEB   = build-essential debhelper lintian
-PACKAGES_LONG  = $(PACKAGES_DEB) mmdebstrap libc6-dbg bolt-%newest% chromium rustc default-jre-headless ocaml-nox golang-go
+PACKAGES_LONG  = $(PACKAGES_DEB) mmdebstrap libc6-dbg bolt-%newest% chromium rustc default-jdk-headless ocaml-nox golang-go \
+                 nginx haproxy php-fpm gunicorn postgresql
 
 # What a target builds first is built on all CPUs, unless the user says on how many.
 ON_ALL_CPUS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -183,6 +184,11 @@ FORCE:
 tests: $(PROGRAMS) $(LIBRARY) $(TSAN) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
        $(TARGETS:%=$(O)/targets/%) $(O)/ptd-emu-system.so
 
+# The servers of packages that would start them: they are unpacked only.
+SERVERS = nginx
+$(O)/servers/%.deb: packages-check
+	@mkdir -p $(@D) && cd $(@D) && apt-get -qq -o APT::Sandbox::User=root download $* && dpkg-deb -x $*_*.deb . && mv $*_*.deb $*.deb
+
 GET_EMULATOR = @ctl/get-emulator $(O)/qemu
 emulator: packages-demo ## an emulator that can record, into $(O)/qemu, if the system's cannot
 	$(GET_EMULATOR)
@@ -192,7 +198,7 @@ demo: packages-demo ## record a real program, take a snapshot, decode it, show w
 	@$(MAKE) $(ON_ALL_CPUS) --no-print-directory -s all
 	@tests/demo.sh $(O)
 
-check: packages-check ## every test but the long ones
+check: packages-check $(SERVERS:%=$(O)/servers/%.deb) ## every test but the long ones
 	$(GET_EMULATOR)
 	$(MAKE) $(ON_ALL_CPUS) tests
 	tests/run.sh $(O)
