@@ -121,7 +121,7 @@ static int compare_modules(const void *a, const void *b)
 {
 	const struct kernelmap_module *x = a, *y = b;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	return COMPARE(x->start, y->start);
 }
 
 /* Newer kernels count parts that are no code and lie elsewhere, so a module ends where the next one
@@ -132,8 +132,7 @@ static int add_modules(struct kernelmap *map)
 	const size_t n = map->modules.n;
 	int r = 0;
 
-	if (n > 0)
-		qsort(m, n, sizeof(*m), compare_modules);
+	vec_sort(&map->modules, compare_modules);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (i + 1 < n && m[i].size > m[i + 1].start - m[i].start)
 			m[i].size = m[i + 1].start - m[i].start;
@@ -175,7 +174,7 @@ static int compare_pieces(const void *a, const void *b)
 {
 	const struct kernelmap_piece *x = a, *y = b;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	return COMPARE(x->start, y->start);
 }
 
 /* Sort by address, and remove duplicates. */
@@ -184,8 +183,7 @@ static void settle_pieces(struct kernelmap *map)
 	struct kernelmap_piece *p = map->pieces.items;
 	size_t n = 0;
 
-	if (map->pieces.n > 0)
-		qsort(p, map->pieces.n, sizeof(*p), compare_pieces);
+	vec_sort(&map->pieces, compare_pieces);
 	for (size_t i = 0; i < map->pieces.n; i++)
 		if (n > 0 && p[i].start <= p[n - 1].end + NEAR) {
 			if (p[i].end > p[n - 1].end)

@@ -20,10 +20,8 @@ static int by_time(const void *a, const void *b)
 {
 	const struct slot *x = a, *y = b;
 
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
 	/* One CPU's are in order as they are. */
-	return x->record < y->record ? -1 : x->record > y->record;
+	return COMPARE(x->time, y->time) ?: COMPARE(x->record, y->record);
 }
 
 /* Many CPUs' records become one stream. Return: 0, or -ENOMEM. */

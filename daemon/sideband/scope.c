@@ -151,7 +151,7 @@ static int by_number(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
-	return *x < *y ? -1 : *x > *y;
+	return COMPARE(*x, *y);
 }
 
 /* The same pids give the same lines. None is longer than a reader of manifests takes. */

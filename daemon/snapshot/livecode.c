@@ -555,9 +555,7 @@ static int by_size(const void *a, const void *b)
 {
 	const struct demand *x = a, *y = b;
 
-	if (x->size != y->size)
-		return x->size < y->size ? -1 : 1;
-	return x->uid < y->uid ? -1 : x->uid > y->uid;
+	return COMPARE(x->size, y->size) ?: COMPARE(x->uid, y->uid);
 }
 
 /* Find out which users want how much, who wants least first. Return: how many there are, in an

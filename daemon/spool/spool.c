@@ -332,8 +332,7 @@ int spool_list(const struct spool *spool, struct spool_entry **ret_entries, size
 		vec_deinit(&entries);
 		return r;
 	}
-	if (entries.n > 1)
-		qsort(entries.items, entries.n, sizeof(*entries.items), by_age);
+	vec_sort(&entries, by_age);
 	*ret_entries = entries.items;
 	*ret_n_entries = entries.n;
 	return 0;

@@ -625,7 +625,7 @@ static int compare_moments(const void *pa, const void *pb)
 {
 	const struct moment *a = pa, *b = pb;
 
-	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+	return COMPARE(a->time_ns, b->time_ns);
 }
 
 bool passages_find(struct passages *passages, uint64_t now_ns, struct moment *ret_hit)
@@ -634,9 +634,7 @@ bool passages_find(struct passages *passages, uint64_t now_ns, struct moment *re
 	bool is_found = false;
 	size_t i = 0;
 
-	if (passages->moments.n > 1)
-		qsort(passages->moments.items, passages->moments.n, sizeof(*moments),
-		      compare_moments);
+	vec_sort(&passages->moments, compare_moments);
 	for (; i < passages->moments.n && moments[i].time_ns < now_ns && !is_found; i++) {
 		is_found = is_late(passages, moments[i].time_ns, ret_hit);
 		apply(passages, &moments[i]);
