@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "util/psb.h"
+
 enum {
 	OP_PGD = 0x01,
 	OP_TIP = 0x0d,
@@ -227,12 +229,9 @@ static void put_pip(struct encode *e)
 /* Write PSB, TSC and CBR, the part of PSB+ that is the same with packets on and off. */
 static void begin_psb(struct encode *e, uint64_t tsc)
 {
-	static const uint8_t psb[16] = { 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
-					 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82 };
-
 	encode_flush(e);
 	put_cycles(e);
-	put_packet(e, psb, sizeof(psb));
+	put_packet(e, psb_bytes, PSB_SIZE);
 	e->state.since_psb = 0;
 	e->state.last_ip = 0;
 	e->state.mode_sent = 0;
