@@ -46,7 +46,7 @@ struct arguments {
 /* Return: 0 to go on, 1 if all is done, or -EINVAL. */
 static int parse_arguments(int argc, char **argv, struct arguments *arguments)
 {
-	enum { CONFIG = 256, RUNTIME_DIR, STATE_DIR, SOURCE, PARENT, UNTIL_EOF, VERSION };
+	enum { CONFIG, RUNTIME_DIR, STATE_DIR, SOURCE, PARENT, UNTIL_EOF, VERSION };
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, CONFIG },
 		{ "runtime-dir", required_argument, NULL, RUNTIME_DIR },
@@ -58,24 +58,19 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
 		{ "version", no_argument, NULL, VERSION },
 		{},
 	};
+	const char **const texts[] = { &arguments->config, &arguments->runtime_dir,
+				       &arguments->state_dir, &arguments->source,
+				       &arguments->parent };
 	int option;
 
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
 		switch (option) {
 		case CONFIG:
-			arguments->config = optarg;
-			break;
 		case RUNTIME_DIR:
-			arguments->runtime_dir = optarg;
-			break;
 		case STATE_DIR:
-			arguments->state_dir = optarg;
-			break;
 		case SOURCE:
-			arguments->source = optarg;
-			break;
 		case PARENT:
-			arguments->parent = optarg;
+			*texts[option] = optarg;
 			break;
 		case UNTIL_EOF:
 			arguments->until_eof = true;
