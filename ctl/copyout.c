@@ -16,6 +16,7 @@
 #include "ctl/verb.h"
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
+#include "util/message.h"
 
 /* The least size of a snapshot in bytes: it has the libraries of programs. */
 #define ROOM_MIN ((off_t)1 << 20)
@@ -25,11 +26,10 @@
 static char *part_of(const char *directory)
 {
 	size_t n = strlen(directory);
-	char *part;
 
 	while (n > 1 && directory[n - 1] == '/')
 		n--;
-	return asprintf(&part, "%.*s.part", (int)n, directory) < 0 ? NULL : part;
+	return message_text("%.*s.part", (int)n, directory);
 }
 
 /* Try whether a file of some size can be made in the directory @path, without leaving one there. */

@@ -22,6 +22,7 @@
 #include "util/beside.h"
 #include "util/dirs.h"
 #include "util/fullwrite.h"
+#include "util/textfile.h"
 
 #define PREFIX "ptd-private-"
 #define RANDOM "XXXXXX"
@@ -256,14 +257,9 @@ void private_recorder_stop(struct private_recorder *recorder)
 
 void private_recorder_explain(const struct private_recorder *recorder)
 {
-	_cleanup_(fd_closep) int fd = -1;
 	char text[4096];
-	ssize_t n;
 
-	if (!recorder->directory)
-		return;
-	fd = openat(recorder->lock_fd, "ptd.log", O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	if (n > 0)
-		(void)!fullwrite(STDERR_FILENO, text, (size_t)n);
+	if (recorder->directory &&
+	    textfile_read(recorder->lock_fd, "ptd.log", text, sizeof(text)) > 0)
+		fputs(text, stderr);
 }

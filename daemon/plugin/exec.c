@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "util/message.h"
+
 #define STRING_MAX  131072     /* MAX_ARG_STRLEN of the kernel */
 #define STRINGS_MAX (1u << 20) /* more pointers than the kernel accepts in all */
 
@@ -277,14 +279,11 @@ static char *find_emulator(const struct exec *x)
 	const char *own = x->self->qemu;
 	const enum execfile_kind kind =
 	    x->self->target.mode == 32 ? EXECFILE_I386 : EXECFILE_X86_64;
-	char *path;
 
 	if (x->kind == kind)
 		return strdup(own);
-	if (asprintf(&path, "%.*s/%s", (int)(strrchr(own, '/') - own), own,
-		     execfile_emulator(x->kind)) < 0)
-		return NULL;
-	return path;
+	return message_text("%.*s/%s", (int)(strrchr(own, '/') - own), own,
+			    execfile_emulator(x->kind));
 }
 
 int exec_run(const struct exec *x, int pool_fd, const char *options)

@@ -36,6 +36,7 @@
 #include "daemon/plugin/exec.h"
 #include "daemon/plugin/qemu.h"
 #include "daemon/plugin/syscall.h"
+#include "util/message.h"
 #include "util/number.h"
 #include "util/qemuoption.h"
 
@@ -290,16 +291,14 @@ static char *options_for(const struct exec *exec)
 	const struct tripwire *tripwire = &process.tripwire;
 	const bool has_tripwire = tripwire->socket && !atomic_load(&tripwire->is_over);
 	_cleanup_(freep) char *when = has_tripwire ? escape_option(tripwire->text) : NULL;
-	char *options;
 
 	if ((process.log_dir && !log) || (exec->comm && !comm) || (has_tripwire && !when))
 		return NULL;
-	if (asprintf(&options, ",gen=%u%s%s%s%s%s%s%s%s%s", process.generation + 1,
-		     process.timing ? ",timing=1" : "", log ? ",log=" : "", log ? log : "",
-		     comm ? ",comm=" : "", comm ? comm : "", when ? ",when=" : "", when ? when : "",
-		     when ? ",trigger=" : "", when ? tripwire->socket : "") < 0)
-		return NULL;
-	return options;
+	return message_text(",gen=%u%s%s%s%s%s%s%s%s%s", process.generation + 1,
+			    process.timing ? ",timing=1" : "", log ? ",log=" : "", log ? log : "",
+			    comm ? ",comm=" : "", comm ? comm : "", when ? ",when=" : "",
+			    when ? when : "", when ? ",trigger=" : "",
+			    when ? tripwire->socket : "");
 }
 
 /* Return: the reason, only on failure. */
