@@ -38,6 +38,12 @@
 #define NAMED_USERS    1024u
 #define GRACE_US       UINT64_C(60000000) /* for a program that was given the pool to start */
 
+/* Of whom the log said something last, and when it may say it again, of them or of another. */
+struct pace {
+	uint32_t who;
+	uint64_t again_ns, other_ns;
+};
+
 struct intake {
 	struct intake_options options;
 	sd_event_source *timer;
@@ -50,14 +56,10 @@ struct intake {
 	struct codestore *code; /* NULL: programs hand no code over */
 	bool said_lost;         /* records were refused, and that was logged */
 	bool said_no_room;      /* the same for objects */
-	uint32_t storm_pid; /* of the process that was last logged as repeating itself; 0: none */
-	/* When that process, or another one, may be logged next. */
-	uint64_t storm_again_ns, storm_other_ns;
-	/* Whose task records were forgotten, as the log last said, and when it may say so again. */
-	uid_t dropped_uid;
-	uint64_t dropped_again_ns, dropped_other_ns;
-	bool said_no_code; /* the same for code that ran */
-	struct map named;  /* asker → files that could not be kept, in this minute */
+	struct pace storm;      /* of messages about processes that repeat themselves */
+	struct pace dropped;    /* of those about users whose task records were forgotten */
+	bool said_no_code;      /* the same for code that ran */
+	struct map named;       /* asker → files that could not be kept, in this minute */
 	uint64_t named_since_ns;
 
 	uint64_t drained_ns; /* when the records that came last were taken */
@@ -299,19 +301,23 @@ static int on_kept(sd_event_source *source, int fd, uint32_t revents, void *user
 	return 0;
 }
 
+static bool may_say(struct pace *pace, uint32_t who)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (now < (who == pace->who ? pace->again_ns : pace->other_ns))
+		return false;
+	*pace = (struct pace){ who, now + STORM_AGAIN_NS, now + STORM_OTHER_NS };
+	return true;
+}
+
 /* A user may do that with many processes. */
 static void say_storm(struct intake *intake)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct tasks_storm storm;
 
-	if (!sideband_next_storm(intake->sideband, &storm) ||
-	    now <
-		(storm.pid == intake->storm_pid ? intake->storm_again_ns : intake->storm_other_ns))
+	if (!sideband_next_storm(intake->sideband, &storm) || !may_say(&intake->storm, storm.pid))
 		return;
-	intake->storm_pid = storm.pid;
-	intake->storm_again_ns = now + STORM_AGAIN_NS;
-	intake->storm_other_ns = now + STORM_OTHER_NS;
 	printable_clean(storm.comm, strnlen(storm.comm, sizeof(storm.comm)));
 	log_warning("process %" PRIu32 " (%s) maps the same code more than %u times a second: "
 		    "repeated records are left out",
@@ -320,16 +326,11 @@ static void say_storm(struct intake *intake)
 
 static void say_dropped(struct intake *intake)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct sideband_dropped dropped;
 
 	if (!sideband_next_dropped(intake->sideband, &dropped) ||
-	    now < (dropped.uid == intake->dropped_uid ? intake->dropped_again_ns
-						      : intake->dropped_other_ns))
+	    !may_say(&intake->dropped, dropped.uid))
 		return;
-	intake->dropped_uid = dropped.uid;
-	intake->dropped_again_ns = now + STORM_AGAIN_NS;
-	intake->dropped_other_ns = now + STORM_OTHER_NS;
 	journal_log(LOG_WARNING, PTD_MESSAGE_LOST, NULL, 0,
 		    "user %u has more than their share of SidebandMax=: %" PRIu64
 		    " of their task records were forgotten by now, the oldest first; what their "
