@@ -21,7 +21,7 @@
 
 /* Of a request: its size, and how long the client may take to send it. */
 #define REQUEST_MAX     8192
-#define REQUEST_TIME_MS 5000
+#define REQUEST_TIME_NS UINT64_C(5000000000)
 
 #define UNKNOWN UINT64_MAX /* a number that the recorder does not state */
 
@@ -192,26 +192,21 @@ static int get_metrics(const struct context *context, FILE *f)
 
 /* --- over HTTP -------------------------------------------------------------------------------- */
 
-static int64_t now_ms(void)
-{
-	return (int64_t)(clock_ns(CLOCK_MONOTONIC) / 1000000);
-}
-
 /* Read a request up to the end of its header. Return: whether it is one. */
 static bool read_request(char request[static REQUEST_MAX])
 {
-	const int64_t end = now_ms() + REQUEST_TIME_MS;
+	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + REQUEST_TIME_NS;
 	size_t n = 0;
 
 	request[0] = '\0';
 	while (!strstr(request, "\r\n\r\n")) {
 		struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
-		const int64_t left = end - now_ms();
+		const int left_ms = clock_ms_until(end);
 		ssize_t r;
 
-		if (n == REQUEST_MAX - 1 || left <= 0)
+		if (n == REQUEST_MAX - 1 || left_ms == 0)
 			return false;
-		r = poll(&in, 1, (int)left);
+		r = poll(&in, 1, left_ms);
 		if (r > 0)
 			r = read(STDIN_FILENO, request + n, REQUEST_MAX - 1 - n);
 		if (r < 0 && errno == EINTR)

@@ -503,12 +503,12 @@ static enum condition_answer await_answer(int fd)
 	const uint64_t end_ns =
 	    clock_ns(CLOCK_MONOTONIC) + TRIPWIRE_PATIENCE_MS * UINT64_C(1000000);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	uint64_t now_ns;
 	uint8_t answer;
+	int left_ms;
 
 	/* Signals of the program interrupt poll(). */
-	while ((now_ns = clock_ns(CLOCK_MONOTONIC)) < end_ns) {
-		if (poll(&p, 1, (int)((end_ns - now_ns) / 1000000) + 1) <= 0)
+	while ((left_ms = clock_ms_until(end_ns)) > 0) {
+		if (poll(&p, 1, left_ms) <= 0)
 			continue;
 		if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) != sizeof(answer))
 			break;

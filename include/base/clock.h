@@ -4,9 +4,10 @@
 /*
  * Clock
  *
- * The time of a clock as one number, and back.
+ * The time of a clock as one number, and back; and how far it is off.
  */
 
+#include <limits.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -24,4 +25,16 @@ static inline struct timespec clock_timespec(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
 				  .tv_nsec = (long)(ns % 1000000000) };
+}
+
+/* Return: for how many ms poll(2) may wait until @until_ns of CLOCK_MONOTONIC; 0 if that has come;
+ *         -1 if it is UINT64_MAX: never. */
+static inline int clock_ms_until(uint64_t until_ns)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t ms = now < until_ns ? (until_ns - now) / 1000000 + 1 : 0;
+
+	if (until_ns == UINT64_MAX)
+		return -1;
+	return ms < INT_MAX ? (int)ms : INT_MAX;
 }

@@ -435,18 +435,6 @@ static uint64_t next_time(const struct collector *c)
 	return next;
 }
 
-/* Return: how long poll() may wait, in ms; -1: as long as it takes. */
-static int time_left(const struct collector *c)
-{
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC), next = next_time(c);
-
-	if (next == UINT64_MAX)
-		return -1;
-	if (next <= now)
-		return 0;
-	return (next - now) / MS < INT_MAX ? (int)((next - now) / MS) + 1 : INT_MAX;
-}
-
 static struct worker *find_worker(const struct collector *c, int fd)
 {
 	for (size_t i = 0; i < c->workers.n; i++)
@@ -505,7 +493,7 @@ int collector_run(int listen_fd, uid_t user, unsigned seconds)
 
 	for (;;) {
 		const size_t n_fds = list_fds(&c, fds);
-		const int n = poll(fds, n_fds, time_left(&c));
+		const int n = poll(fds, n_fds, clock_ms_until(next_time(&c)));
 
 		if (n < 0 && errno != EINTR)
 			return -errno;

@@ -17,7 +17,7 @@
 
 #define MS        UINT64_C(1000000) /* in ns */
 #define GRACE_MS  500u              /* in which the collector itself says that it took too long */
-#define CANCEL_MS 50u               /* between two looks whether to give up */
+#define CANCEL_MS 50                /* between two looks whether to give up */
 #define AGAIN_NS  UINT64_C(1000000000) /* between two attempts, at first; then twice as long */
 #define SOON_NS   (50 * MS)            /* to a collector that is being started */
 #define AGAIN_MAX UINT64_C(16000000000)
@@ -135,13 +135,12 @@ static int await_answer(struct collectorlink *link, uint64_t until, const atomic
 	int r = -EAGAIN;
 
 	while (r == -EAGAIN) {
-		const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-		uint64_t left_ms;
+		int left_ms;
 
 		if (cancel_asked(cancel))
 			return -ECANCELED;
-		left_ms = now < until ? (until - now) / MS + 1 : 0;
-		if (poll(&wanted, 1, (int)(left_ms < CANCEL_MS ? left_ms : CANCEL_MS)) > 0)
+		left_ms = clock_ms_until(until);
+		if (poll(&wanted, 1, left_ms < CANCEL_MS ? left_ms : CANCEL_MS) > 0)
 			r = receive_answer(link, ret_answer, ret_fd);
 		else if (left_ms == 0)
 			return -ETIMEDOUT;

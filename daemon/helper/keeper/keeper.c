@@ -3,7 +3,6 @@
 #include "daemon/helper/keeper/keeper.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
@@ -199,18 +198,6 @@ static void accept_client(struct keeper *k)
 		k->client_fd = fd_close(k->client_fd);
 }
 
-/* Return: how long poll() may wait, in ms; -1: as long as it takes. */
-static int time_left(const struct keeper *k)
-{
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-
-	if (k->client_fd >= 0)
-		return -1;
-	if (now >= k->until)
-		return 0;
-	return (k->until - now) / MS < INT_MAX ? (int)((k->until - now) / MS) + 1 : INT_MAX;
-}
-
 int keeper_run(int listen_fd, uid_t user, unsigned seconds)
 {
 	_cleanup_(keeper_deinit) struct keeper k = {
@@ -221,7 +208,7 @@ int keeper_run(int listen_fd, uid_t user, unsigned seconds)
 	for (;;) {
 		const bool busy = k.client_fd >= 0;
 		struct pollfd wanted = { .fd = busy ? k.client_fd : k.listen_fd, .events = POLLIN };
-		const int n = poll(&wanted, 1, time_left(&k));
+		const int n = poll(&wanted, 1, busy ? -1 : clock_ms_until(k.until));
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
