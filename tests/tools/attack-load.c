@@ -6,12 +6,12 @@
  *
  *	pages	 20,000 pages of code are written and made executable one by one; no two side by
  *		 side, or all side by side, as a JIT compiler has them
- *	files	 6,000 mappings of 24 MiB of new files: one process maps 6,000 files of 4 KiB; or 60
- *		 processes map the same 100 libraries of 240 KiB
+ *	files	 6,000 new files of 4 KiB are mapped: by one process, or by 60 that have 100 each
  *	mappings 60,000 mappings of one file, by one process, or by 60
  *	names	 20,000 new names of one thread, with bytes that no terminal shows; or as many
  *		 ordinary ones of 20 threads
- *	dirty	 1 GiB is written again and again; into files of DIRECTORY, or into memory
+ *	dirty	 a file of 1 GiB in DIRECTORY is written again and again; and left to the kernel, or
+ *		 brought to the disk after each 16 MiB
  *
  * The processes keep what they mapped until the next round. It prints "round" after each.
  */
@@ -40,8 +40,7 @@
 #define NAMES    20000u
 #define DIRTY    ((size_t)1 << 30)
 
-#define SHARERS   60u /* honest processes */
-#define LIBRARIES 100u
+#define SHARERS 60u /* honest processes */
 
 static bool hostile;
 static const char *directory;
@@ -69,11 +68,6 @@ static void pages(unsigned first, unsigned n)
 	}
 }
 
-static unsigned n_files(void)
-{
-	return hostile ? FILES : LIBRARIES;
-}
-
 static int open_file(unsigned i)
 {
 	char path[4096];
@@ -88,22 +82,17 @@ static int open_file(unsigned i)
 
 static void make_files(void)
 {
-	const size_t size = FILES / n_files() * PAGE;
-	uint8_t *const bytes = calloc(1, size);
+	uint8_t bytes[PAGE] = ELFMAG;
 
-	if (!bytes)
-		err(1, "calloc");
-	memcpy(bytes, ELFMAG, SELFMAG);
-	for (unsigned i = 0; i < n_files(); i++) {
+	for (unsigned i = 0; i < FILES; i++) {
 		const int fd = open_file(i);
 
-		memcpy(bytes + size - 8, &i, sizeof(i));
-		memcpy(bytes + size - 4, &round_no, sizeof(round_no));
-		if (pwrite(fd, bytes, size, 0) != (ssize_t)size)
+		memcpy(bytes + PAGE - 8, &i, sizeof(i));
+		memcpy(bytes + PAGE - 4, &round_no, sizeof(round_no));
+		if (pwrite(fd, bytes, PAGE, 0) != (ssize_t)PAGE)
 			err(1, "pwrite");
 		(void)close(fd);
 	}
-	free(bytes);
 }
 
 static void map_code(int fd)
@@ -115,7 +104,7 @@ static void map_code(int fd)
 static void files(unsigned first, unsigned n)
 {
 	for (unsigned i = first; i < first + n; i++) {
-		const int fd = open_file(i % n_files());
+		const int fd = open_file(i);
 
 		map_code(fd);
 		(void)close(fd);
@@ -156,16 +145,16 @@ static void dirty(unsigned first, unsigned n)
 		char path[4096];
 
 		(void)snprintf(path, sizeof(path), "%s/dirty", directory);
-		fd = hostile ? open(path, O_RDWR | O_CREAT | O_TRUNC, 0644)
-			     : memfd_create("dirty", MFD_CLOEXEC);
+		fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
 		if (fd < 0)
 			err(1, "dirty");
 	}
 	memset(bytes, (int)round_no, sizeof(bytes));
 	for (unsigned i = 0; i < n; i++)
 		if (pwrite(fd, bytes, sizeof(bytes), (off_t)(i * sizeof(bytes))) !=
-		    (ssize_t)sizeof(bytes))
-			err(1, "pwrite");
+			(ssize_t)sizeof(bytes) ||
+		    (!hostile && i % 16 == 15 && fdatasync(fd) < 0))
+			err(1, "dirty");
 }
 
 /* --- rounds ----------------------------------------------------------------------------------- */
