@@ -18,4 +18,6 @@ static inline void mutex_releasep(pthread_mutex_t **mutex)
 	(void)pthread_mutex_unlock(*mutex);
 }
 
-#define HOLD(mutex) _cleanup_(mutex_releasep) pthread_mutex_t *held = mutex_hold(mutex)
+#define HOLD(mutex)                                                                   \
+	_cleanup_(mutex_releasep) __attribute__((__unused__)) pthread_mutex_t *held = \
+	    mutex_hold(mutex)
