@@ -684,9 +684,7 @@ void interface_job_done(struct interface *interface, const struct job *job)
 
 void waiters_deinit(struct waiters *waiters)
 {
-	for (size_t i = 0; i < waiters->calls.n; i++)
-		(void)sd_bus_message_unref(waiters->calls.items[i]);
-	vec_deinit(&waiters->calls);
+	vec_deinit_each(&waiters->calls, call, sd_bus_message_unref(*call));
 }
 
 bool waiters_has(const struct waiters *waiters, const sd_bus *bus)

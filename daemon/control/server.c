@@ -278,10 +278,8 @@ struct server *server_free(struct server *server)
 	sd_event_source_disable_unref(server->again);
 	sd_event_source_disable_unref(server->reap);
 	sd_event_source_disable_unref(server->first);
-	for (size_t i = 0; i < server->peers.n; i++)
-		peer_free(server->peers.items[i]);
+	vec_deinit_each(&server->peers, peer, peer_free(*peer));
 	waiters_deinit(&server->interface.waiters);
-	vec_deinit(&server->peers);
 	(void)sd_event_unref(server->event);
 	free(server);
 	return NULL;

@@ -400,8 +400,7 @@ int codeprogram_make_lost_image(const struct codeprogram *program, struct codeim
 	_cleanup_(lostcode_deinit) struct lostcode lost = {};
 	int r = add_changed(&lost, program);
 
-	if (lost.ranges.n > 0)
-		qsort(lost.ranges.items, lost.ranges.n, sizeof(*lost.ranges.items), compare_times);
+	vec_sort(&lost.ranges, compare_times);
 	for (size_t i = 0; r == 0 && i < lost.ranges.n; i++) {
 		const struct lostcode_range *range = &lost.ranges.items[i];
 

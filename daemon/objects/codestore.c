@@ -42,8 +42,7 @@ static uint64_t program_key(uint32_t pid, uint64_t start)
 
 static struct codeprogram *find_program(const struct codestore *store, uint32_t pid, uint64_t start)
 {
-	const uint64_t *slot = map_get(&store->by_name, program_key(pid, start));
-	struct codeprogram *program = slot ? (struct codeprogram *)(uintptr_t)*slot : NULL;
+	struct codeprogram *program = map_pointer(&store->by_name, program_key(pid, start));
 
 	return program && program->info.pid == pid && program->info.start == start ? program : NULL;
 }

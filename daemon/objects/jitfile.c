@@ -122,9 +122,7 @@ struct jitfiles *jitfiles_free(struct jitfiles *files)
 	if (!files)
 		return NULL;
 
-	for (size_t i = 0; i < files->processes.n; i++)
-		deinit_process(&files->processes.items[i]);
-	vec_deinit(&files->processes);
+	vec_deinit_each(&files->processes, process, deinit_process(process));
 	vec_deinit(&files->given_up);
 	patience_deinit(&files->patience);
 	(void)collectorlink_free(files->link);

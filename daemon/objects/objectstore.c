@@ -69,9 +69,7 @@ struct objectstore *objectstore_free(struct objectstore *store)
 	askers_deinit(&store->askers);
 	patience_deinit(&store->patience);
 	(void)collectorlink_free(store->link);
-	for (size_t i = 0; i < store->objects.n; i++)
-		(void)object_unref(store->objects.items[i]);
-	vec_deinit(&store->objects);
+	vec_deinit_each(&store->objects, object, object_unref(*object));
 	map_deinit(&store->by_path);
 	(void)pthread_mutex_destroy(&store->lock);
 	free(store);
@@ -180,9 +178,7 @@ int objectstore_sweep(struct objectstore *store)
 
 static struct object *newest_object(const struct objectstore *store, uint64_t key)
 {
-	const uint64_t *value = map_get(&store->by_path, key);
-
-	return value ? (struct object *)(uintptr_t)*value : NULL;
+	return map_pointer(&store->by_path, key);
 }
 
 static int index_object(struct objectstore *store, struct object *object)

@@ -109,9 +109,7 @@ static bool same_layout(const struct block *block, const struct draft *d)
 
 static struct block *first_at(const struct blocks *blocks, uint64_t ip)
 {
-	const uint64_t *slot = map_get(&blocks->by_ip, ip);
-
-	return slot ? (struct block *)(uintptr_t)*slot : NULL;
+	return map_pointer(&blocks->by_ip, ip);
 }
 
 static int add_block(struct blocks *blocks, const struct draft *d, struct block *sibling,

@@ -16,9 +16,7 @@
 
 static void strings_deinit(struct exec_strings *strings)
 {
-	for (size_t i = 0; i < strings->list.n; i++)
-		free(strings->list.items[i]);
-	vec_deinit(&strings->list);
+	vec_deinit_each(&strings->list, string, free(*string));
 }
 
 void exec_deinit(struct exec *exec)

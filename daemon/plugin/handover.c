@@ -169,9 +169,7 @@ struct shadow_page {
 
 static struct shadow_page *page_at(const struct shadow *shadow, uint64_t address)
 {
-	const uint64_t *slot = map_get(&shadow->pages, address / PAGE);
-
-	return slot ? (struct shadow_page *)(uintptr_t)*slot : NULL;
+	return map_pointer(&shadow->pages, address / PAGE);
 }
 
 /* Return: how many of the @size bytes at @address are in its page. */

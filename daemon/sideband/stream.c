@@ -73,9 +73,7 @@ void chunk_view(struct sideband_chunk *chunk, struct sideband_view *view)
 
 static void chunks_deinit(struct chunks *chunks)
 {
-	for (size_t i = 0; i < chunks->list.n; i++)
-		chunk_unref(chunks->list.items[i]);
-	vec_deinit(&chunks->list);
+	vec_deinit_each(&chunks->list, chunk, chunk_unref(*chunk));
 }
 
 static uint64_t count_records(const struct chunks *chunks)

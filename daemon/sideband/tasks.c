@@ -337,9 +337,7 @@ static void remove_maps(struct process *p, size_t i, size_t n)
 
 static void free_chunks(struct process *p)
 {
-	for (size_t i = 0; i < p->chunks.n; i++)
-		vec_deinit(&p->chunks.items[i].maps);
-	vec_deinit(&p->chunks);
+	vec_deinit_each(&p->chunks, chunk, vec_deinit(&chunk->maps));
 	p->n_maps = 0;
 }
 
@@ -353,9 +351,7 @@ static void forget_maps(struct tasks *t, struct process *p)
 		(void)origin_unref(m->origin);
 	discount(t, p, MAPS, p->n_maps);
 	free_chunks(p);
-	for (size_t i = 0; i < p->jitdumps.n; i++)
-		(void)origin_unref(p->jitdumps.items[i]);
-	vec_deinit(&p->jitdumps);
+	vec_deinit_each(&p->jitdumps, jitdump, origin_unref(*jitdump));
 }
 
 /* The record says that the process has mapped the jitdump. Of more than there is room for, the

@@ -232,9 +232,7 @@ struct jobs *jobs_free(struct jobs *jobs)
 		(void)snprintf(job->message, sizeof(job->message), "ptd is stopping");
 		finish_job(jobs, job);
 	}
-	for (size_t i = 0; i < jobs->list.n; i++)
-		free(jobs->list.items[i]);
-	vec_deinit(&jobs->list);
+	vec_deinit_each(&jobs->list, left, free(*left));
 	sd_event_source_disable_unref(jobs->kick);
 	sd_event_source_disable_unref(jobs->wake);
 	jobs->wake_fd = fd_close(jobs->wake_fd);

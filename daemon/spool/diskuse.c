@@ -47,9 +47,7 @@ struct diskuse *diskuse_free(struct diskuse *diskuse)
 	if (!diskuse)
 		return NULL;
 
-	for (size_t i = 0; i < diskuse->snapshots.n; i++)
-		vec_deinit(&diskuse->snapshots.items[i].files);
-	vec_deinit(&diskuse->snapshots);
+	vec_deinit_each(&diskuse->snapshots, snapshot, vec_deinit(&snapshot->files));
 	vec_deinit(&diskuse->files);
 	map_deinit(&diskuse->by_inode);
 	free(diskuse);

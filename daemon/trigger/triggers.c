@@ -186,9 +186,7 @@ struct triggers {
 
 static struct trigger *free_trigger(struct trigger *trigger)
 {
-	for (size_t i = 0; i < trigger->ios.n; i++)
-		(void)sd_event_source_disable_unref(trigger->ios.items[i]);
-	vec_deinit(&trigger->ios);
+	vec_deinit_each(&trigger->ios, io, sd_event_source_disable_unref(*io));
 	(void)sd_event_source_disable_unref(trigger->timer);
 	(void)probe_free(trigger->probe);
 	free(trigger->error);
@@ -537,9 +535,7 @@ struct triggers *triggers_free(struct triggers *triggers)
 {
 	if (!triggers)
 		return NULL;
-	for (size_t i = 0; i < triggers->list.n; i++)
-		(void)free_trigger(triggers->list.items[i]);
-	vec_deinit(&triggers->list);
+	vec_deinit_each(&triggers->list, trigger, free_trigger(*trigger));
 	(void)collectorlink_free(triggers->link);
 	free(triggers->path);
 	free(triggers);

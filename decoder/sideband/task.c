@@ -27,6 +27,18 @@
 /* How many mappings before that of anonymous memory may be of a file that was there. */
 #define RESTORE_LOOK_MAX 256
 
+/* The file @name of the snapshot has @n_left_out parts beyond @n_max. Return: 0 or -ENOMEM. */
+static int complain_of_excess(struct tasks *tasks, const char *name, size_t n_left_out,
+			      const char *parts, unsigned int n_max)
+{
+	if (n_left_out == 0)
+		return 0;
+	return jits_complain(&tasks->jits,
+			     "%s: %zu %s beyond the first %u are left out, and code in them is not "
+			     "decoded",
+			     name, n_left_out, parts, n_max);
+}
+
 /* Load what the snapshot has of code that is in no file. */
 static int load_memory(struct tasks *tasks)
 {
@@ -34,19 +46,14 @@ static int load_memory(struct tasks *tasks)
 	int r;
 
 	r = memfiles_init(&files, tasks->objects);
-	if (r == 0 && files.n_left_out > 0)
-		r = jits_complain(&tasks->jits,
-				  PTD_SNAPSHOT_MEM ": %zu files beyond the first %u are left out, "
-						   "and code in them is not decoded",
-				  files.n_left_out, MEMFILES_MAX);
+	if (r == 0)
+		r = complain_of_excess(tasks, PTD_SNAPSHOT_MEM, files.n_left_out, "files",
+				       MEMFILES_MAX);
 	if (r == 0)
 		r = anonmem_init(&tasks->memory, &files, &tasks->perfmaps);
-	if (r == 0 && tasks->memory.n_left_out > 0)
-		r = jits_complain(&tasks->jits,
-				  PTD_SNAPSHOT_MEM_PAGES ": %zu pieces beyond the first %u are "
-							 "left out, and code in them is not "
-							 "decoded",
-				  tasks->memory.n_left_out, ANONMEM_PIECES_MAX);
+	if (r == 0)
+		r = complain_of_excess(tasks, PTD_SNAPSHOT_MEM_PAGES, tasks->memory.n_left_out,
+				       "pieces", ANONMEM_PIECES_MAX);
 	if (r == 0)
 		r = codelogs_init(&tasks->codelogs, &files, &tasks->perfmaps);
 	return r;
@@ -56,13 +63,9 @@ static int load_memory(struct tasks *tasks)
 static int complain_of_kernel(struct tasks *tasks)
 {
 	const struct kcore *kcore = &tasks->kernel.kcore;
-	int r = 0;
+	int r = complain_of_excess(tasks, PTD_SNAPSHOT_KCORE, kcore->n_segments_left_out,
+				   "segments", KCORE_SEGMENTS_MAX);
 
-	if (kcore->n_segments_left_out > 0)
-		r = jits_complain(&tasks->jits,
-				  PTD_SNAPSHOT_KCORE ": %zu segments beyond the first %d are left "
-						     "out, and code in them is not decoded",
-				  kcore->n_segments_left_out, KCORE_SEGMENTS_MAX);
 	if (r == 0 && kcore->n_modules_left_out > 0)
 		r = jits_complain(&tasks->jits,
 				  "%zu records name more modules than there is room for, whose "

@@ -124,12 +124,8 @@ static void kill_worker(struct worker *w)
 
 static void collector_deinit(struct collector *c)
 {
-	for (size_t i = 0; i < c->clients.n; i++)
-		(void)fd_close(c->clients.items[i].fd);
-	for (size_t i = 0; i < c->workers.n; i++)
-		kill_worker(&c->workers.items[i]);
-	vec_deinit(&c->clients);
-	vec_deinit(&c->workers);
+	vec_deinit_each(&c->clients, client, fd_close(client->fd));
+	vec_deinit_each(&c->workers, worker, kill_worker(worker));
 	(void)fd_close(c->listen_fd);
 	(void)fd_close(c->sched_fd);
 }

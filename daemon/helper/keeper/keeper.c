@@ -79,9 +79,7 @@ static int map_rings(struct thing *thing)
 
 static void keeper_deinit(struct keeper *k)
 {
-	for (size_t i = 0; i < k->things.n; i++)
-		thing_deinit(&k->things.items[i]);
-	vec_deinit(&k->things);
+	vec_deinit_each(&k->things, thing, thing_deinit(thing));
 	(void)fd_close(k->client_fd);
 	(void)fd_close(k->listen_fd);
 }

@@ -30,9 +30,7 @@ struct keeperlink {
 
 static void forget_old(struct keeperlink *link)
 {
-	for (size_t i = 0; i < link->old.n; i++)
-		(void)fd_close(link->old.items[i].fd);
-	vec_deinit(&link->old);
+	vec_deinit_each(&link->old, thing, fd_close(thing->fd));
 }
 
 static int connect_keeper(struct keeperlink *link, bool start)
