@@ -160,7 +160,7 @@ weigh() {
 	[[ $peak -lt $GROWTH_KIB ]] || over="$over$name (memory), "
 }
 
-OPEN="dirty growing"
+OPEN="dirty"
 over=
 work() { exec setpriv --reuid $NOBODY --regid $NOBODY --clear-groups "$T/bin/attack-load" "$@"; }
 work_other() { exec setpriv --reuid $NOBODY --regid $NOBODY --clear-groups env "ATTACK_WAY=$2" "$T/bin/attack-$1" "$3"; }
