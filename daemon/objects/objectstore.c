@@ -298,59 +298,45 @@ static void want_too(struct objectstore *store, struct object *object,
 	object->wanted_by = user;
 }
 
-/* Return: whether the file that was found is known to have another build-id than the record:
- * something else has been mapped there since. */
-static bool is_of_another(struct objectstore *store, const struct record_mmap2 *mmap, uid_t user,
-			  const struct original *original)
+/* Return: whether the file that was found has the build-id of the record. If it has not, something
+ * else has been mapped there since. */
+static bool has_build_id(struct objectstore *store, const struct record_mmap2 *mmap, uid_t user,
+			 const struct original *original)
 {
 	_cleanup_(fd_closep) int fd = -1;
-	struct original verified;
+	struct original verified = {};
 
-	return ask_for(store, ORIGINAL_VERIFY, mmap, user, &fd, &verified) == -ESTALE;
+	return ask_for(store, ORIGINAL_VERIFY, mmap, user, &fd, &verified) == 0 &&
+	       original_equal(original, &verified);
 }
 
 /*
- * Name the file by its inode, if the kernel names by the same path and build-id another file, which
- * was mapped before: in a mount namespace of their own, users can have any file at any path, and
- * anybody can write any build-id into a file. If it is not known which of several it is, it is
- * named as none of them; and if it could not be verified, the copy of it is.
- *
- * @error: why the file was not found
- *
- * Return: how records name it.
+ * Name the file that was found by its inode, if the kernel names by the same path and build-id
+ * another file, which was mapped before: in a mount namespace of their own, users can have any file
+ * at any path, and anybody can write any build-id into a file. Return: how records name it.
  */
 static struct record_mmap2 name_file(struct objectstore *store, const struct record_mmap2 *mmap,
-				     uid_t user, const struct original *original, int error)
+				     uid_t user, const struct original *original)
 {
-	struct record_mmap2 by_inode = *mmap;
-	bool has_other = false, has_twin = false, is_known = false;
+	struct record_mmap2 named = *mmap;
+	bool has_other = false;
 
-	if (mmap->build_id.size == 0)
-		return *mmap;
+	if (mmap->build_id.size == 0 || !original->found)
+		return named;
 	for (struct object *o = newest_object(store, text_key(mmap->name)); o; o = o->alike) {
-		const bool is_twin = object_is_by_inode(o) &&
-				     buildid_equal(&o->claimed, &mmap->build_id) &&
-				     strcmp(o->path, mmap->name) == 0;
-
-		has_twin = has_twin || is_twin;
-		is_known = is_known || (is_twin && original_equal(&o->original, original) &&
-					copier_result(store->copier, o) != -ESTALE);
 		if (!o->original.found || !object_matches(o, mmap))
 			continue;
-		if (original->found && o->original.dev == original->dev &&
-		    o->original.ino == original->ino)
-			return *mmap;
+		if (o->original.dev == original->dev && o->original.ino == original->ino)
+			return named;
 		has_other = true;
 	}
-	if (original->found
-		? !is_known && (!has_other || is_of_another(store, mmap, user, original))
-		: !has_twin || !collectorlink_may_retry(error))
-		return *mmap;
-	by_inode.build_id = (struct buildid){};
-	by_inode.maj = major(original->dev);
-	by_inode.min = minor(original->dev);
-	by_inode.ino = original->found ? original->ino : UINT64_MAX;
-	return by_inode;
+	if (has_other && has_build_id(store, mmap, user, original)) {
+		named.build_id = (struct buildid){};
+		named.maj = major(original->dev);
+		named.min = minor(original->dev);
+		named.ino = original->ino;
+	}
+	return named;
 }
 
 static int add_object(struct objectstore *store, const struct record_mmap2 *recorded, uid_t user,
@@ -364,7 +350,7 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *reco
 	int error, fd;
 
 	error = ask_for(store, ORIGINAL_LOOK, recorded, user, &fd, &original);
-	named = name_file(store, recorded, user, &original, error);
+	named = name_file(store, recorded, user, &original);
 	known = find_object(store, mmap, &original);
 
 	/* An object that could not be copied is tried again, unless a snapshot may be reading

@@ -36,14 +36,12 @@
 
 /* Some tests have a time of their own, in ns; 0: it is that of the machine. */
 static uint64_t now_ns;
-static uint64_t tick_ns;  /* how much later each look at it is */
 static uint64_t pause_us; /* for which the intake was last to rest */
 
 int clock_gettime(clockid_t id, struct timespec *ret_time)
 {
 	if (now_ns == 0)
 		return (int)syscall(SYS_clock_gettime, id, ret_time);
-	now_ns += gettid() == getpid() ? tick_ns : 0;
 	*ret_time = (struct timespec){ .tv_sec = (time_t)(now_ns / 1000000000),
 				       .tv_nsec = (long)(now_ns % 1000000000) };
 	return 0;
@@ -244,33 +242,6 @@ static void list_mapped(const struct fixture *f, char *ret_text, size_t size)
 	sideband_view_deinit(&view);
 }
 
-/* Make two files with one build-id, have a process map the first, and move the other to its path.
- * Return: the process, which has ended. */
-static uint32_t make_twins(struct fixture *f, char ret_path[static 128], struct buildid *ret_id,
-			   struct stat *ret_other)
-{
-	char other[128], self[64], command[1024];
-	const uint32_t pid = dead_pid();
-	int fd;
-
-	now_ns = 1; /* it is waited for each */
-	(void)snprintf(ret_path, 128, "%s/program", f->dir);
-	(void)snprintf(other, sizeof(other), "%s/other", f->dir);
-	(void)snprintf(self, sizeof(self), "/proc/%d/exe", (int)getpid());
-	(void)snprintf(command, sizeof(command), "cp %s %s && cp %s %s && echo >>%s", self,
-		       ret_path, self, other, other);
-	assert_int_equal(system(command), 0);
-	fd = open(ret_path, O_RDONLY | O_CLOEXEC);
-	assert_int_equal(buildid_read(fd, ret_id), 0);
-	(void)close(fd);
-	records_comm(&f->fake.records, pid, "first", 1);
-	records_mmap2(&f->fake.records, pid, ret_path, ret_id, 2);
-	intake_drain(f->intake);
-	assert_int_equal(stat(other, ret_other), 0);
-	assert_int_equal(rename(other, ret_path), 0);
-	return pid;
-}
-
 /*
  * Two files of one path and build-id, as a mount namespace can have them: records name the second
  * one by its inode, so that it is not taken for the first.
@@ -279,14 +250,29 @@ static void twins_are_named_by_inode(void **state)
 {
 	struct fixture *f = *state;
 	struct records *r = &f->fake.records;
-	char path[128], text[1024] = "", expected[1024];
+	char path[128], other[128], self[64], command[1024], text[1024] = "", expected[1024];
+	const uint32_t pid = dead_pid();
 	struct object **list;
 	struct buildid id;
 	struct stat st;
-	uint32_t pid;
 	size_t n;
+	int fd;
 
-	pid = make_twins(f, path, &id, &st);
+	now_ns = 1; /* it is waited for each */
+	(void)snprintf(path, sizeof(path), "%s/program", f->dir);
+	(void)snprintf(other, sizeof(other), "%s/other", f->dir);
+	(void)snprintf(self, sizeof(self), "/proc/%d/exe", (int)getpid());
+	(void)snprintf(command, sizeof(command), "cp %s %s && cp %s %s && echo >>%s", self, path,
+		       self, other, other);
+	assert_int_equal(system(command), 0);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(buildid_read(fd, &id), 0);
+	(void)close(fd);
+	records_comm(r, pid, "first", 1);
+	records_mmap2(r, pid, path, &id, 2);
+	intake_drain(f->intake);
+	assert_int_equal(stat(other, &st), 0);
+	assert_int_equal(rename(other, path), 0);
 	for (uint64_t time = 3; time < 5; time++) {
 		records_comm(r, pid + 1, "second", time);
 		records_mmap2(r, pid + 1, path, &id, time);
@@ -304,33 +290,6 @@ static void twins_are_named_by_inode(void **state)
 		(void)object_unref(list[i]);
 	}
 	free(list);
-}
-
-/* The event loop has waited long enough, so it may not be found out which of the two is mapped: it
- * is not the first one then. */
-static void a_twin_that_is_not_seen(void **state)
-{
-	struct fixture *f = *state;
-	struct records *r = &f->fake.records;
-	char path[128], text[1024] = "", expected[1024];
-	struct buildid id;
-	struct stat st;
-	uint32_t pid;
-
-	pid = make_twins(f, path, &id, &st);
-	tick_ns = 26000000; /* the file is found, but not verified */
-	for (uint32_t i = 1; i < 3; i++) {
-		records_comm(r, pid + i, "other", 2 + i);
-		records_mmap2(r, pid + i, path, &id, 2 + i);
-		intake_drain(f->intake);
-		tick_ns = 0;
-	}
-	list_mapped(f, text, sizeof(text));
-	(void)snprintf(expected, sizeof(expected),
-		       "%u: %u 5 0:0:0\n%u: 0 5 %u:%u:%ju\n%u: 0 5 0:0:18446744073709551615\n", pid,
-		       id.size, pid + 1, major(st.st_dev), minor(st.st_dev), (uintmax_t)st.st_ino,
-		       pid + 2);
-	assert_string_equal(text, expected);
 }
 
 /*
@@ -704,7 +663,6 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(twins_are_named_by_inode, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_twin_that_is_not_seen, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_server_among_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_of_past_epochs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_room_is_said_once, set_up, tear_down),
