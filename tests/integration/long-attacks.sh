@@ -150,6 +150,7 @@ weigh() {
 			grown=$(($(attack_memory) - before))
 			[[ $way == honest || $grown -lt $peak ]] || peak=$grown
 			attack_over
+			umount -l "$T/served" 2>/dev/null
 			rm -rf "$T/nobody/$way"
 		done
 	done
@@ -164,11 +165,27 @@ OPEN="dirty"
 over=
 work() { exec setpriv --reuid $NOBODY --regid $NOBODY --clear-groups "$T/bin/attack-load" "$@"; }
 work_other() { exec setpriv --reuid $NOBODY --regid $NOBODY --clear-groups env "ATTACK_WAY=$2" "$T/bin/attack-$1" "$3"; }
+member() { as_member "$T/bin/ptctl" record -- "$T/bin/attack-load" "$@"; }
+
+# Programs of a file server, which answers whoever asks it, or its user only.
+programs() {
+	local verbs=()
+	[[ $1 == honest ]] || verbs=(look stat open read)
+	mkdir -p "$T/served"
+	"$O/tools/attack-stuckfs" "$T/served" /bin/sleep $NOBODY $NOBODY "${verbs[@]}" >"$T/server" &
+	await grep -qs ready "$T/server"
+	as_nobody bash -c 'for name in a b c d; do "$1/$name" 1000 & done; while :; do "$1/short" 0; sleep 0.05; done' - "$T/served"
+}
+
 for name in pages files mappings names dirty; do
 	! wanted $name || weigh $name pt work $name
 done
 for name in notes growing; do
 	! wanted $name || weigh $name pt work_other $name
+done
+! wanted served || weigh served pt programs
+for name in pages files mappings names; do
+	! wanted member-$name || weigh member-$name emu member $name
 done
 
 [[ -z $over ]] || fail "more than twice as long as beside honest programs: ${over%, }"
