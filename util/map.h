@@ -51,17 +51,19 @@ _must_check_ static inline int map_number(struct map *map, uint64_t key, uint64_
 
 /*
  * Find the item of @key in the array @v (vec.h): @map has its index. One that is missing is added,
- * with the value.
+ * with the value; without memory nothing changes.
  *
  * Return: a pointer to the item, valid until one is added; NULL: there is no memory.
  */
-#define map_item(map, key, v, ...)                                \
-	({                                                        \
-		uint64_t _mi;                                     \
-		int _mr = map_number((map), (key), (v)->n, &_mi); \
-		if (_mr > 0)                                      \
-			_mr = vec_push((v), __VA_ARGS__);         \
-		_mr < 0 ? NULL : &(v)->items[_mi];                \
+#define map_item(map, key, v, ...)                                    \
+	({                                                            \
+		uint64_t _mi;                                         \
+		int _mr = vec_reserve((v), 1);                        \
+		if (_mr == 0)                                         \
+			_mr = map_number((map), (key), (v)->n, &_mi); \
+		if (_mr > 0)                                          \
+			_mr = vec_push((v), __VA_ARGS__);             \
+		_mr < 0 ? NULL : &(v)->items[_mi];                    \
 	})
 
 /* Return: the value of @key, if values are pointers; NULL if there is none. */

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "util/arena.h"
 #include "util/buildid.h"
@@ -355,6 +356,40 @@ static void textfile_finds_the_field(void **state)
 	tempdir_remove(dir);
 }
 
+/* What could not be added is asked for once more. */
+static int add_item(void *userdata)
+{
+	struct items {
+		struct map map;
+		VEC(uint64_t) v;
+	} items = {};
+	uint64_t *item = map_item(&items.map, 7, &items.v, 70);
+	const int r = item ? 0 : -ENOMEM;
+
+	(void)userdata;
+	if (!item)
+		item = map_item(&items.map, 7, &items.v, 70);
+	assert_non_null(item);
+	assert_ptr_equal(item, &items.v.items[0]);
+	assert_int_equal(*item, 70);
+	assert_int_equal(items.v.n, 1);
+	assert_ptr_equal(map_item(&items.map, 7, &items.v, 71), item);
+	map_deinit(&items.map);
+	vec_deinit(&items.v);
+	return r;
+}
+
+static void nothing_to_check(void *userdata)
+{
+	(void)userdata;
+}
+
+static void an_item_without_memory(void **state)
+{
+	(void)state;
+	failing_each(add_item, nothing_to_check, NULL);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -371,6 +406,7 @@ int main(void)
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(textfile_reads_what_fits),
 		cmocka_unit_test(textfile_finds_the_field),
+		cmocka_unit_test(an_item_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
