@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-int regular_reopen(int path_fd)
+/* Open for reading the file that is open with O_PATH at @path_fd, which stays open. */
+static int reopen(int path_fd)
 {
 	char path[40];
 	struct stat st;
@@ -30,5 +31,5 @@ int regular_open(int dir_fd, const char *path, int flags)
 {
 	_cleanup_(fd_closep) int fd = openat(dir_fd, path, O_PATH | O_CLOEXEC | flags);
 
-	return fd < 0 ? -errno : regular_reopen(fd);
+	return fd < 0 ? -errno : reopen(fd);
 }

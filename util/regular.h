@@ -20,10 +20,3 @@
  *         is not followed; -EINVAL if it is anything else; or another negative errno.
  */
 _must_check_ int regular_open(int dir_fd, const char *path, int flags);
-
-/*
- * Open for reading the file that is open with O_PATH at @path_fd, which stays open.
- *
- * Return: like regular_open().
- */
-_must_check_ int regular_reopen(int path_fd);

@@ -49,9 +49,6 @@ _must_check_ int lostcode_add(struct lostcode *lost, uint64_t address, uint64_t 
 /* Add all ranges of @other. Return: 0 or -ENOMEM. */
 _must_check_ int lostcode_add_all(struct lostcode *lost, const struct lostcode *other);
 
-/* Replace all ranges by one that has them all, to save memory. */
-void lostcode_join(struct lostcode *lost);
-
 struct codechange;
 struct codeimage;
 struct codepage;

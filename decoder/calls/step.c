@@ -58,7 +58,8 @@ uint32_t step_begin(struct step *s)
 	return function;
 }
 
-uint32_t step_function(struct step *s)
+/* Return: the function that is there. */
+static uint32_t function_here(struct step *s)
 {
 	uint32_t function;
 
@@ -187,7 +188,7 @@ void step_leave(struct step *s, enum ptd_call_how how)
 void step_start(struct step *s)
 {
 	callstack_begin(s->thread->stack, &s->place);
-	step_enter(s, &(struct frame){ .function = step_function(s), .how = PTD_CALL_BY_START });
+	step_enter(s, &(struct frame){ .function = function_here(s), .how = PTD_CALL_BY_START });
 }
 
 void step_restart(struct step *s)
@@ -360,7 +361,7 @@ void step_enter_below(struct step *s, bool was_resumed)
 			callstack_begin(stack, &s->place);
 			frame.how = PTD_CALL_BY_START;
 		}
-		frame.function = step_function(s);
+		frame.function = function_here(s);
 		stackpool_note_return(s);
 	}
 	step_enter(s, &frame);

@@ -109,9 +109,6 @@ static inline struct frame *step_top(const struct step *s)
 /* Return: the function that begins, or is, there. */
 uint32_t step_begin(struct step *s);
 
-/* Return: the function that is there. */
-uint32_t step_function(struct step *s);
-
 /* Return: whether that is at its beginning. */
 bool step_is_beginning(const struct step *s);
 

@@ -206,21 +206,13 @@ int memtrace_file_window(struct memtrace_file *file)
 static int find_announced(struct memtrace_file *file, uint32_t site,
 			  struct memtrace_announced **ret_page)
 {
-	int r;
+	struct memtrace_announced **page = vec_at(&file->announced, site / PAGE_SITES, NULL);
 
-	while (file->announced.n <= site / PAGE_SITES) {
-		r = vec_push(&file->announced, NULL);
-		if (r < 0)
-			return r;
-	}
-	if (!file->announced.items[site / PAGE_SITES]) {
-		struct memtrace_announced *page = calloc(1, sizeof(*page));
-
-		if (!page)
-			return -ENOMEM;
-		file->announced.items[site / PAGE_SITES] = page;
-	}
-	*ret_page = file->announced.items[site / PAGE_SITES];
+	if (page && !*page)
+		*page = calloc(1, sizeof(**page));
+	if (!page || !*page)
+		return -ENOMEM;
+	*ret_page = *page;
 	return 0;
 }
 
@@ -370,6 +362,25 @@ static uint8_t *put_insns(uint8_t *p, const struct ptd_block *block, uint64_t ba
 	return p;
 }
 
+/* Return: as operand_rip(), which is asked unless the answer is remembered. */
+static bool find_operand(struct memtrace_operands *operands, const uint8_t *bytes, size_t size,
+			 struct operand *ret_operand)
+{
+	__typeof__(operands->lately[0]) *lately;
+
+	if (size > MEMTRACE_INSN_BYTES)
+		return false;
+	lately = &operands->lately[map_hash(bytes, size) % ARRAY_LEN(operands->lately)];
+	if (lately->size != size || memcmp(lately->bytes, bytes, size) != 0) {
+		lately->size = (uint8_t)size;
+		memcpy(lately->bytes, bytes, size);
+		lately->has_operand = operand_rip(bytes, size, &lately->operand);
+	}
+	if (lately->has_operand)
+		*ret_operand = lately->operand;
+	return lately->has_operand;
+}
+
 /* Put the records of the data that instruction @i accesses, as far as their addresses are known. */
 static uint8_t *put_data(struct memtrace_file *file, uint8_t *p, const struct ptd_block *block,
 			 uint64_t base, size_t i)
@@ -378,8 +389,8 @@ static uint8_t *put_data(struct memtrace_file *file, uint8_t *p, const struct pt
 	struct operand operand;
 	uint64_t address;
 
-	if (!file->operands || !memtrace_operands_find(file->operands, block->bytes + insn->offset,
-						       insn->size, &operand))
+	if (!file->operands ||
+	    !find_operand(file->operands, block->bytes + insn->offset, insn->size, &operand))
 		return p;
 	address = base + insn->offset + insn->size + (uint64_t)(int64_t)operand.disp;
 	if (operand.reads)
@@ -492,9 +503,7 @@ int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn 
 
 void memtrace_file_forget_all(struct memtrace_file *file)
 {
-	for (size_t i = 0; i < file->announced.n; i++)
-		free(file->announced.items[i]);
-	vec_deinit(&file->announced);
+	vec_deinit_each(&file->announced, page, free(*page));
 }
 
 int memtrace_file_finish(struct memtrace_file *file, uint64_t tid)
@@ -515,24 +524,4 @@ void memtrace_file_deinit(struct memtrace_file *file)
 {
 	memtrace_out_deinit(&file->out);
 	memtrace_file_forget_all(file);
-}
-
-/* --- memtrace operands ------------------------------------------------------------------------ */
-
-bool memtrace_operands_find(struct memtrace_operands *operands, const uint8_t *bytes, size_t size,
-			    struct operand *ret_operand)
-{
-	__typeof__(operands->lately[0]) *lately;
-
-	if (size > MEMTRACE_INSN_BYTES)
-		return false;
-	lately = &operands->lately[map_hash(bytes, size) % ARRAY_LEN(operands->lately)];
-	if (lately->size != size || memcmp(lately->bytes, bytes, size) != 0) {
-		lately->size = (uint8_t)size;
-		memcpy(lately->bytes, bytes, size);
-		lately->has_operand = operand_rip(bytes, size, &lately->operand);
-	}
-	if (lately->has_operand)
-		*ret_operand = lately->operand;
-	return lately->has_operand;
 }

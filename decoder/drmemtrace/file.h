@@ -46,10 +46,6 @@ struct memtrace_operands {
 	} lately[MEMTRACE_OPERANDS];
 };
 
-/* Return: as operand_rip(). */
-bool memtrace_operands_find(struct memtrace_operands *operands, const uint8_t *bytes, size_t size,
-			    struct operand *ret_operand);
-
 #define MEMTRACE_CHUNK UINT64_C(10000000) /* instructions */
 
 #define MEMTRACE_NO_SYMBOL_YET UINT64_MAX

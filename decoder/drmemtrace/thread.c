@@ -203,7 +203,7 @@ struct memtrace_thread *memtrace_thread_free(struct memtrace_thread *thread)
 		return NULL;
 	memtrace_file_deinit(&thread->file);
 	memtrace_frames_deinit(&thread->frames);
-	memtrace_returns_deinit(&thread->returns);
+	vec_deinit(&thread->returns.addresses);
 	vec_deinit(&thread->calls.items);
 	free(thread);
 	return NULL;
@@ -443,17 +443,12 @@ int memtrace_thread_finish(struct memtrace_thread *thread)
 	thread->ended = true;
 	memtrace_file_forget_all(&thread->file);
 	memtrace_frames_deinit(&thread->frames);
-	memtrace_returns_deinit(&thread->returns);
+	vec_deinit(&thread->returns.addresses);
 	vec_deinit(&thread->calls.items);
 	return r;
 }
 
 /* --- memtrace frames -------------------------------------------------------------------------- */
-
-void memtrace_returns_deinit(struct memtrace_returns *returns)
-{
-	vec_deinit(&returns->addresses);
-}
 
 int memtrace_returns_push(struct memtrace_returns *returns, uint64_t address)
 {

@@ -70,8 +70,6 @@ struct memtrace_returns {
 	bool is_cut; /* the checker's stack has older addresses that were forgotten here */
 };
 
-void memtrace_returns_deinit(struct memtrace_returns *returns);
-
 /* Return: 0 or -ENOMEM. */
 _must_check_ int memtrace_returns_push(struct memtrace_returns *returns, uint64_t address);
 void memtrace_returns_pop(struct memtrace_returns *returns);

@@ -18,6 +18,62 @@
 #define PROCESSES_MAX 65536u
 #define INSN_SIZE_MAX 15u
 
+/* --- code book -------------------------------------------------------------------------------- */
+
+#define FIRST_SLOTS 256u
+
+/* Return: the slot of @pc; there must be a free one. */
+static struct codebook_entry *slot_of(const struct codebook *book, uint64_t pc)
+{
+	size_t i = (size_t)((pc * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (book->n_slots - 1);
+
+	while (book->slots[i].block && book->slots[i].pc != pc)
+		i = (i + 1) & (book->n_slots - 1);
+	return &book->slots[i];
+}
+
+/* Return: the instruction at @pc, valid until the next codebook_put(); NULL if none is known. */
+static const struct codebook_entry *codebook_get(const struct codebook *book, uint64_t pc)
+{
+	const struct codebook_entry *slot = book->n_slots > 0 ? slot_of(book, pc) : NULL;
+
+	return slot && slot->block ? slot : NULL;
+}
+
+static int grow_book(struct codebook *book)
+{
+	const size_t n = book->n_slots ? 2 * book->n_slots : FIRST_SLOTS;
+	struct codebook bigger = { .slots = calloc(n, sizeof(*bigger.slots)), .n_slots = n };
+
+	if (!bigger.slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < book->n_slots; i++)
+		if (book->slots[i].block)
+			*slot_of(&bigger, book->slots[i].pc) = book->slots[i];
+	bigger.n_used = book->n_used;
+	free(book->slots);
+	*book = bigger;
+	return 0;
+}
+
+/* Set the instruction at @pc. Return: 0; -E2BIG if the book is full; -ENOMEM. */
+static int codebook_put(struct codebook *book, uint64_t pc, const struct ptd_block *block,
+			uint32_t index)
+{
+	struct codebook_entry *slot;
+	int r;
+
+	if (book->n_used >= book->n_slots / 2) {
+		r = book->n_used >= CODEBOOK_MAX ? -E2BIG : grow_book(book);
+		if (r < 0)
+			return r;
+	}
+	slot = slot_of(book, pc);
+	book->n_used += !slot->block;
+	*slot = (struct codebook_entry){ .pc = pc, .block = block, .index = index };
+	return 0;
+}
+
 /* --- its life --------------------------------------------------------------------------------- */
 
 /* Take the thread's name out of drmemtrace.NAME.TID.NUMBER.trace.SUFFIX. */
@@ -53,9 +109,7 @@ void tracefile_close(struct tracefile *file)
 	file->container = container_free(file->container);
 	free(file->buffer);
 	file->buffer = NULL;
-	for (size_t i = 0; i < file->processes.n; i++)
-		codebook_deinit(&file->processes.items[i].book);
-	vec_deinit(&file->processes);
+	vec_deinit_each(&file->processes, process, free(process->book.slots));
 	file->book = NULL;
 }
 
@@ -635,56 +689,4 @@ int tracefile_read(struct tracefile *file, uint64_t epoch_us, struct tracefile_o
 	if (r < 0 && !*reterr_message)
 		return message_set(reterr_message, r, "%s: %s", file->path, strerror(-r));
 	return r;
-}
-
-/* --- code book -------------------------------------------------------------------------------- */
-
-#define FIRST_SLOTS 256u
-
-void codebook_deinit(struct codebook *book)
-{
-	free(book->slots);
-	*book = (struct codebook){};
-}
-
-/* Return: the slot of @pc; there must be a free one. */
-static struct codebook_entry *slot_of(const struct codebook *book, uint64_t pc)
-{
-	size_t i = codebook_slot(book, pc);
-
-	while (book->slots[i].block && book->slots[i].pc != pc)
-		i = (i + 1) & (book->n_slots - 1);
-	return &book->slots[i];
-}
-
-static int grow_book(struct codebook *book)
-{
-	const size_t n = book->n_slots ? 2 * book->n_slots : FIRST_SLOTS;
-	struct codebook bigger = { .slots = calloc(n, sizeof(*bigger.slots)), .n_slots = n };
-
-	if (!bigger.slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < book->n_slots; i++)
-		if (book->slots[i].block)
-			*slot_of(&bigger, book->slots[i].pc) = book->slots[i];
-	bigger.n_used = book->n_used;
-	free(book->slots);
-	*book = bigger;
-	return 0;
-}
-
-int codebook_put(struct codebook *book, uint64_t pc, const struct ptd_block *block, uint32_t index)
-{
-	struct codebook_entry *slot;
-	int r;
-
-	if (book->n_used >= book->n_slots / 2) {
-		r = book->n_used >= CODEBOOK_MAX ? -E2BIG : grow_book(book);
-		if (r < 0)
-			return r;
-	}
-	slot = slot_of(book, pc);
-	book->n_used += !slot->block;
-	*slot = (struct codebook_entry){ .pc = pc, .block = block, .index = index };
-	return 0;
 }

@@ -40,30 +40,6 @@ struct codebook {
 	size_t n_used;
 };
 
-void codebook_deinit(struct codebook *book);
-
-/* Set the instruction at @pc. Return: 0; -E2BIG if the book is full; -ENOMEM. */
-_must_check_ int codebook_put(struct codebook *book, uint64_t pc, const struct ptd_block *block,
-			      uint32_t index);
-
-static inline size_t codebook_slot(const struct codebook *book, uint64_t pc)
-{
-	return (size_t)((pc * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (book->n_slots - 1);
-}
-
-/* Return: the instruction at @pc, valid until the next codebook_put(); NULL if none is known. */
-static inline const struct codebook_entry *codebook_get(const struct codebook *book, uint64_t pc)
-{
-	size_t i;
-
-	if (book->n_slots == 0)
-		return NULL;
-	for (i = codebook_slot(book, pc); book->slots[i].block; i = (i + 1) & (book->n_slots - 1))
-		if (book->slots[i].pc == pc)
-			return &book->slots[i];
-	return NULL;
-}
-
 struct container;
 
 #define TRACEFILE_COMM_MAX 64

@@ -59,27 +59,6 @@ struct expand {
 	VEC(struct expand_part) parts;
 };
 
-void expand_deinit(struct expand *expand);
-
-/*
- * Expand the compressed bytes of the record at @file_offset.
- *
- * Return: 0; -EBADMSG if the bytes do not continue the zstd stream; -EFBIG if the limit is reached;
- *         or another negative errno.
- */
-_must_check_ int expand_add(struct expand *expand, struct cursor bytes, uint64_t file_offset);
-
-static inline bool expand_used(const struct expand *expand)
-{
-	return expand->stream;
-}
-
-/* Return: where all expanded bytes are; the caller owns the descriptor if it says so. */
-struct spillfile expand_finish(struct expand *expand);
-
-/* Return: the file offset of the compressed record that has the expanded byte at @position. */
-uint64_t expand_file_offset(const struct expand *expand, uint64_t position);
-
 /* The most bytes that are read into memory at once: of a section, or what follows a record. */
 #define PERFSTREAM_BYTES_MAX (UINT64_C(64) << 20)
 

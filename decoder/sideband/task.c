@@ -27,6 +27,130 @@
 /* How many mappings before that of anonymous memory may be of a file that was there. */
 #define RESTORE_LOOK_MAX 256
 
+/* --- build-ids -------------------------------------------------------------------------------- */
+
+static int read_entry(const struct trace_record *record, struct task_build_id *ret_entry)
+{
+	struct record_build_id entry;
+	int r;
+
+	r = record_read_build_id(record->misc, trace_record_body(record), &entry);
+	if (r < 0)
+		return r;
+	*ret_entry = (struct task_build_id){ .path = entry.path, .id = entry.build_id };
+	return 0;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	return strcmp(((const struct task_build_id *)a)->path,
+		      ((const struct task_build_id *)b)->path);
+}
+
+/* Collect the build-ids of user space in the records of @trace. Return: 0 or -ENOMEM. */
+static int read_build_ids(struct tasks *tasks, const struct trace *trace)
+{
+	struct task_build_id entry;
+
+	for (size_t i = 0; i < trace->n_records; i++) {
+		const struct trace_record *record = &trace->records[i];
+
+		/* They have no time, and so come before all that has one. */
+		if (record->time > 0)
+			break;
+		if (record->type != PERFABI_HEADER_BUILD_ID ||
+		    (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER ||
+		    read_entry(record, &entry) < 0)
+			continue;
+		if (vec_push(&tasks->build_ids, entry) < 0)
+			return -ENOMEM;
+	}
+
+	vec_sort(&tasks->build_ids, compare_entries);
+	return 0;
+}
+
+/* Return: the build-id of the file that was mapped by @path; NULL if the table has none. */
+static const struct buildid *find_build_id(const struct tasks *tasks, const char *path)
+{
+	const struct task_build_id key = { .path = path }, *found;
+
+	if (!tasks->build_ids.n)
+		return NULL;
+	found =
+	    bsearch(&key, tasks->build_ids.items, tasks->build_ids.n, sizeof(key), compare_entries);
+	return found ? &found->id : NULL;
+}
+
+/* --- endings ---------------------------------------------------------------------------------- */
+
+/* Return: whether the record begins a program in process @ret_pid. */
+static bool begins_program(const struct trace_record *record, uint32_t *ret_pid)
+{
+	struct record_task task;
+	struct record_comm comm;
+
+	if (record->type == PERF_RECORD_FORK) {
+		if (record_read_task(trace_record_body(record), &task) < 0)
+			return false;
+		*ret_pid = task.pid;
+		return task.pid == task.tid && task.pid != task.ppid;
+	}
+	if (record->type != PERF_RECORD_COMM ||
+	    record_read_comm(record->misc, trace_record_body(record), &comm) < 0)
+		return false;
+	*ret_pid = comm.pid;
+	return comm.exec;
+}
+
+static int compare_endings(const void *pa, const void *pb)
+{
+	const struct ending *a = pa, *b = pb;
+
+	return COMPARE(a->pid, b->pid) ?: COMPARE(a->time, b->time);
+}
+
+static int read_all(struct endings *endings)
+{
+	const struct trace *trace = endings->trace;
+	uint32_t pid;
+
+	for (size_t i = 0; i < trace->n_records; i++) {
+		const struct trace_record *record = &trace->records[i];
+
+		if (record->time > 0 && begins_program(record, &pid) &&
+		    vec_push(&endings->list, { .pid = pid, .time = record->time }) < 0)
+			return -ENOMEM;
+		if (i % TRACE_EVICT_RECORDS == TRACE_EVICT_RECORDS - 1)
+			trace_evict(trace);
+	}
+	vec_sort(&endings->list, compare_endings);
+	endings->is_read = true;
+	return 0;
+}
+
+/*
+ * Find when the program ends that process @pid runs at @time (ns). @ret_end is UINT64_MAX if no
+ * record says that.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+static int find_ending(struct endings *endings, uint32_t pid, uint64_t time, uint64_t *ret_end)
+{
+	size_t i;
+
+	if (!endings->is_read && read_all(endings) < 0)
+		return -ENOMEM;
+	i = vec_bisect(&endings->list, ending,
+		       ending->pid < pid || (ending->pid == pid && ending->time <= time));
+	*ret_end = i < endings->list.n && endings->list.items[i].pid == pid
+		       ? endings->list.items[i].time
+		       : UINT64_MAX;
+	return 0;
+}
+
+/* --- tasks ------------------------------------------------------------------------------------ */
+
 /* The file @name of the snapshot has @n_left_out parts beyond @n_max. Return: 0 or -ENOMEM. */
 static int complain_of_excess(struct tasks *tasks, const char *name, size_t n_left_out,
 			      const char *parts, unsigned int n_max)
@@ -80,11 +204,11 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 
 	*tasks = (struct tasks){
 		.objects = objects,
+		.endings = { .trace = trace },
 		.n_copies_left = COPIES_MIN + COPIES_PER_RECORD * (uint64_t)trace->n_records,
 	};
 	tracks_init(&tasks->lives, trace->spills);
 	perfmaps_init(&tasks->perfmaps, objects_dir(objects));
-	endings_init(&tasks->endings, trace);
 	/* The kernel first: what the others have when nothing was begun can be given up. */
 	r = kernel_init(&tasks->kernel, trace, objects);
 	if (r == 0)
@@ -92,7 +216,7 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 	if (r == 0)
 		r = complain_of_kernel(tasks);
 	if (r == 0)
-		r = idtable_init(&tasks->build_ids, trace);
+		r = read_build_ids(tasks, trace);
 	if (r == 0)
 		r = load_memory(tasks);
 	if (r == 0)
@@ -109,13 +233,13 @@ void tasks_deinit(struct tasks *tasks)
 	map_deinit(&tasks->by_tid);
 	map_deinit(&tasks->space_of_pid);
 	tracks_deinit(&tasks->lives);
-	idtable_deinit(&tasks->build_ids);
+	vec_deinit(&tasks->build_ids);
 	replay_deinit(&tasks->replay);
 	codelogs_deinit(&tasks->codelogs);
 	anonmem_deinit(&tasks->memory);
 	perfmaps_deinit(&tasks->perfmaps);
 	jits_deinit(&tasks->jits);
-	endings_deinit(&tasks->endings);
+	vec_deinit(&tasks->endings.list);
 }
 
 /* Return: whether the ids are known, and not those of the idle thread. */
@@ -260,19 +384,10 @@ static int add_life(struct tasks *tasks, const struct thread *thread, uint64_t t
 static int begin_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, const char *comm,
 			uint64_t time, struct thread **ret_thread)
 {
-	struct thread *thread = find_thread(tasks, tid);
-	int r;
+	struct thread *thread = map_item(&tasks->by_tid, tid, &tasks->threads, {});
 
-	if (!thread) {
-		r = vec_reserve(&tasks->threads, 1);
-		if (r < 0)
-			return r;
-		r = map_put(&tasks->by_tid, tid, tasks->threads.n);
-		if (r < 0)
-			return r;
-		thread = &tasks->threads.items[tasks->threads.n++];
-	}
-
+	if (!thread)
+		return -ENOMEM;
 	*thread = (struct thread){
 		.tid = tid,
 		.pid = pid,
@@ -353,7 +468,7 @@ static int make_jits_mapping(struct tasks *tasks, uint32_t pid, const char *path
 					      .birth = tasks->births.items[*i].time,
 					      .time = time,
 					      .path = path };
-	return endings_find(&tasks->endings, pid, time, &ret_mapping->end);
+	return find_ending(&tasks->endings, pid, time, &ret_mapping->end);
 }
 
 /* Give a new process its space, a copy of its parent's. */
@@ -630,10 +745,10 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 		.offset = map.pgoff,
 		.is_shared = map.flags & MAP_SHARED,
 	};
-	r = objects_find_mapped(
-	    tasks->objects, map.name,
-	    map.build_id.size ? &map.build_id : idtable_find(&tasks->build_ids, map.name),
-	    &(struct objectsmap_inode){ map.maj, map.min, map.ino }, &mapping.object);
+	r = objects_find_mapped(tasks->objects, map.name,
+				map.build_id.size ? &map.build_id : find_build_id(tasks, map.name),
+				&(struct objectsmap_inode){ map.maj, map.min, map.ino },
+				&mapping.object);
 	if (r < 0)
 		return r;
 	if (is_jitdump(mapping.object) && map.pgoff == 0) {
@@ -653,137 +768,4 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 	if (mapping.object->state == OBJECT_NO_FILE)
 		return map_memory(tasks, map.pid, &mapping);
 	return space_map(space_of(tasks, map.pid), &mapping);
-}
-
-/* --- id table --------------------------------------------------------------------------------- */
-
-static int read_entry(const struct trace_record *record, struct idtable_entry *ret_entry)
-{
-	struct record_build_id entry;
-	int r;
-
-	r = record_read_build_id(record->misc, trace_record_body(record), &entry);
-	if (r < 0)
-		return r;
-	*ret_entry = (struct idtable_entry){ .path = entry.path, .id = entry.build_id };
-	return 0;
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-	return strcmp(((const struct idtable_entry *)a)->path,
-		      ((const struct idtable_entry *)b)->path);
-}
-
-int idtable_init(struct idtable *table, const struct trace *trace)
-{
-	struct idtable_entry entry;
-	int r;
-
-	*table = (struct idtable){};
-	for (size_t i = 0; i < trace->n_records; i++) {
-		const struct trace_record *record = &trace->records[i];
-
-		/* They have no time, and so come before all that has one. */
-		if (record->time > 0)
-			break;
-		if (record->type != PERFABI_HEADER_BUILD_ID ||
-		    (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER ||
-		    read_entry(record, &entry) < 0)
-			continue;
-		r = vec_push(&table->list, entry);
-		if (r < 0) {
-			idtable_deinit(table);
-			return r;
-		}
-	}
-
-	vec_sort(&table->list, compare_entries);
-	return 0;
-}
-
-void idtable_deinit(struct idtable *table)
-{
-	vec_deinit(&table->list);
-}
-
-const struct buildid *idtable_find(const struct idtable *table, const char *path)
-{
-	const struct idtable_entry key = { .path = path }, *found;
-
-	if (!table->list.n)
-		return NULL;
-	found = bsearch(&key, table->list.items, table->list.n, sizeof(key), compare_entries);
-	return found ? &found->id : NULL;
-}
-
-/* --- endings ---------------------------------------------------------------------------------- */
-
-void endings_init(struct endings *endings, const struct trace *trace)
-{
-	*endings = (struct endings){ .trace = trace };
-}
-
-void endings_deinit(struct endings *endings)
-{
-	vec_deinit(&endings->list);
-}
-
-/* Return: whether the record begins a program in process @ret_pid. */
-static bool begins_program(const struct trace_record *record, uint32_t *ret_pid)
-{
-	struct record_task task;
-	struct record_comm comm;
-
-	if (record->type == PERF_RECORD_FORK) {
-		if (record_read_task(trace_record_body(record), &task) < 0)
-			return false;
-		*ret_pid = task.pid;
-		return task.pid == task.tid && task.pid != task.ppid;
-	}
-	if (record->type != PERF_RECORD_COMM ||
-	    record_read_comm(record->misc, trace_record_body(record), &comm) < 0)
-		return false;
-	*ret_pid = comm.pid;
-	return comm.exec;
-}
-
-static int compare_endings(const void *pa, const void *pb)
-{
-	const struct ending *a = pa, *b = pb;
-
-	return COMPARE(a->pid, b->pid) ?: COMPARE(a->time, b->time);
-}
-
-static int read_all(struct endings *endings)
-{
-	const struct trace *trace = endings->trace;
-	uint32_t pid;
-
-	for (size_t i = 0; i < trace->n_records; i++) {
-		const struct trace_record *record = &trace->records[i];
-
-		if (record->time > 0 && begins_program(record, &pid) &&
-		    vec_push(&endings->list, { .pid = pid, .time = record->time }) < 0)
-			return -ENOMEM;
-		if (i % TRACE_EVICT_RECORDS == TRACE_EVICT_RECORDS - 1)
-			trace_evict(trace);
-	}
-	vec_sort(&endings->list, compare_endings);
-	endings->is_read = true;
-	return 0;
-}
-
-int endings_find(struct endings *endings, uint32_t pid, uint64_t time, uint64_t *ret_end)
-{
-	size_t i;
-
-	if (!endings->is_read && read_all(endings) < 0)
-		return -ENOMEM;
-	i = vec_bisect(&endings->list, ending,
-		       ending->pid < pid || (ending->pid == pid && ending->time <= time));
-	*ret_end = i < endings->list.n && endings->list.items[i].pid == pid
-		       ? endings->list.items[i].time
-		       : UINT64_MAX;
-	return 0;
 }

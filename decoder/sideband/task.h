@@ -47,42 +47,14 @@ struct endings {
 	VEC(struct ending) list; /* by pid, then time */
 };
 
-void endings_init(struct endings *endings, const struct trace *trace);
-void endings_deinit(struct endings *endings);
-
 /*
- * Find when the program ends that process @pid runs at @time (ns). @ret_end is UINT64_MAX if no
- * record says that.
- *
- * Return: 0 or -ENOMEM.
+ * An entry of the table of build-ids that perf writes at the end of a recording. The table is used
+ * for mappings whose records state no build-id.
  */
-_must_check_ int endings_find(struct endings *endings, uint32_t pid, uint64_t time,
-			      uint64_t *ret_end);
-
-/*
- * The table of build-ids that perf writes at the end of a recording, by path. It is used for
- * mappings whose records state no build-id.
- */
-
-struct idtable_entry {
+struct task_build_id {
 	const char *path; /* borrowed from the trace */
 	struct buildid id;
 };
-
-struct idtable {
-	VEC(struct idtable_entry) list; /* by path */
-};
-
-/*
- * Collect the build-ids of user space in the records of @trace, which must outlive the table.
- *
- * Return: 0 or -ENOMEM.
- */
-_must_check_ int idtable_init(struct idtable *table, const struct trace *trace);
-void idtable_deinit(struct idtable *table);
-
-/* Return: the build-id of the file that was mapped by @path; NULL if it is not in the table. */
-const struct buildid *idtable_find(const struct idtable *table, const char *path);
 
 enum {
 	_TASKS_SUCCESS,
@@ -114,8 +86,8 @@ struct tasks {
 	VEC(struct space *) spaces;
 	VEC(struct birth) births; /* as many, of the spaces */
 	struct tracks lives; /* by thread: an item for each change of its process, space or comm */
-	struct idtable build_ids;
-	struct perfmaps perfmaps; /* whose names the next two have */
+	VEC(struct task_build_id) build_ids; /* by path */
+	struct perfmaps perfmaps;            /* whose names the next two have */
 	struct anonmem memory;
 	struct codelogs codelogs;
 	struct replay replay;

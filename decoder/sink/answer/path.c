@@ -41,8 +41,9 @@ static int place_in_symbol(struct path_places *places, const struct ptd_batch *b
 	return 0;
 }
 
-int path_place(struct path_places *places, const struct ptd_batch *batch,
-	       const struct ptd_block *block, size_t insn, uint64_t *ret_place)
+/* Get the place of an instruction of @block. Return: 0 or -ENOMEM. */
+static int place_of(struct path_places *places, const struct ptd_batch *batch,
+		    const struct ptd_block *block, size_t insn, uint64_t *ret_place)
 {
 	const uint64_t address = block->address + block->insns[insn].offset;
 	const uint32_t symbol = block->insns[insn].symbol;
@@ -93,9 +94,9 @@ int path_run(struct path *path, struct path_places *places, const struct ptd_bat
 
 	if (is_step) {
 		if (path->block)
-			r = path_place(places, batch, path->block, path->insn, &step.from);
+			r = place_of(places, batch, path->block, path->insn, &step.from);
 		if (r == 0)
-			r = path_place(places, batch, block, run->first, &step.to);
+			r = place_of(places, batch, block, run->first, &step.to);
 		if (r < 0)
 			return r;
 		*ret_step = step;

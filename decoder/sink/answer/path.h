@@ -56,10 +56,6 @@ struct path {
 
 void path_places_deinit(struct path_places *places);
 
-/* Get the place of an instruction of @block. Return: 0 or -ENOMEM. */
-_must_check_ int path_place(struct path_places *places, const struct ptd_batch *batch,
-			    const struct ptd_block *block, size_t insn, uint64_t *ret_place);
-
 /* A mark stands before the next run. */
 void path_mark(struct path *path, const struct ptd_mark *mark);
 

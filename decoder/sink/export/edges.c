@@ -47,7 +47,8 @@ static bool has_name(const struct ptd_object *object, const char *name)
 	return strcmp(object->name, name) == 0 || strcmp(basename(object->name), name) == 0;
 }
 
-bool edges_is_asked(struct edges *edges, const struct ptd_object *object)
+/* Return: whether @object is the one that is asked for. */
+static bool is_asked(struct edges *edges, const struct ptd_object *object)
 {
 	bool is_named;
 
@@ -74,8 +75,8 @@ static void begin_anew(struct edge_thread *thread)
 /* The last run ended with a branch to @run. */
 static int take_branch(struct edges *edges, struct edge_thread *thread, const struct ptd_run *run)
 {
-	const bool is_from_inside = edges_is_asked(edges, thread->last.block->object);
-	const bool is_to_inside = edges_is_asked(edges, run->block->object);
+	const bool is_from_inside = is_asked(edges, thread->last.block->object);
+	const bool is_to_inside = is_asked(edges, run->block->object);
 	uint32_t from = OUTSIDE, to = OUTSIDE;
 	int r = 0;
 

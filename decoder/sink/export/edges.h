@@ -69,9 +69,6 @@ void edges_deinit(struct edges *edges);
 /* Count the runs of @batch. Return: 0 or -ENOMEM. */
 _must_check_ int edges_add(struct edges *edges, const struct ptd_batch *batch);
 
-/* Return: whether @object is the one that is asked for. */
-bool edges_is_asked(struct edges *edges, const struct ptd_object *object);
-
 /*
  * List the edges of one kind by their addresses. The caller frees @ret_list.
  *

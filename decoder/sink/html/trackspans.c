@@ -97,6 +97,52 @@ static int show_noted(void *state, const struct viewtrack *track, uint64_t t,
 	return begins ? vec_push(&to->open, open) : add_noted(state, track, t, &open);
 }
 
+/* --- outliers --------------------------------------------------------------------------------- */
+
+/* Return: whether @a is worse than @b; of equal ones, the one that began first. */
+static bool is_worse(const struct outliers *outliers, const struct outlier *a,
+		     const struct outlier *b)
+{
+	if (outliers->has_time && a->duration != b->duration)
+		return a->duration > b->duration;
+	return a->n_insns != b->n_insns ? a->n_insns > b->n_insns : a->t < b->t;
+}
+
+const struct outliers_function *outliers_of(const struct outliers *outliers, uint32_t function)
+{
+	static const struct outliers_function none = {};
+
+	return function < outliers->functions.n ? &outliers->functions.items[function] : &none;
+}
+
+/* Return: whether outliers_add() would keep it. */
+static bool outliers_wants(const struct outliers *outliers, uint32_t function,
+			   const struct outlier *o)
+{
+	const struct outliers_function *f = outliers_of(outliers, function);
+
+	return f->n < OUTLIERS_KEPT || is_worse(outliers, o, &f->slowest[OUTLIERS_KEPT - 1]);
+}
+
+/* An execution has ended. Return: 0 or -ENOMEM. */
+static int outliers_add(struct outliers *outliers, uint32_t function, const struct outlier *o)
+{
+	struct outliers_function *f = vec_at(&outliers->functions, function, {});
+	size_t i;
+
+	if (!f)
+		return -ENOMEM;
+	i = f->n;
+	while (i > 0 && is_worse(outliers, o, &f->slowest[i - 1]))
+		i--;
+	if (i == OUTLIERS_KEPT)
+		return 0;
+	f->n += f->n < OUTLIERS_KEPT;
+	memmove(&f->slowest[i + 1], &f->slowest[i], (f->n - 1 - i) * sizeof(*f->slowest));
+	f->slowest[i] = *o;
+	return 0;
+}
+
 /* --- functions that end ----------------------------------------------------------------------- */
 
 /* Return: whether the function is open on the track. */
@@ -258,55 +304,7 @@ void trackspans_deinit(struct trackspans *ts)
 	vec_deinit_each(&ts->items, track, vec_deinit(&track->open));
 	vec_deinit(&ts->names);
 	map_deinit(&ts->names_by_symbol);
-	outliers_deinit(&ts->outliers);
+	vec_deinit(&ts->outliers.functions);
 	spans_deinit(&ts->spans);
 	viewtracks_deinit(&ts->tracks);
-}
-
-/* --- outliers --------------------------------------------------------------------------------- */
-
-void outliers_deinit(struct outliers *outliers)
-{
-	vec_deinit(&outliers->functions);
-}
-
-/* Return: whether @a is worse than @b; of equal ones, the one that began first. */
-static bool is_worse(const struct outliers *outliers, const struct outlier *a,
-		     const struct outlier *b)
-{
-	if (outliers->has_time && a->duration != b->duration)
-		return a->duration > b->duration;
-	return a->n_insns != b->n_insns ? a->n_insns > b->n_insns : a->t < b->t;
-}
-
-const struct outliers_function *outliers_of(const struct outliers *outliers, uint32_t function)
-{
-	static const struct outliers_function none = {};
-
-	return function < outliers->functions.n ? &outliers->functions.items[function] : &none;
-}
-
-bool outliers_wants(const struct outliers *outliers, uint32_t function, const struct outlier *o)
-{
-	const struct outliers_function *f = outliers_of(outliers, function);
-
-	return f->n < OUTLIERS_KEPT || is_worse(outliers, o, &f->slowest[OUTLIERS_KEPT - 1]);
-}
-
-int outliers_add(struct outliers *outliers, uint32_t function, const struct outlier *o)
-{
-	struct outliers_function *f = vec_at(&outliers->functions, function, {});
-	size_t i;
-
-	if (!f)
-		return -ENOMEM;
-	i = f->n;
-	while (i > 0 && is_worse(outliers, o, &f->slowest[i - 1]))
-		i--;
-	if (i == OUTLIERS_KEPT)
-		return 0;
-	f->n += f->n < OUTLIERS_KEPT;
-	memmove(&f->slowest[i + 1], &f->slowest[i], (f->n - 1 - i) * sizeof(*f->slowest));
-	f->slowest[i] = *o;
-	return 0;
 }

@@ -44,17 +44,8 @@ struct outliers {
 	VEC(struct outliers_function) functions; /* by their ids */
 };
 
-void outliers_deinit(struct outliers *outliers);
-
 /* Return: those of the function, which may be none. */
 const struct outliers_function *outliers_of(const struct outliers *outliers, uint32_t function);
-
-/* Return: whether outliers_add() would keep it. */
-bool outliers_wants(const struct outliers *outliers, uint32_t function, const struct outlier *o);
-
-/* An execution has ended. Return: 0 or -ENOMEM. */
-_must_check_ int outliers_add(struct outliers *outliers, uint32_t function,
-			      const struct outlier *o);
 
 /* A function that is open, or a region that the thread noted itself. */
 struct trackspans_open {
