@@ -46,8 +46,7 @@ int blockstore_get(struct blockstore *store, const struct blockstore_draft *draf
 		   const struct ptd_block **ret_block)
 {
 	const uint64_t hash = hash_of(draft);
-	const uint64_t *known = map_get(&store->blocks, hash);
-	struct stored *const first = known ? (struct stored *)(uintptr_t)*known : NULL;
+	struct stored *const first = map_pointer(&store->blocks, hash);
 	struct stored *made;
 	int r;
 

@@ -51,15 +51,10 @@ int memtrace_calls_begin(struct memtrace_calls *calls, const struct ptd_batch *b
 /* Find out whether @function is marked. Return: enum choice, or -ENOMEM. */
 static int choose(struct memtrace_calls *calls, const struct ptd_function *function)
 {
-	uint8_t *choice;
+	uint8_t *choice = vec_at(&calls->chosen, function->id, NOT_CHOSEN_YET);
 
-	while (calls->chosen.n <= function->id) {
-		const int r = vec_push(&calls->chosen, NOT_CHOSEN_YET);
-
-		if (r < 0)
-			return r;
-	}
-	choice = &calls->chosen.items[function->id];
+	if (!choice)
+		return -ENOMEM;
 	if (*choice == NOT_CHOSEN_YET)
 		*choice = calls->pattern && fnmatch(calls->pattern, function->name, 0) != 0
 			      ? IS_LEFT_OUT

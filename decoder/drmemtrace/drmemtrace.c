@@ -239,9 +239,7 @@ struct drmemtrace {
 
 static void free_codes(struct drmemtrace *sink)
 {
-	for (size_t i = 0; i < sink->codes.n; i++)
-		(void)memtrace_code_free(sink->codes.items[i]);
-	vec_deinit(&sink->codes);
+	vec_deinit_each(&sink->codes, code, memtrace_code_free(*code));
 	map_deinit(&sink->codes_by_space);
 	sink->n_code_insns = 0;
 }
@@ -250,9 +248,7 @@ static void drmemtrace_close(void *state)
 {
 	struct drmemtrace *sink = state;
 
-	for (size_t i = 0; i < sink->threads.n; i++)
-		(void)memtrace_thread_free(sink->threads.items[i]);
-	vec_deinit(&sink->threads);
+	vec_deinit_each(&sink->threads, thread, memtrace_thread_free(*thread));
 	vec_deinit(&sink->endings);
 	map_deinit(&sink->endings_by_id);
 	map_deinit(&sink->threads_by_id);
@@ -367,7 +363,6 @@ static int find_thread(struct drmemtrace *sink, const struct ptd_slice *slice,
 				      : (uint64_t)slice->pid << 32 | slice->tid;
 	const uint64_t *index = map_get(map, key);
 	_cleanup_(memtrace_thread_freep) struct memtrace_thread *thread = NULL;
-	int r;
 
 	if (index && !sink->threads.items[*index]->ended) {
 		*ret_thread = sink->threads.items[*index];
@@ -375,16 +370,10 @@ static int find_thread(struct drmemtrace *sink, const struct ptd_slice *slice,
 	}
 
 	thread = memtrace_thread_new(slice, comm_of(sink, slice), &sink->directory);
-	if (!thread)
+	if (!thread || vec_push(&sink->threads, thread) < 0)
 		return -ENOMEM;
-	r = vec_reserve(&sink->threads, 1);
-	if (r < 0)
-		return r;
-	r = map_put(map, key, sink->threads.n);
-	if (r < 0)
-		return r;
-	*ret_thread = thread;
-	return vec_push(&sink->threads, TAKE(thread));
+	*ret_thread = TAKE(thread);
+	return map_put(map, key, sink->threads.n - 1);
 }
 
 static int find_code(struct drmemtrace *sink, const struct ptd_slice *slice,
@@ -392,7 +381,6 @@ static int find_code(struct drmemtrace *sink, const struct ptd_slice *slice,
 {
 	_cleanup_(memtrace_code_freep) struct memtrace_code *code = NULL;
 	const uint64_t *index;
-	int r;
 
 	if (sink->n_code_insns > CODE_INSNS_MAX)
 		free_codes(sink);
@@ -404,17 +392,11 @@ static int find_code(struct drmemtrace *sink, const struct ptd_slice *slice,
 	}
 
 	code = memtrace_code_new(++sink->n_codes_made);
-	if (!code)
+	if (!code || vec_push(&sink->codes, code) < 0)
 		return -ENOMEM;
 	code->pid = slice->pid;
-	r = vec_reserve(&sink->codes, 1);
-	if (r < 0)
-		return r;
-	r = map_put(&sink->codes_by_space, slice->space, sink->codes.n);
-	if (r < 0)
-		return r;
-	*ret_code = code;
-	return vec_push(&sink->codes, TAKE(code));
+	*ret_code = TAKE(code);
+	return map_put(&sink->codes_by_space, slice->space, sink->codes.n - 1);
 }
 
 /* Write run @i, or some runs before run @end that can be copied. @ret_n is how many. */

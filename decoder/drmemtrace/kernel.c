@@ -7,12 +7,11 @@
 
 void memtrace_kernel_deinit(struct memtrace_kernel *kernel)
 {
-	for (size_t i = 0; i < kernel->threads.n; i++) {
-		vec_deinit(&kernel->threads.items[i]->syscalls.items);
-		vec_deinit(&kernel->threads.items[i]->signals.items);
-		free(kernel->threads.items[i]);
-	}
-	vec_deinit(&kernel->threads);
+	vec_deinit_each(&kernel->threads, thread, {
+		vec_deinit(&(*thread)->syscalls.items);
+		vec_deinit(&(*thread)->signals.items);
+		free(*thread);
+	});
 	map_deinit(&kernel->by_thread);
 }
 
@@ -33,17 +32,11 @@ static int add_thread(struct memtrace_kernel *kernel, uint32_t pid, uint32_t tid
 		      struct memtrace_kernel_thread **ret_thread)
 {
 	_cleanup_(freep) struct memtrace_kernel_thread *thread = calloc(1, sizeof(*thread));
-	int r;
 
-	if (!thread)
+	if (!thread || vec_push(&kernel->threads, thread) < 0)
 		return -ENOMEM;
-	r = vec_reserve(&kernel->threads, 1);
-	if (r == 0)
-		r = map_put(&kernel->by_thread, key_of(pid, tid), kernel->threads.n);
-	if (r < 0)
-		return r;
-	*ret_thread = thread;
-	return vec_push(&kernel->threads, TAKE(thread));
+	*ret_thread = TAKE(thread);
+	return map_put(&kernel->by_thread, key_of(pid, tid), kernel->threads.n - 1);
 }
 
 int memtrace_kernel_take(struct memtrace_kernel *kernel, const struct ptd_sideband *record)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "decoder/drmemtrace/record.h"
+#include "util/message.h"
 
 /* How old a timestamp may become within a slice, in ticks of the stream's clock (ns, as a rule). */
 #define PAIR_QUANTUM 10000u
@@ -50,17 +51,13 @@ static uint64_t file_type(const struct memtrace_directory *directory)
 static int start(struct memtrace_thread *thread)
 {
 	const bool by_cores = thread->directory->by_cores;
-	_cleanup_(freep) char *stem = NULL;
+	_cleanup_(freep) char *stem =
+	    by_cores ? message_text("trace/drmemtrace.core.%06" PRIu32, thread->cpu)
+		     : message_text("trace/drmemtrace.%s.%" PRIu64, thread->comm, thread->tid);
 	int r;
 
-	if (by_cores)
-		r = asprintf(&stem, "trace/drmemtrace.core.%06" PRIu32, thread->cpu);
-	else
-		r = asprintf(&stem, "trace/drmemtrace.%s.%" PRIu64, thread->comm, thread->tid);
-	if (r < 0) {
-		stem = NULL;
+	if (!stem)
 		return -ENOMEM;
-	}
 	r = memtrace_file_create(&thread->file, &thread->directory->pool, &thread->directory->clock,
 				 by_cores ? NULL : &thread->directory->schedule,
 				 thread->directory->operands, stem, file_type(thread->directory),

@@ -563,9 +563,7 @@ static int modules_read(const char *path, struct modules *ret_modules)
 		r = read_line(&modules, at, end, &at);
 	if (r < 0)
 		return r;
-	if (modules.segments.n > 0)
-		qsort(modules.segments.items, modules.segments.n, sizeof(*modules.segments.items),
-		      by_start);
+	vec_sort(&modules.segments, by_start);
 	*ret_modules = modules;
 	modules = (struct modules){};
 	return 0;

@@ -251,9 +251,7 @@ static struct memtrace_packing *packing_free(struct memtrace_packing *packing)
 	for (size_t i = 0; packing->packers && i < packing->n_threads; i++)
 		free(packing->packers[i]);
 	free(packing->packers);
-	for (size_t i = 0; i < packing->spare.n; i++)
-		free(packing->spare.items[i] - MEMTRACE_DICTIONARY);
-	vec_deinit(&packing->spare);
+	vec_deinit_each(&packing->spare, buffer, free(*buffer - MEMTRACE_DICTIONARY));
 	free(packing);
 	return NULL;
 }

@@ -65,15 +65,10 @@ static void write_build_id(struct output *output, const struct ptd_object *objec
 static int learn(struct memtrace_tables *tables, uint32_t id)
 {
 	const uint64_t bit = UINT64_C(1) << (id % IDS);
-	uint64_t *word;
-	int r;
+	uint64_t *word = vec_at(&tables->known, id / IDS, 0);
 
-	while (tables->known.n <= id / IDS) {
-		r = vec_push(&tables->known, 0);
-		if (r < 0)
-			return r;
-	}
-	word = &tables->known.items[id / IDS];
+	if (!word)
+		return -ENOMEM;
 	if (*word & bit)
 		return 0;
 	*word |= bit;

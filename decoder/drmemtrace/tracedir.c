@@ -11,6 +11,7 @@
 
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
+#include "util/message.h"
 
 static bool begins_with(const char *name, const char *prefix)
 {
@@ -69,10 +70,9 @@ static int open_files(struct tracedir *tracedir, const char *dir, DIR **ret_stre
 {
 	for (int is_top = 0; is_top < 2; is_top++) {
 		free(tracedir->path);
-		if (asprintf(&tracedir->path, is_top ? "%s" : "%s/trace", dir) < 0) {
-			tracedir->path = NULL;
+		tracedir->path = message_text(is_top ? "%s" : "%s/trace", dir);
+		if (!tracedir->path)
 			return -ENOMEM;
-		}
 		*ret_stream = opendir(tracedir->path);
 		*ret_is_top = is_top;
 		if (*ret_stream)
@@ -87,11 +87,9 @@ static int read_entries(struct tracedir *tracedir, DIR *stream, bool is_top)
 	int r;
 
 	while ((r = dirs_next(stream, &entry)) > 0) {
-		char *path;
+		char *path = message_text("%s/%s", tracedir->path, entry->d_name);
 
-		if (asprintf(&path, "%s/%s", tracedir->path, entry->d_name) < 0)
-			return -ENOMEM;
-		r = add_entry(tracedir, path, entry->d_name, is_top);
+		r = path ? add_entry(tracedir, path, entry->d_name, is_top) : -ENOMEM;
 		if (r < 0)
 			return r;
 	}
@@ -112,9 +110,7 @@ int tracedir_read(const char *dir, struct tracedir *ret_tracedir, char **reterr_
 		*reterr_path = TAKE(tracedir.path);
 		return r;
 	}
-	if (tracedir.entries.n > 0)
-		qsort(tracedir.entries.items, tracedir.entries.n, sizeof(*tracedir.entries.items),
-		      by_path);
+	vec_sort(&tracedir.entries, by_path);
 	*ret_tracedir = tracedir;
 	tracedir = (struct tracedir){};
 	return 0;
@@ -122,9 +118,7 @@ int tracedir_read(const char *dir, struct tracedir *ret_tracedir, char **reterr_
 
 void tracedir_deinit(struct tracedir *tracedir)
 {
-	for (size_t i = 0; i < tracedir->entries.n; i++)
-		free(tracedir->entries.items[i].path);
-	vec_deinit(&tracedir->entries);
+	vec_deinit_each(&tracedir->entries, entry, free(entry->path));
 	free(tracedir->path);
 	tracedir->path = NULL;
 }
@@ -159,9 +153,9 @@ int tracedir_find(const char *dir, const char *name, char **ret_path)
 	static const char *const places[] = { "aux/", "", "raw/", "trace/" };
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		char *path;
+		char *path = message_text("%s/%s%s", dir, places[i], name);
 
-		if (asprintf(&path, "%s/%s%s", dir, places[i], name) < 0)
+		if (!path)
 			return -ENOMEM;
 		if (access(path, F_OK) == 0) {
 			*ret_path = path;

@@ -278,9 +278,7 @@ static void free_source(struct batchsource *batches)
 {
 	struct tracesource *source = of(batches);
 
-	for (size_t i = 0; i < source->files.n; i++)
-		tracefile_deinit(&source->files.items[i]);
-	vec_deinit(&source->files);
+	vec_deinit_each(&source->files, file, tracefile_deinit(file));
 	vec_deinit(&source->heap);
 	vec_deinit(&source->out.runs);
 	vec_deinit(&source->out.marks);
