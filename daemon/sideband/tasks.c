@@ -410,9 +410,7 @@ struct tasks *tasks_free(struct tasks *tasks)
 	if (!tasks)
 		return NULL;
 
-	for (size_t i = 0; i < tasks->processes.n; i++)
-		process_free(tasks, tasks->processes.items[i]);
-	vec_deinit(&tasks->processes);
+	vec_deinit_each(&tasks->processes, process, process_free(tasks, *process));
 	map_deinit(&tasks->by_pid);
 	free(tasks);
 	return NULL;

@@ -812,12 +812,11 @@ static void free_log(struct calllog *calllog)
 {
 	struct ovnilog *log = of(calllog);
 
-	for (size_t i = 0; i < log->lanes.n; i++) {
-		logfile_deinit(&log->lanes.items[i].file);
-		ovnicalls_deinit(&log->lanes.items[i].calls);
-	}
+	vec_deinit_each(&log->lanes, lane, {
+		logfile_deinit(&lane->file);
+		ovnicalls_deinit(&lane->calls);
+	});
 	vec_deinit_each(&log->looms, loom, vec_deinit(&loom->cpus));
-	vec_deinit(&log->lanes);
 	vec_deinit(&log->symbols);
 	map_deinit(&log->processes);
 	map_deinit(&log->by_name);

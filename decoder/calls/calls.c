@@ -88,11 +88,10 @@ struct ptd_calls *ptd_calls_free(struct ptd_calls *calls)
 	for (size_t i = 0; i < calls->threads.n; i++)
 		free(thread_at(calls, i));
 	vec_deinit(&calls->threads);
-	for (size_t i = 0; i < calls->pools.n; i++) {
-		stackpool_deinit(calls->pools.items[i]);
-		free(calls->pools.items[i]);
-	}
-	vec_deinit(&calls->pools);
+	vec_deinit_each(&calls->pools, pool, {
+		stackpool_deinit(*pool);
+		free(*pool);
+	});
 	map_deinit(&calls->by_process);
 	map_deinit(&calls->by_tid);
 	vec_deinit(&calls->pieces);

@@ -63,11 +63,10 @@ int cache_new(cache_annotate_fn annotate, void *userdata, struct cache **ret_cac
 
 static void deinit_room(struct room *room)
 {
-	for (size_t i = 0; i < room->shelves.n; i++) {
-		map_deinit(&room->shelves.items[i].blocks);
-		map_deinit(&room->shelves.items[i].stitched);
-	}
-	vec_deinit(&room->shelves);
+	vec_deinit_each(&room->shelves, shelf, {
+		map_deinit(&shelf->blocks);
+		map_deinit(&shelf->stitched);
+	});
 	arena_deinit(&room->arena);
 	(void)pthread_mutex_destroy(&room->mutex);
 }

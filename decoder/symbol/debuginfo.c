@@ -703,11 +703,10 @@ struct debuginfo *debuginfo_free(struct debuginfo *debuginfo)
 {
 	if (!debuginfo)
 		return NULL;
-	for (size_t i = 0; i < debuginfo->units.n; i++) {
-		deinit_coverage(&debuginfo->units.items[i].coverage);
-		vec_deinit(&debuginfo->units.items[i].functions);
-	}
-	vec_deinit(&debuginfo->units);
+	vec_deinit_each(&debuginfo->units, unit, {
+		deinit_coverage(&unit->coverage);
+		vec_deinit(&unit->functions);
+	});
 	deinit_coverage(&debuginfo->coverage);
 	/*
 	 * libdw was left in the middle of an allocation: its lists may be half made, and

@@ -159,11 +159,10 @@ static void forget_frames(struct diff_sight *sight)
 
 static void stream_deinit(struct diff_stream *stream)
 {
-	for (size_t i = 0; i < stream->tracks.n; i++) {
-		vec_deinit(&stream->tracks.items[i]->notes);
-		free(stream->tracks.items[i]);
-	}
-	vec_deinit(&stream->tracks);
+	vec_deinit_each(&stream->tracks, track, {
+		vec_deinit(&(*track)->notes);
+		free(*track);
+	});
 	map_deinit(&stream->index);
 }
 
@@ -174,20 +173,18 @@ struct diff *diff_free(struct diff *diff)
 	leave_pass(diff);
 	for (size_t i = 0; i < _DIFF_SIDES; i++)
 		stream_deinit(&diff->streams[i]);
-	for (size_t i = 0; i < diff->functions.n; i++) {
-		free(diff->functions.items[i].name);
-		free(diff->functions.items[i].object);
-	}
-	vec_deinit(&diff->functions);
+	vec_deinit_each(&diff->functions, function, {
+		free(function->name);
+		free(function->object);
+	});
 	map_deinit(&diff->function_index);
-	for (size_t i = 0; i < diff->differences.n; i++) {
-		for (size_t j = 0; j < _DIFF_SIDES; j++) {
-			vec_deinit(&diff->differences.items[i]->steps[j].list);
-			forget_frames(&diff->differences.items[i]->sights[j]);
+	vec_deinit_each(&diff->differences, difference, {
+		for (size_t i = 0; i < _DIFF_SIDES; i++) {
+			vec_deinit(&(*difference)->steps[i].list);
+			forget_frames(&(*difference)->sights[i]);
 		}
-		free(diff->differences.items[i]);
-	}
-	vec_deinit(&diff->differences);
+		free(*difference);
+	});
 	free(diff);
 	return NULL;
 }
@@ -202,8 +199,7 @@ static int get_track(struct diff *diff, const struct ptd_slice *slice,
 	struct diff_stream *stream = &diff->streams[diff->side];
 	const uint64_t key = map_hash(ids, sizeof(ids));
 	const uint64_t *index = map_get(&stream->index, key);
-	struct diff_track *track;
-	int r;
+	_cleanup_(freep) struct diff_track *track = NULL;
 
 	if (index) {
 		*ret_track = stream->tracks.items[*index];
@@ -212,15 +208,10 @@ static int get_track(struct diff *diff, const struct ptd_slice *slice,
 	if (diff->pass > 0 || stream->tracks.n == DIFF_THREADS_MAX)
 		return -ENOENT;
 	track = calloc(1, sizeof(*track));
-	if (!track)
+	if (!track || vec_push(&stream->tracks, track) < 0)
 		return -ENOMEM;
 	*track = (struct diff_track){ .pid = slice->pid, .tid = slice->tid, .space = slice->space };
-	r = vec_push(&stream->tracks, track);
-	if (r < 0) {
-		free(track);
-		return r;
-	}
-	*ret_track = track;
+	*ret_track = TAKE(track);
 	return map_put(&stream->index, key, stream->tracks.n - 1);
 }
 

@@ -7,11 +7,10 @@
 
 void profile_deinit(struct profile *profile)
 {
-	for (size_t i = 0; i < profile->functions.n; i++) {
-		histogram_deinit(&profile->functions.items[i].t.whole);
-		histogram_deinit(&profile->functions.items[i].n_insns.whole);
-	}
-	vec_deinit(&profile->functions);
+	vec_deinit_each(&profile->functions, function, {
+		histogram_deinit(&function->t.whole);
+		histogram_deinit(&function->n_insns.whole);
+	});
 	open_stacks_deinit(&profile->stacks);
 }
 
