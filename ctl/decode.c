@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -30,15 +29,14 @@
 static int find_decoder(char **ret_path)
 {
 	static const char *const place = DECODER;
-	char path[PATH_MAX];
-	const int r = beside_find(&place, 1, X_OK, path);
+	_cleanup_(freep) char *path = NULL;
+	const int r = beside_find(&place, 1, X_OK, &path);
 
 	if (r == BESIDE_NOWHERE)
 		return program_find(DECODER, ret_path);
-	if (r < 0)
-		return r;
-	*ret_path = strdup(path);
-	return *ret_path ? 0 : -ENOMEM;
+	if (r == 0)
+		*ret_path = TAKE(path);
+	return r;
 }
 
 /* Run ptdecode with @words on @input. Return: 0 and @ret_status, or negative errno. */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,19 +82,19 @@ static int check(const char *path)
 /* Return: 0 and the emulator's path; or negative errno. */
 static int find(const char *name, char **ret_path)
 {
-	char built[32], installed[32], path[PATH_MAX];
+	char built[32], installed[32];
 	const char *const places[] = { built, installed };
+	_cleanup_(freep) char *path = NULL;
 	int r;
 
 	(void)snprintf(built, sizeof(built), "qemu/%s", name);
 	(void)snprintf(installed, sizeof(installed), "../lib/ptd/qemu/%s", name);
-	r = beside_find(places, ARRAY_LEN(places), X_OK, path);
-	if (r < 0)
-		return r;
+	r = beside_find(places, ARRAY_LEN(places), X_OK, &path);
 	if (r == BESIDE_NOWHERE)
 		return program_find(name, ret_path);
-	*ret_path = strdup(path);
-	return *ret_path ? 0 : -ENOMEM;
+	if (r == 0)
+		*ret_path = TAKE(path);
+	return r;
 }
 
 int emulator_probe(const char *name, char **ret_path)
@@ -124,7 +123,6 @@ int emulator_find_plugin(char **ret_path)
 {
 	static const char *const places[] = { PLUGIN, "../lib/ptd/" PLUGIN };
 	const char *from_env = getenv("PTD_EMU_SO");
-	char path[PATH_MAX];
 	int r;
 
 	if (from_env && from_env[0]) {
@@ -133,11 +131,9 @@ int emulator_find_plugin(char **ret_path)
 			*ret_path = strdup(from_env);
 		return *ret_path ? 0 : -ENOMEM;
 	}
-	r = beside_find(places, ARRAY_LEN(places), F_OK, path);
-	if (r < 0)
-		return r;
-	*ret_path = strdup(path);
-	return *ret_path ? 0 : -ENOMEM;
+	/* Messages say where the plugin would be installed. */
+	r = beside_find(places, ARRAY_LEN(places), F_OK, ret_path);
+	return r < 0 ? r : 0;
 }
 
 int emulator_probe_plugin(char **ret_path)

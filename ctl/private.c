@@ -213,10 +213,10 @@ int private_recorder_start(bool emulated, struct private_recorder *ret_recorder)
 {
 	static const char *const places[] = { "ptd", "../sbin/ptd" };
 	struct private_recorder recorder = PRIVATE_RECORDER_NONE;
-	char path[PATH_MAX];
+	_cleanup_(freep) char *path = NULL;
 	int r;
 
-	r = beside_find(places, ARRAY_LEN(places), X_OK, path);
+	r = beside_find(places, ARRAY_LEN(places), X_OK, &path);
 	if (r != 0)
 		return log_as(EXIT_FAILED, "there is no ptd beside ptctl, which would record");
 	sweep();

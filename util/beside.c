@@ -3,49 +3,43 @@
 #include "util/beside.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Remove the last part of a path. */
-static void go_up(char *path)
-{
-	char *slash = strrchr(path, '/');
+#include "util/message.h"
 
-	if (slash)
-		*slash = 0;
+/* Return: the size of the first @size bytes of a path without its last part. */
+static size_t size_above(const char *path, size_t size)
+{
+	const char *slash = memrchr(path, '/', size);
+
+	return slash ? (size_t)(slash - path) : size;
 }
 
-/* Return: 0, or -ENAMETOOLONG. */
-static int join(const char *folder, const char *place, char ret_path[static PATH_MAX])
+int beside_find(const char *const *places, size_t n_places, int mode, char **ret_path)
 {
-	char from[PATH_MAX];
-
-	(void)snprintf(from, sizeof(from), "%s", folder);
-	for (; strncmp(place, "../", 3) == 0; place += 3)
-		go_up(from);
-	return (size_t)snprintf(ret_path, PATH_MAX, "%s/%s", from, place) >= PATH_MAX
-		   ? -ENAMETOOLONG
-		   : 0;
-}
-
-int beside_find(const char *const *places, size_t n_places, int mode,
-		char ret_path[static PATH_MAX])
-{
-	char folder[PATH_MAX];
-	const ssize_t n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
+	_cleanup_(freep) char *path = NULL;
+	char program[PATH_MAX];
+	const ssize_t n = readlink("/proc/self/exe", program, sizeof(program));
+	bool is_there = false;
 
 	if (n < 0)
 		return -errno;
-	folder[n] = 0;
-	go_up(folder);
-	for (size_t i = 0; i < n_places; i++) {
-		const int r = join(folder, places[i], ret_path);
+	for (size_t i = 0; i < n_places && !is_there; i++) {
+		size_t size = size_above(program, (size_t)n);
+		const char *place = places[i];
 
-		if (r < 0)
-			return r;
-		if (access(ret_path, mode) == 0)
-			return 0;
+		for (; strncmp(place, "../", 3) == 0; place += 3)
+			size = size_above(program, size);
+		free(path);
+		path = message_text("%.*s/%s", (int)size, program, place);
+		if (!path)
+			return -ENOMEM;
+		is_there = access(path, mode) == 0;
 	}
-	return BESIDE_NOWHERE;
+	*ret_path = TAKE(path);
+	return is_there ? 0 : BESIDE_NOWHERE;
 }

@@ -8,7 +8,6 @@
  * the program's own executable.
  */
 
-#include <limits.h>
 #include <stddef.h>
 
 #include "base/base.h"
@@ -24,7 +23,6 @@ enum {
  * @mode: what must be allowed, as for access(2)
  *
  * Return: 0 and the absolute path of the first of @places where there is such a file;
- *         BESIDE_NOWHERE and the path of the last one; or negative errno.
+ *         BESIDE_NOWHERE and the path of the last one; or negative errno. The caller frees the path.
  */
-_must_check_ int beside_find(const char *const *places, size_t n_places, int mode,
-			     char ret_path[static PATH_MAX]);
+_must_check_ int beside_find(const char *const *places, size_t n_places, int mode, char **ret_path);

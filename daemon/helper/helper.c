@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -68,7 +67,8 @@ void helper_leave(struct helper *helper, int error)
 /* Start the program beside this one, or where it is installed. */
 static int spawn_program(struct helper *helper)
 {
-	char installed[64], path[PATH_MAX], *name = installed + strlen("../lib/ptd/");
+	_cleanup_(freep) char *path = NULL;
+	char installed[64], *name = installed + strlen("../lib/ptd/");
 	const char *const places[] = { name, installed };
 	char *const argv[] = { name, helper->address.sun_path, NULL };
 	char *const environment[] = { NULL };
@@ -80,7 +80,7 @@ static int spawn_program(struct helper *helper)
 	if ((size_t)snprintf(installed, sizeof(installed), "../lib/ptd/ptd-%s", helper->name) >=
 	    sizeof(installed))
 		return -ENAMETOOLONG;
-	r = beside_find(places, ARRAY_LEN(places), X_OK, path);
+	r = beside_find(places, ARRAY_LEN(places), X_OK, &path);
 	if (r < 0)
 		return r;
 	sigemptyset(&none);
