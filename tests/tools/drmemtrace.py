@@ -136,9 +136,9 @@ def compare_mix(text):
     print(f'{len(mine)} opcodes, {sum(mine.values())} instructions as decoded')
 
 
-def records(path):
-    """The records of a file, without the footer at the end of each chunk but the last, and without what the next one
-    begins with, which must be there."""
+def chunks(path):
+    """The records of each chunk of a file, without the footer at the end of each but the last, and without what the
+    next one begins with, which must be there."""
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         for i, name in enumerate(names):
@@ -153,12 +153,17 @@ def records(path):
                 if last != (MARKER, FOOTER, i):
                     sys.exit(f'{path}: {name} ends with {last}')
                 data = data[:-RECORD.size]
-            yield from RECORD.iter_unpack(data)
+            yield data
+
+
+def records(path):
+    for chunk in chunks(path):
+        yield from RECORD.iter_unpack(chunk)
 
 
 def write_records(path):
-    for record in records(path):
-        sys.stdout.buffer.write(RECORD.pack(*record))
+    for chunk in chunks(path):
+        sys.stdout.buffer.write(chunk)
 
 
 def print_kernel(directory):
