@@ -186,7 +186,7 @@ tests: $(PROGRAMS) $(LIBRARY) $(TSAN) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/re
 
 # The servers of packages that would start them: they are unpacked only.
 SERVERS = nginx
-$(O)/servers/%.deb: packages-check
+$(O)/servers/%.deb: | packages-check
 	@mkdir -p $(@D) && cd $(@D) && apt-get -qq -o APT::Sandbox::User=root download $* && dpkg-deb -x $*_*.deb . && mv $*_*.deb $*.deb
 
 GET_EMULATOR = @ctl/get-emulator $(O)/qemu
