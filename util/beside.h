@@ -23,6 +23,7 @@ enum {
  * @mode: what must be allowed, as for access(2)
  *
  * Return: 0 and the absolute path of the first of @places where there is such a file;
- *         BESIDE_NOWHERE and the path of the last one; or negative errno. The caller frees the path.
+ *         BESIDE_NOWHERE and the path of the last one; or negative errno. The caller frees the
+ *         path.
  */
 _must_check_ int beside_find(const char *const *places, size_t n_places, int mode, char **ret_path);
