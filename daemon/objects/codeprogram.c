@@ -117,7 +117,7 @@ int lostcode_add_all(struct lostcode *lost, const struct lostcode *other)
 	return r;
 }
 
-/* --- pages and changes -------------------------------------------------------------------------- */
+/* --- pages and changes ------------------------------------------------------------------------ */
 
 static void page_unref(struct coderoom *room, struct codepage *page)
 {
