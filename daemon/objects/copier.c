@@ -283,7 +283,8 @@ static void take_in(struct worker *w, struct object *object, int fd)
 	object->error = r;
 	object->done = true;
 	copylist_push(&c->finished, object);
-	c->queue.taken[w->slot] = NULL;
+	if (copyqueue_leave(&c->queue, w->slot))
+		(void)pthread_cond_signal(&c->work);
 	(void)pthread_cond_broadcast(&c->change);
 	(void)pthread_mutex_unlock(&c->lock);
 	(void)eventfd_write(c->event_fd, 1);

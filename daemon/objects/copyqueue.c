@@ -142,8 +142,8 @@ struct object *copyqueue_remove_any(struct copyqueue *q)
 	return object;
 }
 
-/* Find the first that may be taken; the others of an asker who has a lane need no look. Return: it,
- * or NULL. */
+/* Find the first that may be taken; those that differ in nothing from one that may not need no look.
+ * Return: it, or NULL. */
 static struct object *first_to_take(const struct copyqueue *q, const struct copylist *list,
 				    struct object **ret_before)
 {
@@ -151,7 +151,8 @@ static struct object *first_to_take(const struct copyqueue *q, const struct copy
 	struct object *before = NULL;
 
 	for (struct object *o = list->first; o; before = o, o = o->queued) {
-		if (refused && refused->asker == o->asker)
+		if (refused && refused->asker == o->asker &&
+		    is_strange(q, refused) == is_strange(q, o))
 			continue;
 		if (copyqueue_may_take(q, o)) {
 			*ret_before = before;
@@ -181,6 +182,13 @@ struct object *copyqueue_take(struct copyqueue *q, unsigned lane)
 			q->turns[i].served = 0;
 	q->taken[lane] = object;
 	return object;
+}
+
+bool copyqueue_leave(struct copyqueue *q, unsigned lane)
+{
+	/* A user's objects have one limit, so that a lane has one successor. Those of askers who are
+	 * not known have three. */
+	return asker_is_unknown(TAKE(q->taken[lane])->asker);
 }
 
 void copyqueue_measure(struct copyqueue *q)

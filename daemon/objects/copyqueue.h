@@ -56,8 +56,7 @@ struct copyqueue {
 /* Have the object wait, with a reference that passes to the queue. */
 void copyqueue_add(struct copyqueue *queue, struct object *object);
 
-/* Return: whether a lane that has nothing to do may take the object. When a lane has finished its
- * object, no other lane than itself can take one that could not be taken before. */
+/* Return: whether a lane that has nothing to do may take the object. */
 bool copyqueue_may_take(const struct copyqueue *queue, const struct object *object);
 
 /* Return: an object that waits no more, with the queue's reference; NULL if there is none. */
@@ -66,6 +65,10 @@ struct object *copyqueue_remove_any(struct copyqueue *queue);
 /* Have a lane take the object that is next of those that it may take. Return: the object, with the
  * queue's reference; NULL if there is none. */
 struct object *copyqueue_take(struct copyqueue *queue, unsigned lane);
+
+/* The lane has finished its object. Return: whether another lane that has nothing to do may have
+ * something to take now, beside what this one takes next. */
+bool copyqueue_leave(struct copyqueue *queue, unsigned lane);
 
 /* Return: whether the object waits, and no lane has taken it. */
 bool copyqueue_waits(const struct copyqueue *queue, const struct object *object);

@@ -84,8 +84,61 @@ static void lanes_of_servers(void **state)
 	assert_ptr_equal(copyqueue_take(&queue, 0), &servers[0]);
 	assert_ptr_equal(copyqueue_take(&queue, 1), &disk);
 	assert_null(copyqueue_take(&queue, 2));
-	queue.taken[0] = NULL;
+	assert_true(copyqueue_leave(&queue, 0));
 	assert_ptr_equal(copyqueue_take(&queue, 0), &servers[1]);
+}
+
+/* A file that was not found may be on a server, and waits, but not what was found behind it. */
+static void behind_what_was_not_found(void **state)
+{
+	static struct copyqueue queue = { .disks = { 0x29 } };
+	struct object servers[COPYQUEUE_LANES], missing = object_of(DISK), disk = object_of(DISK);
+	unsigned n = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
+		servers[i] = object_of(SERVER);
+		servers[i].asker += i << 8;
+		copyqueue_add(&queue, &servers[i]);
+	}
+	while (copyqueue_take(&queue, n))
+		n++;
+	assert_int_not_equal(n, 0);
+	missing.original.found = false;
+	copyqueue_add(&queue, &missing);
+	copyqueue_add(&queue, &disk);
+	assert_ptr_equal(copyqueue_take(&queue, n), &disk);
+	assert_null(copyqueue_take(&queue, n + 1));
+}
+
+/* A lane of one who is not known may have two successors, so that another lane must look for the second. */
+static void two_successors(void **state)
+{
+	static struct copyqueue queue = { .disks = { 0x29 } };
+	struct object servers[COPYQUEUE_LANES], missing = object_of(DISK), disk = object_of(DISK);
+	struct object *next[2];
+	unsigned n = 1;
+
+	(void)state;
+	missing.original.found = false;
+	copyqueue_add(&queue, &missing);
+	assert_ptr_equal(copyqueue_take(&queue, 0), &missing);
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
+		servers[i] = object_of(SERVER);
+		servers[i].asker += i << 8;
+		copyqueue_add(&queue, &servers[i]);
+	}
+	while (copyqueue_take(&queue, n))
+		n++;
+	copyqueue_add(&queue, &disk);
+	assert_null(copyqueue_take(&queue, n));
+	assert_true(copyqueue_leave(&queue, 0));
+	for (unsigned i = 0; i < ARRAY_LEN(next); i++) {
+		next[i] = copyqueue_take(&queue, i == 0 ? 0 : n);
+		assert_non_null(next[i]);
+	}
+	assert_true(next[0] == &disk || next[1] == &disk);
+	assert_null(copyqueue_take(&queue, n + 1));
 }
 
 /* Users take turns, each with one lane; a lane that cannot have the object need not be woken. */
@@ -105,7 +158,7 @@ static void users_take_turns(void **state)
 	assert_null(copyqueue_take(&queue, 1));
 	assert_true(copyqueue_may_take(&queue, &one));
 	copyqueue_add(&queue, &one);
-	queue.taken[0] = NULL;
+	assert_false(copyqueue_leave(&queue, 0));
 	assert_ptr_equal(copyqueue_take(&queue, 0), &one);
 	assert_ptr_equal(copyqueue_take(&queue, 1), &many[1]);
 	/* The last one is asked for by another now. */
@@ -119,6 +172,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(overdue),
 		cmocka_unit_test(lanes_of_servers),
+		cmocka_unit_test(behind_what_was_not_found),
+		cmocka_unit_test(two_successors),
 		cmocka_unit_test(users_take_turns),
 	};
 
