@@ -11,7 +11,7 @@ cp /bin/true "$T/victim"
 record snapshot "$T/victim"
 rm "$T/victim"
 "$O/tools/follow" "$T/snapshot" || fail "the undamaged one is not right"
-"$O/tools/badinput" "$O/ptdecode" "$T/snapshot" /victim
+"$O/tools/badinput" "$O/ptdecode" "$T/snapshot" /victim || fail "bad input is not met as the table says"
 
 echo "--- a bare stream's code with 65,533 overlapping notes"
 "$O/tools/attack-notes" "$T" notes || fail "no file is made"
