@@ -6,7 +6,8 @@
 # summaries of cmocka, if it uses it. What failed is printed at the end. A script that has a line "# Alone: why"
 # runs while nothing else does. A test that exits 77 was skipped and has said why. Long tests (tests/*/long-*) run
 # with PTD_LONG=1; under PTD_ASAN=1 the sanitized programs are tested, with the plugin of the plain build, and not
-# in the guest (tests/guest). PTD_UNITS=1 leaves all scripts out. PTD_JOBS=N runs up to N at once.
+# in the guest (tests/guest). PTD_UNITS=1 leaves all scripts out. PTD_JOBS=N runs up to N at once. A test that does
+# not end in 20 minutes, sanitized in an hour, hangs: it fails then, unless long tests run.
 #
 # A second argument is a pattern: only tests whose name matches it run.
 set -u
@@ -16,6 +17,9 @@ export O
 PTD_EMU_SO=$(realpath "${PTD_EMU_SO:-$O/ptd-emu.so}")
 export PTD_EMU_SO
 jobs_max=${PTD_JOBS:-$(nproc)}
+hung_s=${PTD_LONG:+0} # 0: no limit
+hung_s=${hung_s:-${PTD_ASAN:+3600}}
+hung_s=${hung_s:-1200}
 passed=0 failed=0 skipped=0 failures=()
 declare -A name_of=() start_of=() # by the pid of what runs
 logs=$O/log
@@ -49,7 +53,7 @@ run() {
 	shift
 	[[ -z $only || $name == *$only* ]] || return
 	at_most $((jobs_max - 1))
-	"$@" </dev/null >"$logs/$name.log" 2>&1 &
+	timeout -k 60 "$hung_s" "$@" </dev/null >"$logs/$name.log" 2>&1 &
 	name_of[$!]=$name start_of[$!]=$SECONDS
 }
 

@@ -87,7 +87,7 @@ snapshots() {
 		shared=$!
 		sleep 0.3
 		begun=${EPOCHREALTIME/[.,]/}
-		id=$("$O/ptctl" snapshot 2>"$T/err") || fail "$name: no snapshot: $(cat "$T/err"; tail -n 5 "$T/ptd.log")"
+		id=$(timeout -k 1 $HUNG_S "$O/ptctl" snapshot 2>"$T/err") || fail "$name: no snapshot: $(cat "$T/err"; tail -n 5 "$T/ptd.log")"
 		echo "$name: snapshot $i took $(((${EPOCHREALTIME/[.,]/} - begun) / 1000)) ms"
 		kill $roots $shared $users
 		wait $roots $shared $users 2>/dev/null
@@ -171,7 +171,7 @@ for i in {1..10}; do
 done
 sleep 1
 begun=${EPOCHREALTIME/[.,]/}
-id=$("$O/ptctl" snapshot 2>"$T/err") || fail "no snapshot: $(cat "$T/err")"
+id=$(timeout -k 1 $HUNG_S "$O/ptctl" snapshot 2>"$T/err") || fail "no snapshot: $(cat "$T/err")"
 ms=$(((${EPOCHREALTIME/[.,]/} - begun) / 1000))
 map=$T/state/snapshots/$id/objects.map
 for kept in "$T"/private/ended.* "$T"/bin/ended.*; do
