@@ -10,7 +10,7 @@
 # A seeded sample (PTD_SEED) is tried; with CRASH_POINTS=all, which long-crash.sh sets, every point.
 . "$(dirname "$0")/lib/common.sh"
 need strace qemu-x86_64
-points=${CRASH_POINTS:-40}
+points=${CRASH_POINTS:-20}
 seed=${PTD_SEED:-1}
 spool=$T/state/snapshots
 

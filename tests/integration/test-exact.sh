@@ -13,8 +13,8 @@ programs=(true ls python throw signals)
 command_of() {
 	case $1 in
 	true) cmd=(/bin/true) ;;
-	ls) cmd=(ls -lR /usr/include) ;;
-	python) cmd=(/usr/bin/python3 -c 'print(sum(range(100000)))') ;;
+	ls) cmd=(ls -lR /usr/include/linux) ;;
+	python) cmd=(/usr/bin/python3 -c 'print(sum(range(1000)))') ;;
 	throw) cmd=("$O/targets/throw.cc") ;;
 	signals) cmd=("$O/targets/signals.c") ;;
 	esac
