@@ -142,7 +142,7 @@ int recordwalk_read(const uint8_t *bytes, size_t size, struct recordwalk *ret_wa
 	if (header.magic != PERFABI_MAGIC || header.size == PERFABI_PIPE_HEADER)
 		return -EBADMSG;
 	walk.data_offset = header.data.offset;
-	walk.data_end = header.data.size > UINT64_MAX - header.data.offset
+	walk.data_end = header.data.size == 0 || header.data.size > UINT64_MAX - header.data.offset
 			    ? UINT64_MAX
 			    : header.data.offset + header.data.size;
 

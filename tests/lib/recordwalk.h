@@ -27,7 +27,8 @@ struct recordwalk_record {
 struct recordwalk {
 	VEC(struct recordwalk_record) records; /* in the order of the file */
 	uint64_t data_offset;
-	uint64_t data_end; /* as the header states: may lie beyond the file */
+	/* As the header states: may lie beyond the file, and does if the header does not state it. */
+	uint64_t data_end;
 };
 
 /*
