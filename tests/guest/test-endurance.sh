@@ -11,8 +11,8 @@ set -o pipefail
 need qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit
 
-N=${N-3}
-seconds=${LASTS-120}
+N=${N-1}
+seconds=${LASTS-80}
 burst=6000
 task_size=$((256 * 1024))
 

@@ -33,16 +33,10 @@
 #include "tests/lib/digest.h"
 #include "tests/lib/golden_input.h"
 #include "tests/lib/mutation.h"
+#include "tests/lib/sanitized.h"
 #include "tests/lib/tempdir.h"
 #include "tests/lib/trial.h"
 #include "util/mapfile.h"
-
-/* gcc tells by __SANITIZE_ADDRESS__, clang in its own way. */
-#ifdef __has_feature
-#define HAS_ASAN __has_feature(address_sanitizer)
-#else
-#define HAS_ASAN 0
-#endif
 
 #define BATCH      64 /* trials a process makes */
 #define TIME_MAX_S 60 /* of one trial; the largest takes 0.2 s, sanitized on a busy machine 10 */
@@ -256,7 +250,7 @@ static void forget(struct command *c)
 /* In a process of its own. */
 _Noreturn static void try_batch(struct command *c, uint64_t seed, uint64_t end)
 {
-#if !defined(__SANITIZE_ADDRESS__) && !HAS_ASAN
+#if !IS_SANITIZED
 	const struct rlimit limit = { MEMORY_MAX, MEMORY_MAX };
 
 	(void)setrlimit(RLIMIT_AS, &limit);

@@ -24,6 +24,7 @@
 #include "decoder/symbol/debuginfo.h"
 #include "decoder/symbol/elfsym.h"
 #include "decoder/util/filebytes.h"
+#include "tests/lib/sanitized.h"
 #include "tests/lib/tempdir.h"
 
 #define N_ADDRESSES 2000u
@@ -451,7 +452,7 @@ static void damaged(void **state)
 	bytes = malloc(size);
 	assert_non_null(bytes);
 	srand(2);
-	for (unsigned i = 0; i < 2000; i++) {
+	for (unsigned i = 0; i < (IS_SANITIZED ? 100 : 1000); i++) {
 		_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
 		_cleanup_(debuginfo_freep) struct debuginfo *debuginfo = NULL;
 
@@ -522,9 +523,8 @@ static void without_memory(void **state)
 	size_t n_failed = 0;
 	int status = 1;
 
-#if defined(__SANITIZE_ADDRESS__)
-	skip();
-#endif
+	if (IS_SANITIZED)
+		skip();
 	file = open_file(f, "/proc/self/exe");
 	need(has_dwarf(file), &file);
 	find_text(file, &start, &size);

@@ -298,7 +298,7 @@ static void twins_are_named_by_inode(void **state)
  */
 static void a_server_among_many(void **state)
 {
-	enum { N = 3 * OBJECTSTORE_SOFT_MAX };
+	enum { N = OBJECTSTORE_SOFT_MAX + OBJECTSTORE_SOFT_MAX / 4 };
 	struct fixture *f = *state;
 	struct records *r = &f->fake.records;
 	const uint32_t test = dead_pid();

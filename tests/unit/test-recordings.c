@@ -237,12 +237,12 @@ int main(void)
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		if (access(files[i], R_OK) < 0) {
-			fprintf(stderr, "skipped: no %s (not part of the project)\n", files[i]);
+			fprintf(stderr, "SKIP: no %s (not part of the project)\n", files[i]);
 			return 77;
 		}
 	}
 	if (system("perf version >/dev/null 2>&1") != 0) {
-		fprintf(stderr, "skipped: no perf (linux-perf) to judge by\n");
+		fprintf(stderr, "SKIP: no perf (linux-perf) to judge by\n");
 		return 77;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
