@@ -35,6 +35,7 @@ struct wish {
 	bool timing;
 	struct trigger_wish trigger; /* with a condition: instead of a snapshot at the end */
 	char **command;
+	bool under_qemu; /* found out: that is how the program ran */
 };
 
 static int find_plugin(char **ret_path)
@@ -139,14 +140,26 @@ static int own_status(const char *path, int status)
 	return WEXITSTATUS(status);
 }
 
+/* Remove a snapshot of nothing. Return: EXIT_NO_SNAPSHOT, or as client_call(). */
+static int leave_nothing(sd_bus *bus, const char *id)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	const int r = client_call(bus, "RemoveSnapshot", &reply, "s", id);
+
+	return r == EXIT_OK ? EXIT_NO_SNAPSHOT : r;
+}
+
 static int save_snapshot(sd_bus *bus, const struct client_scope *scope, const struct wish *wish,
-			 bool json)
+			 int status, bool json)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
 	int kept = EXIT_OK, r;
 
 	r = client_snapshot(bus, scope, &reply, &snapshot);
+	/* QEMU could not begin, such as with a plugin of another interface, and has said why. */
+	if (r == EXIT_OK && wish->under_qemu && status == EXIT_FAILURE && snapshot.bytes_pt == 0)
+		return leave_nothing(bus, snapshot.id);
 	if (r == EXIT_OK)
 		kept = show_without_room(&snapshot);
 	if (r == EXIT_OK)
@@ -159,7 +172,7 @@ static int save_snapshot(sd_bus *bus, const struct client_scope *scope, const st
 	return r == EXIT_OK ? kept : r;
 }
 
-static int record_emulated(sd_bus *bus, const struct wish *wish, struct client_scope *scope,
+static int record_emulated(sd_bus *bus, struct wish *wish, struct client_scope *scope,
 			   int *ret_status)
 {
 	_cleanup_(program_deinit) struct program program = {};
@@ -172,6 +185,7 @@ static int record_emulated(sd_bus *bus, const struct wish *wish, struct client_s
 	if (r != EXIT_OK)
 		return r;
 	scope->command_pid = (uint32_t)pid;
+	wish->under_qemu = !program.unseen;
 	*ret_status = own_status(program.path, status);
 	return EXIT_OK;
 }
@@ -246,14 +260,14 @@ static int find_recording(const struct context *context, const struct client_sco
 /* Save what the program did, from whichever ptd has its rings: one may end at any moment, also
  * while it makes the snapshot. Return: EXIT_OK, or an exit status. */
 static int save_recording(const struct context *context, const struct client_scope *scope,
-			  const struct wish *wish, sd_bus **bus)
+			  const struct wish *wish, int status, sd_bus **bus)
 {
 	int r;
 
 	for (unsigned n = 0;; n++) {
 		r = find_recording(context, scope, wish->command[0], bus);
 		if (r == EXIT_OK)
-			r = save_snapshot(*bus, scope, wish, context->json);
+			r = save_snapshot(*bus, scope, wish, status, context->json);
 		if (r == EXIT_OK || context->is_private || !client_is_closed(*bus) ||
 		    n == RETRIES_MAX)
 			return r;
@@ -312,8 +326,8 @@ static int record_program(const struct context *context, struct wish *wish, int 
 				       : record_native(wish, &scope, ret_status);
 	if (r != EXIT_OK || wish->trigger.n_conditions > 0)
 		return r;
-	r = save_recording(context, &scope, wish, &bus);
-	if (r != EXIT_OK)
+	r = save_recording(context, &scope, wish, *ret_status, &bus);
+	if (r != EXIT_OK && r != EXIT_NO_SNAPSHOT)
 		log_notice("%s ran, and ended with status %d", wish->command[0], *ret_status);
 	return r;
 }
