@@ -51,18 +51,16 @@ judge moment "$T/moment"
 
 judge_timed 20
 
-# Golden cases, bare streams too, and what perf does wrong: that shows. Some have samples of other events. Of
-# the cases that perf lists as we do, every fourth; in long runs all.
+# Golden cases, bare streams too, and what perf does wrong: that shows. Some have samples of other events.
 stop_ptd
 echo "$n_compared recordings: $n_judged instructions as perf lists them, with $n_times times"
 mkdir "$T/golden"
 "$O/tools/golden" -k "$T/golden" tests/golden/*.case >"$T/inputs" || fail "golden -k"
 defects=$(grep -v '^#' tests/perf-defects)
-n_cases=0 n_defects=0 n_seen=0 most=1000
+n_cases=0 n_defects=0 most=1000
 while read -r input; do
 	name=$(basename "$(dirname "$input")")
 	n=$(sed -nE "s/^[^|]*\|.* $name=([0-9]+) .*/\1/p" <<<"$defects")
-	[[ -n $n || -n ${PTD_LONG:-} || $((n_seen++ % 4)) == 0 ]] || continue
 	judge "$name" "$input" "$n"
 	n_cases=$((n_cases + 1))
 	[[ $n ]] || continue
@@ -72,7 +70,7 @@ done <"$T/inputs"
 n=$(grep -o '[^ ]=[0-9]' <<<"$defects" | wc -l)
 [[ $n -eq $n_defects ]] || fail "tests/perf-defects names $n golden cases, but $n_defects were compared"
 n=$(find tests/golden -name '*.case' | wc -l)
-[[ $n_cases -eq $n || (-z ${PTD_LONG:-} && $n_cases -ge $((n / 4))) ]] || fail "$n_cases of $n golden cases were compared"
+[[ $n_cases -eq $n ]] || fail "$n_cases of $n golden cases were compared"
 echo "$n_cases golden cases: $((n_cases - n_defects)) as perf lists them, $n_defects show its defects"
 n=$(wc -l <<<"$defects")
 echo "$n known defects of perf's:"
