@@ -55,6 +55,7 @@ FUZZERS   := $(patsubst tests/fuzz/fuzz-%.c,%,$(wildcard tests/fuzz/fuzz-*.c))
 TOOLS     := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
 TARGETS   := $(patsubst tests/targets/%,%,$(wildcard tests/targets/*.c tests/targets/*.cc))
 PROGRAMS   = $(O)/ptd $(O)/ptd-keeper $(O)/ptd-collector $(O)/ptctl $(O)/ptdecode $(O)/ptd-emu.so $(O)/libptd-dlfilter.so
+PROVE      = $(O)/prove $(O)/ptd-subject
 LIBRARY    = $(O)/libptdecode.so.$(SO_VERSION) $(O)/libptdecode.a
 
 LIBS_DECODE = -lipt -lZydis -ldw -lelf -llzma -liberty -lzstd -lcrypto -lisal -lminizip -llz4 -lz
@@ -78,7 +79,7 @@ PACKAGES_LONG  = $(PACKAGES_DEB) mmdebstrap libc6-dbg bolt-%newest% chromium rus
 # What a target builds first is built on all CPUs, unless the user says on how many.
 ON_ALL_CPUS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 
-all: $(PROGRAMS) $(LIBRARY) ## the programs and the library, into build/
+all: $(PROGRAMS) $(PROVE) $(LIBRARY) ## the programs and the library, into build/
 
 # Other flags in this file are other objects.
 $(O)/%.o: %.c Makefile
@@ -131,6 +132,15 @@ $(O)/ptd-emu.so: $(O)/daemon/plugin/plugin.o | $(O)/libemu.a $(O)/libdecode.a
 $(O)/ptd-emu-system.so: $(O)/tests/system/plugin.o | $(O)/libtest.a $(O)/libemu.a $(O)/libdecode.a
 	$(call link,$(LINK_SHARED),,-lZydis)
 
+# What ptctl check --prove records and steps. At fixed addresses and without shared libraries, so that each process has
+# the same code at the same place; so no other flags, which may want others.
+$(O)/ptd-subject: $(wildcard prove/*.c prove/*.h)
+	@mkdir -p $(@D)
+	$(call quiet,LD,$@)$(CC) -std=gnu17 -D_GNU_SOURCE -I. -O2 -g $(WARN) -static -no-pie -pthread -o $@ $(filter %.c,$^)
+$(O)/prove: prove/prove
+	@mkdir -p $(@D)
+	$(call quiet,CP,$@)cp $< $@
+
 # --- tests -------------------------------------------------------------------------------------
 
 # What tests/lib/failing can make fail in units. It also looks for leaks, and tests/lib/heldlock for locks
@@ -181,7 +191,7 @@ $(O)/tsan/libptdecode.so.$(SO_VERSION): FORCE
 	@$(MAKE) --no-print-directory O=$(O)/tsan WERROR= CFLAGS='-O1 -g -fsanitize=thread' $@ $(O)/tsan/tools/formats
 FORCE:
 
-tests: $(PROGRAMS) $(LIBRARY) $(TSAN) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
+tests: $(PROGRAMS) $(PROVE) $(LIBRARY) $(TSAN) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
        $(TARGETS:%=$(O)/targets/%) $(O)/ptd-emu-system.so
 
 # The servers of packages that would start them: they are unpacked only.
@@ -255,7 +265,7 @@ lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, mess
 	tests/check-hardening.sh $(O) $(notdir $(PROGRAMS) $(filter %.so.$(SO_VERSION),$(LIBRARY))) ptd-emu-system.so
 	tests/check-symbols.sh $(firstword $(LIBRARY)) decoder/libptdecode.symbols $(file <VERSION)
 	for s in $$(git ls-files '*.js' '*.mjs'); do node --check $$s || exit 1; done
-	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
+	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h' 'prove/*.h'); do \
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 	$(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only decoder/examples/*.c
 	$(CXX) -std=c++17 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only decoder/examples/*.cc
@@ -276,6 +286,7 @@ packages-demo packages-check packages-long packages-deb: packages-%:
 COMPLETIONS = share/bash-completion/completions
 PAGES     = $(wildcard include/ptd/*.[1-8] daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8])
 INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd:sbin/ptd \
+            755:$(O)/ptd-subject:lib/ptd/ptd-subject 755:$(O)/prove:lib/ptd/prove \
             755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 755:ctl/get-emulator:lib/ptd/get-emulator \
             $(foreach f,$(wildcard $(O)/qemu/qemu-* $(O)/qemu/*.so.*),755:$f:lib/ptd/qemu/$(notdir $f)) \
             $(foreach f,$(wildcard $(O)/qemu/*.copyright),644:$f:lib/ptd/qemu/$(notdir $f)) \

@@ -23,8 +23,9 @@ static const struct verb {
 	const char *help;
 } verbs[] = {
 	{ "status", verb_status, true, false, "", "show what is being recorded" },
-	{ "check", verb_check, true, false, "",
-	  "show what this machine lacks for recording, and how to get it" },
+	{ "check", verb_check, true, false, "[--prove [-o DIR]]",
+	  "show what this machine lacks for recording, and how to get it; or whether what is "
+	  "decoded of its PT is what ran" },
 	{ "metrics", verb_metrics, false, false, "[--http]",
 	  "show what is being recorded as OpenMetrics" },
 	{ "record", verb_record, false, true,
@@ -55,11 +56,12 @@ static const struct option_help {
 	const char *verbs[3]; /* that take the option; none: all, and it stands before the verb */
 } options_help[] = {
 	{ "-o, --output DIR",
-	  "copy the snapshot to DIR, which must be absent or empty",
-	  { "record", "snapshot" } },
+	  "copy the snapshot to DIR, which must be absent or empty; of check --prove, what differs",
+	  { "record", "snapshot", "check" } },
 	{ "--then VERB",
 	  "decode as ptdecode VERB does, as in --then 'calls --json'; keep no snapshot",
 	  { "record", "snapshot" } },
+	{ "--prove", "compare what is decoded of PT with programs that are stepped", { "check" } },
 	{ "--private", "record by a recorder of your own, even if ptd runs", { "record" } },
 	{ "--timing",
 	  "write MTC and CYC packets: the time of each branch, in a larger recording",

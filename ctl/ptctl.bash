@@ -80,7 +80,8 @@ _ptctl() {
 	*)
 		case $verb in
 		'') words="$verbs -H --host --socket --json -h --help --version" ;;
-		status | check | list) words='--json -h --help' ;;
+		status | list) words='--json -h --help' ;;
+		check) words='--prove -o --output --json -h --help' ;;
 		metrics) words='--http -h --help' ;;
 		record) words='-o --output --then --private --timing --when --count -h --help --' ;;
 		snapshot) words='-o --output --pid --unit --cgroup --cpu --trigger --then --json -h --help' ;;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -17,6 +18,7 @@
 #include "ctl/emulator.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
+#include "util/beside.h"
 #include "util/execfile.h"
 
 /* An event of this process alone: the kernel refuses it while another program records any CPU. */
@@ -77,18 +79,59 @@ static void print_json(const struct check *check)
 	puts("]}");
 }
 
+/* Have the program beside this one prove it. Returns only if it cannot: an exit status. */
+static int exec_prove(const char *output)
+{
+	static const char *const places[] = { "prove", "../lib/ptd/prove" };
+	static char name[] = "prove", option[] = "-o";
+	_cleanup_(freep) char *path = NULL, *directory = output ? strdup(output) : NULL;
+	char *const argv[] = { name, directory ? option : NULL, directory, NULL };
+	int r;
+
+	r = beside_find(places, ARRAY_LEN(places), X_OK, &path);
+	if (r >= 0) {
+		(void)execv(path, argv);
+		r = -errno;
+	}
+	return log_errno_as(EXIT_FAILED, r, "%s: cannot execute it: %m", path ?: name);
+}
+
+/* Return: EXIT_OK, and whether to prove, and where to leave what differs; or EXIT_USAGE. */
+static int parse_check(int argc, char **argv, bool *ret_prove, const char **ret_output)
+{
+	const struct verb_option options[] = {
+		{ "prove", .flag = ret_prove },
+		{ "output", 'o', .text = ret_output },
+	};
+	const int first = verb_parse(argc, argv, options, ARRAY_LEN(options), false);
+
+	if (first < 0)
+		return EXIT_USAGE;
+	if (first < argc)
+		return log_as(EXIT_USAGE, "check: unexpected argument \"%s\"", argv[first]);
+	if (*ret_output && !*ret_prove)
+		return log_as(EXIT_USAGE, "check: -o is for --prove");
+	return EXIT_OK;
+}
+
 int verb_check(const struct context *context, int argc, char **argv)
 {
 	const char *const name_of_emulator = execfile_emulator(EXECFILE_X86_64);
 	_cleanup_(freep) char *emulator = NULL, *plugin = NULL;
 	const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct rlimit limit = { .rlim_cur = 0 };
+	const char *output = NULL;
 	struct check_machine machine;
 	struct utsname name;
+	bool prove = false;
 	struct check check;
+	int r;
 
-	if (argc > 1)
-		return log_as(EXIT_USAGE, "check: unexpected argument \"%s\"", argv[1]);
+	r = parse_check(argc, argv, &prove, &output);
+	if (r != EXIT_OK)
+		return r;
+	if (prove)
+		return exec_prove(output);
 	(void)uname(&name);
 	(void)getrlimit(RLIMIT_MEMLOCK, &limit);
 	machine = (struct check_machine){
