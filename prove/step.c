@@ -38,8 +38,8 @@ static struct thread *thread_of(pid_t tid)
 	errx(1, "more than %u threads", THREADS_MAX);
 }
 
-/* A repeated string instruction stops the thread at each repetition, and is one. The program is this
- * one, so that its code is here. */
+/* A repeated string instruction stops the thread at each repetition, and counts as one. The stepped
+ * program is this one, so that its code is here. */
 static bool is_repeated(uint64_t ip)
 {
 	const uint8_t *code = (const uint8_t *)ip; /* of the program, if it lies there */

@@ -37,7 +37,7 @@ static void finish(void)
 	printf("%d\n", (int)gettid());
 }
 
-/* --- branches ---------------------------------------------------------------------------------- */
+/* --- branches --------------------------------------------------------------------------------- */
 
 static NOINLINE uint64_t step_number(uint64_t x, unsigned kind)
 {
@@ -96,9 +96,9 @@ static void run_branches(void)
 	finish();
 }
 
-/* --- returns ----------------------------------------------------------------------------------- */
+/* --- returns ---------------------------------------------------------------------------------- */
 
-/* A call whose return address is replaced, as a kernel with retpolines does for each indirect branch. */
+/* A call whose return address is replaced, as kernels with retpolines do for indirect calls. */
 static NOINLINE uint64_t call_by_retpoline(uint64_t (*function)(uint64_t, unsigned), uint64_t x)
 {
 	uint64_t y;
@@ -193,7 +193,7 @@ static void run_stacks(void)
 	finish();
 }
 
-/* --- signals ----------------------------------------------------------------------------------- */
+/* --- signals ---------------------------------------------------------------------------------- */
 
 static sigjmp_buf from_handler;
 
@@ -221,7 +221,7 @@ static void run_signals(void)
 	finish();
 }
 
-/* --- a JIT compiler ---------------------------------------------------------------------------- */
+/* --- a JIT compiler --------------------------------------------------------------------------- */
 
 static void run_jit(void)
 {
@@ -234,7 +234,7 @@ static void run_jit(void)
 	finish();
 }
 
-/* --- CPUs -------------------------------------------------------------------------------------- */
+/* --- CPUs ------------------------------------------------------------------------------------- */
 
 static cpu_set_t allowed;
 

@@ -142,8 +142,8 @@ struct object *copyqueue_remove_any(struct copyqueue *q)
 	return object;
 }
 
-/* Find the first that may be taken; those that differ in nothing from one that may not need no look.
- * Return: it, or NULL. */
+/* Find the first that may be taken. Those that differ in nothing from one that may not be taken are
+ * passed over. Return: it, or NULL. */
 static struct object *first_to_take(const struct copyqueue *q, const struct copylist *list,
 				    struct object **ret_before)
 {
@@ -186,8 +186,8 @@ struct object *copyqueue_take(struct copyqueue *q, unsigned lane)
 
 bool copyqueue_leave(struct copyqueue *q, unsigned lane)
 {
-	/* A user's objects have one limit, so that a lane has one successor. Those of askers who are
-	 * not known have three. */
+	/* A user's objects have one limit, so that a lane has one successor. Those of askers that
+	 * are not known have three. */
 	return asker_is_unknown(TAKE(q->taken[lane])->asker);
 }
 

@@ -27,7 +27,7 @@ struct recordwalk_record {
 struct recordwalk {
 	VEC(struct recordwalk_record) records; /* in the order of the file */
 	uint64_t data_offset;
-	/* As the header states: may lie beyond the file, and does if the header does not state it. */
+	/* As the header states: may lie beyond the file, and does if the header states nothing. */
 	uint64_t data_end;
 };
 

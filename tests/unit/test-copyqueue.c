@@ -111,7 +111,7 @@ static void behind_what_was_not_found(void **state)
 	assert_null(copyqueue_take(&queue, n + 1));
 }
 
-/* A lane of one who is not known may have two successors, so that another lane must look for the second. */
+/* A lane of an asker that is not known may have two successors: another lane must look, too. */
 static void two_successors(void **state)
 {
 	static struct copyqueue queue = { .disks = { 0x29 } };
