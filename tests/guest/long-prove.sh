@@ -12,7 +12,7 @@ cat >"$T/script" <<'EOF'
 export TMPDIR=/tmp
 ptctl check --prove -o /out/kept
 EOF
-tests/guest/boot.sh -p -o "$T/out" "$T/script" "$O"/{ptd,ptctl,ptdecode,prove,ptd-subject} 2>"$T/err" |
+tests/guest/boot.sh -p -t 1800 -o "$T/out" "$T/script" "$O"/{ptd,ptctl,ptdecode,prove,ptd-subject} 2>"$T/err" |
 	tee "$T/report" || { tail -n 20 "$T/err" >&2; fail "they differ, or the guest's script failed"; }
 [[ $(grep -c ' flow [0-9]* equal, insn [0-9]* equal,.* gaps 0$' "$T/report") == $("$O/ptd-subject" list | wc -l) ]] ||
 	fail "not all programs"
