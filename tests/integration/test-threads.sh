@@ -52,17 +52,22 @@ for n in 1 3; do
 done
 cmp "$T/summary.1" "$T/summary.3" && diff "$T/said.1" "$T/said.3" || fail "ptdecode --threads 3"
 
-mkdir "$T/golden"
+mkdir "$T/golden" "$T/cases"
 "$O/tools/golden" -k "$T/golden" tests/golden/*.case >/dev/null || fail "golden -k"
 # A stream without records is of one thread and one piece.
 golden=()
-for input in "$T"/golden/*; do
-	! grep -q ^records "tests/golden/${input##*/}.case" || golden+=("$input")
+for input in "$T"/golden/*/input; do
+	name=$(basename "${input%/input}")
+	grep -q ^records "tests/golden/$name.case" || continue
+	ln -s "$input" "$T/cases/$name"
+	golden+=("$T/cases/$name")
 done
 [[ ${#golden[@]} -gt 90 ]] || fail "only ${#golden[@]} golden cases"
 mv "$T/1" "$T/recordings"
 mkdir "$T/1"
 "$O/tools/formats" 1 "$T/1" "${golden[@]}" || fail "golden cases by one thread"
+n=$(cat "$T"/1/*/result | grep -vc ^-)
+[[ $n -eq ${#golden[@]} ]] || fail "only $n golden cases were decoded"
 same 3 "${golden[@]}"
 echo "${#golden[@]} golden cases"
 
