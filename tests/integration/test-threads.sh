@@ -16,29 +16,29 @@ same() {
 	rm -r "${T:?}/$1"
 }
 
-# Threads that migrate and end in all ways; code that is changed after it ran.
-start_ptd
-record mortal sh -c "'$O/targets/mortal.c' threads; true"
+# Threads that migrate; code that is changed after it ran.
+start_ptd PT=psb_period=0
+record relay "$O/targets/relay.c" "$O/targets/relay.c" "$O/targets/relay.c" /bin/true
 record patch "$O/targets/patch.c"
 stop_ptd
 
 # Packets that are overwritten here and there.
-cp -r "$T/mortal" "$T/damaged"
-LC_ALL=C grep -obUaP '(\x02\x82){8}' "$T/mortal/data" | cut -d: -f1 | awk 'NR % 5 == 3 { print $1 + 300 }' >"$T/places"
+cp -r "$T/relay" "$T/damaged"
+LC_ALL=C grep -obUaP '(\x02\x82){8}' "$T/relay/data" | cut -d: -f1 | awk 'NR % 5 == 3 { print $1 + 300 }' >"$T/places"
 while read -r at; do
 	head -c 40 /dev/zero | tr '\0' '\377' | dd of="$T/damaged/data" bs=1 seek="$at" conv=notrunc status=none
 done <"$T/places"
 
-recordings=("$T"/{mortal,patch,damaged})
+recordings=("$T"/{relay,patch,damaged})
 mkdir "$T/1"
 "$O/tools/formats" 1 "$T/1" "${recordings[@]}" || fail "one thread"
 for n in 2 3 8; do
 	same $n "${recordings[@]}"
 done
-awk '$3 ~ /^\[/ { if (($2 in cpu) && cpu[$2] != $3) n++; cpu[$2] = $3 } END { exit !n }' "$T/1/mortal/text" ||
+awk '$3 ~ /^\[/ { if (($2 in cpu) && cpu[$2] != $3) n++; cpu[$2] = $3 } END { exit !n }' "$T/1/relay/text" ||
 	fail "no thread migrated"
 grep -q '^#.* gap: ' "$T/1/damaged/text" || fail "no gap in the damaged recording"
-for name in mortal patch damaged; do
+for name in relay patch damaged; do
 	echo "$name: $(($(stat -c %s "$T/1/$name/addresses") / 8)) instructions, $(grep -c '^#.* gap: ' "$T/1/$name/text") gaps"
 done
 
