@@ -136,7 +136,7 @@ $(O)/ptd-emu-system.so: $(O)/tests/system/plugin.o | $(O)/libtest.a $(O)/libemu.
 # the same code at the same place; so no other flags, which may want others.
 $(O)/ptd-subject: $(wildcard prove/*.c prove/*.h)
 	@mkdir -p $(@D)
-	$(call quiet,LD,$@)$(CC) -std=gnu17 -D_GNU_SOURCE -I. -O2 -g $(WARN) -static -no-pie -pthread -o $@ $(filter %.c,$^)
+	$(call quiet,LD,$@)$(CC) -std=gnu17 -D_GNU_SOURCE -I. -O2 -g $(WARN) -static -fno-pie -pthread -o $@ $(filter %.c,$^)
 $(O)/prove: prove/prove
 	@mkdir -p $(@D)
 	$(call quiet,CP,$@)cp $< $@
