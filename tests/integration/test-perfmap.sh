@@ -46,7 +46,7 @@ record_alive node env -u NODE_EXTRA_CA_CERTS -C "$T" node --perf-basic-prof "$T/
 
 # Lines of text: who pid/tid [cpu] time: address bytes, instruction, symbol (object). Of addresses that
 # were used twice the map does not say when: there either name will do.
-"$O/ptdecode" --force text "$T/node" | grep -F '([anon])' | python3 -c '
+"$O/ptdecode" --force text --object '[anon]' "$T/node" | grep -F '([anon])' | python3 -c '
 import bisect, collections, re, sys
 lines = [l.rstrip("\n").split(" ", 2) for l in open(sys.argv[1], errors="surrogateescape")]
 names = collections.defaultdict(set)

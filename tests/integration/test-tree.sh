@@ -13,7 +13,7 @@ need python3
 B=$T/bin
 mkdir "$B"
 
-tree pipeline 0 0 sh -c 'ls -lR /usr/include | sort | tail -1'
+tree pipeline 0 0 sh -c 'ls -lR /usr/include/linux | sort | tail -1'
 threads 4
 drop pipeline
 
