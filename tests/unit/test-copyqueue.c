@@ -68,6 +68,16 @@ static void overdue(void **state)
 	}
 }
 
+/* A file of each of many servers. */
+static void add_servers(struct copyqueue *queue, struct object servers[static COPYQUEUE_LANES])
+{
+	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
+		servers[i] = object_of(SERVER);
+		servers[i].asker += i << 8;
+		copyqueue_add(queue, &servers[i]);
+	}
+}
+
 /* However many servers there are, a lane is left for what is on a disk. */
 static void lanes_of_servers(void **state)
 {
@@ -75,11 +85,7 @@ static void lanes_of_servers(void **state)
 	struct object servers[COPYQUEUE_LANES], disk = object_of(DISK);
 
 	(void)state;
-	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
-		servers[i] = object_of(SERVER);
-		servers[i].asker += i << 8;
-		copyqueue_add(&queue, &servers[i]);
-	}
+	add_servers(&queue, servers);
 	copyqueue_add(&queue, &disk);
 	assert_ptr_equal(copyqueue_take(&queue, 0), &servers[0]);
 	assert_ptr_equal(copyqueue_take(&queue, 1), &disk);
@@ -96,11 +102,7 @@ static void behind_what_was_not_found(void **state)
 	unsigned n = 0;
 
 	(void)state;
-	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
-		servers[i] = object_of(SERVER);
-		servers[i].asker += i << 8;
-		copyqueue_add(&queue, &servers[i]);
-	}
+	add_servers(&queue, servers);
 	while (copyqueue_take(&queue, n))
 		n++;
 	assert_int_not_equal(n, 0);
@@ -123,11 +125,7 @@ static void two_successors(void **state)
 	missing.original.found = false;
 	copyqueue_add(&queue, &missing);
 	assert_ptr_equal(copyqueue_take(&queue, 0), &missing);
-	for (unsigned i = 0; i < COPYQUEUE_LANES; i++) {
-		servers[i] = object_of(SERVER);
-		servers[i].asker += i << 8;
-		copyqueue_add(&queue, &servers[i]);
-	}
+	add_servers(&queue, servers);
 	while (copyqueue_take(&queue, n))
 		n++;
 	copyqueue_add(&queue, &disk);
