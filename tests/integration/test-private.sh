@@ -18,7 +18,7 @@ unset PTD_SOCKET
 
 # The user cannot look into the tree that is tested.
 mkdir "$T/bin"
-cp "$O"/{ptctl,ptd,ptd-collector,ptdecode,ptd-emu.so} "$T/bin"
+cp "$O"/{ptctl,ptd,ptd-collector,ptdecode} "${PTD_EMU_SO:-$O/ptd-emu.so}" "$T/bin"
 program=(ls /)
 
 # private ARGUMENT...: ptctl as the user.

@@ -29,6 +29,7 @@
 #include "daemon/sideband/sideband.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
+#include "tests/lib/copied.h"
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
@@ -320,7 +321,7 @@ static void a_server_among_many(void **state)
 			continue;
 		intake_drain(f->intake);
 		/* What waits to be copied is in use. */
-		assert_int_equal(copier_wait(objectstore_copier(f->store), find(f, path), NULL), 0);
+		assert_int_equal(copied_wait(f->store, find(f, path)), 0);
 		while (sd_event_run(f->event, 0) > 0)
 			;
 	}
@@ -328,7 +329,7 @@ static void a_server_among_many(void **state)
 			OBJECTSTORE_SOFT_MAX);
 	object = find(f, server);
 	assert_non_null(object);
-	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
+	assert_int_equal(copied_wait(f->store, object), 0);
 	assert_int_equal(object->error, 0);
 	(void)snprintf(path, sizeof(path), "%s/test%u", f->dir, N - 1);
 	assert_non_null(find(f, path));
@@ -370,8 +371,8 @@ static void objects_of_past_epochs(void **state)
 	records_mmap2(r, (uint32_t)getpid(), server, NULL, time++);
 	records_mmap2(r, test, ended, NULL, time++);
 	intake_drain(f->intake);
-	assert_int_equal(copier_wait(objectstore_copier(f->store), find(f, server), NULL), 0);
-	assert_int_equal(copier_wait(objectstore_copier(f->store), find(f, ended), NULL), 0);
+	assert_int_equal(copied_wait(f->store, find(f, server)), 0);
+	assert_int_equal(copied_wait(f->store, find(f, ended)), 0);
 	while (sd_event_run(f->event, 0) > 0)
 		;
 

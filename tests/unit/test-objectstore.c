@@ -23,6 +23,7 @@
 #include "daemon/share/share.h"
 #include "daemon/spool/spool.h"
 #include "daemon/spool/storedir.h"
+#include "tests/lib/copied.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/sanitized.h"
 #include "tests/lib/tempdir.h"
@@ -103,7 +104,7 @@ static struct object *add(struct fixture *f, const char *path, const struct buil
 	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 	if (!object)
 		return NULL;
-	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
+	assert_int_equal(copied_wait(f->store, object), 0);
 	while ((failed = objectstore_next_failed(f->store))) {
 		assert_ptr_equal(failed, object);
 		*ret_error = failed->error;
@@ -220,13 +221,13 @@ static void for_another(void **state)
 
 	(void)snprintf(path, sizeof(path), "%s/of-others", f->dir);
 	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
-	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
+	assert_int_equal(copied_wait(f->store, object), 0);
 	assert_int_equal(object->error, -ENOENT);
 	run("cp %s %s", f->program, path);
 	assert_int_equal(objectstore_add(f->store, &mmap, 0, &same), 0);
 	assert_ptr_equal(same, object);
 	assert_null(objectstore_next_failed(f->store));
-	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
+	assert_int_equal(copied_wait(f->store, object), 0);
 	assert_int_equal(object->error, 0);
 	assert_true(stored(f, object));
 	assert_null(objectstore_next_failed(f->store));
@@ -286,7 +287,7 @@ static void a_file_that_grows(void **state)
 		assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
 		(void)nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 		grow(fd);
-		assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
+		assert_int_equal(copied_wait(f->store, object), 0);
 		/* Unless it was copied before. */
 		assert_true(object->error == -EFBIG || (ms > 0 && object->error == 0));
 		assert_ptr_equal(objectstore_next_failed(f->store),
@@ -347,7 +348,7 @@ static void a_user_with_many_files(void **state)
 	    0);
 	copier_measure(objectstore_copier(f->store));
 	assert_null(copier_why_not_near(objectstore_copier(f->store), ours));
-	assert_int_equal(copier_wait(objectstore_copier(f->store), ours, NULL), 0);
+	assert_int_equal(copied_wait(f->store, ours), 0);
 	assert_int_equal(ours->error, 0);
 	copier_measure(objectstore_copier(f->store));
 	for (unsigned i = 0; i < N; i++)
@@ -422,7 +423,7 @@ static struct object *wait_for(struct fixture *f, const struct record_mmap2 *mma
 
 	assert_int_equal(objectstore_add(f->store, mmap, 0, &object), 0);
 	assert_non_null(object);
-	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
+	assert_int_equal(copied_wait(f->store, object), 0);
 	while (objectstore_next_failed(f->store))
 		;
 	return object;
@@ -919,7 +920,7 @@ static void room(void **state)
 	assert_int_equal(objectstore_take_back(f->store, moment, &freed, &uid), 0);
 	assert_int_equal(freed, 0);
 	for (size_t i = 0; i < 4; i++) {
-		assert_int_equal(copier_wait(objectstore_copier(f->store), objects[i], NULL), 0);
+		assert_int_equal(copied_wait(f->store, objects[i]), 0);
 		n += objects[i]->error == 0 && stored(f, objects[i]);
 	}
 	assert_int_equal(n, 4);
@@ -935,7 +936,7 @@ static struct object *add_for(struct fixture *f, uint32_t pid)
 	struct object *object;
 
 	assert_int_equal(objectstore_add(f->store, &mmap, 0, &object), 0);
-	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
+	assert_int_equal(copied_wait(f->store, object), 0);
 	assert_int_equal(object->error, 0);
 	assert_null(objectstore_next_failed(f->store));
 	return object;
@@ -1025,7 +1026,7 @@ static void root_gives(void **state)
 					     .prot = PROT_EXEC, .name = path, .build_id = f->id },
 					 0, &mine),
 			 0);
-	assert_int_equal(copier_wait(objectstore_copier(f->store), mine, NULL), 0);
+	assert_int_equal(copied_wait(f->store, mine), 0);
 	assert_int_equal(mine->error, 0);
 	assert_true(stored(f, mine));
 }
@@ -1061,10 +1062,10 @@ static void many_at_once(void **state)
 	}
 	assert_in_set(copier_wait(objectstore_copier(f->store), objects[599], &cancel),
 		      ((LargestIntegralType[]){ (LargestIntegralType)-ECANCELED, 0 }), 2);
-	assert_int_equal(copier_wait(objectstore_copier(f->store), objects[599], NULL), 0);
+	assert_int_equal(copied_wait(f->store, objects[599]), 0);
 	/* Root has several lanes, so the last one may be done before those next to it. */
 	for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
-		assert_int_equal(copier_wait(objectstore_copier(f->store), objects[i], NULL), 0);
+		assert_int_equal(copied_wait(f->store, objects[i]), 0);
 		assert_string_equal(objects[i]->sha256, objects[0]->sha256);
 	}
 	assert_null(objectstore_next_failed(f->store));
@@ -1100,7 +1101,7 @@ static void the_caller_does_not_wait(void **state)
 	assert_int_equal(objectstore_count(f->store), 1);
 	assert_null(objectstore_next_failed(f->store));
 	took = now_ms() - since;
-	assert_int_equal(copier_wait(objectstore_copier(f->store), object, NULL), 0);
+	assert_int_equal(copied_wait(f->store, object), 0);
 	assert_true(took < now_ms() - since - took);
 	assert_int_equal(object->error, 0);
 	assert_true(stored(f, object));

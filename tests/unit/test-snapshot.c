@@ -36,6 +36,7 @@
 #include "daemon/spool/spool.h"
 #include "decoder/file/input.h"
 #include "ptd/snapshot.h"
+#include "tests/lib/copied.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/recordwalk.h"
 #include "tests/lib/tempdir.h"
@@ -167,8 +168,7 @@ static int gather(void *userdata, struct snapshot_known *ret_known)
 	assert_true(f->fake.held);
 	f->n_asked++;
 	for (size_t i = 0; f->changes && i < f->known.n_objects; i++)
-		assert_int_equal(
-		    copier_wait(objectstore_copier(f->store), f->known.objects[i], NULL), 0);
+		assert_int_equal(copied_wait(f->store, f->known.objects[i]), 0);
 	if (f->changes)
 		assert_int_equal(utimensat(AT_FDCWD, f->changes, NULL, 0), 0);
 	*ret_known = f->known;
@@ -283,7 +283,7 @@ static void forget_all(struct objectstore *store)
 
 	assert_int_equal(objectstore_list(store, &objects, &n), 0);
 	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(copier_wait(objectstore_copier(store), objects[i], NULL), 0);
+		assert_int_equal(copied_wait(store, objects[i]), 0);
 		(void)object_unref(objects[i]);
 	}
 	free(objects);
