@@ -18,7 +18,7 @@ same() {
 
 # Threads that migrate; code that is changed after it ran.
 start_ptd PT=psb_period=0
-record relay "$O/targets/relay.c" "$O/targets/relay.c" "$O/targets/relay.c" /bin/true
+record relay sh -c "for i in 1 2 3; do '$O/targets/relay.c' '$O/targets/relay.c' /bin/true & done; wait"
 record patch "$O/targets/patch.c"
 stop_ptd
 
