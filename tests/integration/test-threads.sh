@@ -22,9 +22,10 @@ record relay sh -c "for i in 1 2 3; do '$O/targets/relay.c' '$O/targets/relay.c'
 record patch "$O/targets/patch.c"
 stop_ptd
 
-# Packets that are overwritten here and there.
+# Packets that are overwritten here and there, between two PSBs of a ring.
 cp -r "$T/relay" "$T/damaged"
-LC_ALL=C grep -obUaP '(\x02\x82){8}' "$T/relay/data" | cut -d: -f1 | awk 'NR % 5 == 3 { print $1 + 300 }' >"$T/places"
+LC_ALL=C grep -obUaP '(\x02\x82){8}' "$T/relay/data" | cut -d: -f1 | awk '
+	$1 - last > 400 && $1 - last < 8192 && n++ % 5 == 2 { print last + 300 } { last = $1 }' >"$T/places"
 while read -r at; do
 	head -c 40 /dev/zero | tr '\0' '\377' | dd of="$T/damaged/data" bs=1 seek="$at" conv=notrunc status=none
 done <"$T/places"
