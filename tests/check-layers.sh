@@ -8,10 +8,10 @@
 
 # includes: a line "FILE:LINE FOLDER INCLUDED-FOLDER" for each #include of a header of ours. The headers
 # in include/base are included as "base/", those in include/ptd as "ptd/".
-sources() { find include util decoder daemon ctl prove tests/judge -name '*.[ch]' | sort; }
+sources() { find include util decoder daemon ctl tests/judge -name '*.[ch]' | sort; }
 
 includes() {
-	sources | xargs grep -HnoE '^#include ["<](base|ptd|util|daemon|decoder|ctl|prove|tests)(/[a-z0-9_-]+)*/' |
+	sources | xargs grep -HnoE '^#include ["<](base|ptd|util|daemon|decoder|ctl|tests)(/[a-z0-9_-]+)*/' |
 		sed -E 's|^(include/)?(([^:]*)/[^/:]*:[0-9]+):#include ["<](.*)/$|\1\2 \3 \4|'
 }
 

@@ -1062,7 +1062,7 @@ static void shares_decode_nothing_otherwise(void **state)
 	}
 	print_message("  %zu times compared, %zu of %zu pages unknown\n", c.n_times, c.n_unknown,
 		      c.n_pages);
-	assert_true(c.n_times > 1000 && c.n_unknown > c.n_pages / 20 &&
+	assert_true(c.n_times > 5000 && c.n_unknown > c.n_pages / 20 &&
 		    c.n_unknown < c.n_pages / 2);
 }
 
