@@ -134,10 +134,10 @@ $(O)/ptd-emu-system.so: $(O)/tests/system/plugin.o | $(O)/libtest.a $(O)/libemu.
 
 # What ptctl check --prove records and steps. At fixed addresses and without shared libraries, so that each process has
 # the same code at the same place; so no other flags, which may want others.
-$(O)/ptd-subject: $(wildcard prove/*.c prove/*.h)
+$(O)/ptd-subject: $(wildcard ctl/prove/*.c ctl/prove/*.h)
 	@mkdir -p $(@D)
-	$(call quiet,LD,$@)$(CC) -std=gnu17 -D_GNU_SOURCE -I. -O2 -g $(WARN) -static -fno-pie -pthread -o $@ $(filter %.c,$^)
-$(O)/prove: prove/prove
+	$(call quiet,LD,$@)$(CC) -std=gnu17 -D_GNU_SOURCE -I. -Iinclude -O2 -g $(WARN) -static -fno-pie -pthread -o $@ $(filter %.c,$^)
+$(O)/prove: ctl/prove/prove
 	@mkdir -p $(@D)
 	$(call quiet,CP,$@)cp $< $@
 
@@ -265,7 +265,7 @@ lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, mess
 	tests/check-hardening.sh $(O) $(notdir $(PROGRAMS) $(filter %.so.$(SO_VERSION),$(LIBRARY))) ptd-emu-system.so
 	tests/check-symbols.sh $(firstword $(LIBRARY)) decoder/libptdecode.symbols $(file <VERSION)
 	for s in $$(git ls-files '*.js' '*.mjs'); do node --check $$s || exit 1; done
-	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h' 'prove/*.h'); do \
+	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 	$(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only decoder/examples/*.c
 	$(CXX) -std=c++17 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only decoder/examples/*.cc

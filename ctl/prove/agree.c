@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "prove/agree.h"
+#include "ctl/prove/agree.h"
 
 #include <err.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "prove/subject.h"
+#include "ctl/prove/subject.h"
+#include "util/vec.h"
 
 #define KERNEL (UINT64_C(1) << 63)
 
 struct list {
-	uint64_t *ips;
-	size_t n, n_max;
+	VEC(uint64_t) ips;
 };
 
 static bool read_one(FILE *f, uint64_t *ret_ip)
@@ -35,17 +34,12 @@ static struct list read_list(const char *path)
 
 	if (!f)
 		err(2, "%s", path);
-	while (read_one(f, &ip) && (l.n == 0 || counts)) {
+	while (read_one(f, &ip) && (l.ips.n == 0 || counts)) {
 		counts = counts || ip == (uint64_t)subject_begin;
 		if (!counts || ip >= KERNEL)
 			continue;
-		if (l.n == l.n_max) {
-			l.n_max = l.n_max ? 2 * l.n_max : 4096;
-			l.ips = realloc(l.ips, l.n_max * sizeof(ip));
-			if (!l.ips)
-				err(2, "%s", path);
-		}
-		l.ips[l.n++] = ip;
+		if (vec_push(&l.ips, ip) < 0)
+			errx(2, "%s: no memory", path);
 		counts = ip != (uint64_t)subject_end;
 	}
 	if (ferror(f))
@@ -57,24 +51,24 @@ static struct list read_list(const char *path)
 
 int agree(const char *truth, const char *decoded)
 {
-	const struct list a = read_list(truth), b = read_list(decoded);
+	struct list a = read_list(truth), b = read_list(decoded);
 	size_t n = 0;
 	int r = 1;
 
-	while (n < a.n && n < b.n && a.ips[n] == b.ips[n])
+	while (n < a.ips.n && n < b.ips.n && a.ips.items[n] == b.ips.items[n])
 		n++;
-	if (a.n == 0)
+	if (a.ips.n == 0)
 		printf("nothing was stepped\n");
-	else if (n == a.n && n == b.n)
+	else if (n == a.ips.n && n == b.ips.n)
 		r = printf("%zu equal\n", n) < 0;
-	else if (n == b.n)
-		printf("%zu of %zu equal, and no more\n", n, a.n);
-	else if (n == a.n)
+	else if (n == b.ips.n)
+		printf("%zu of %zu equal, and no more\n", n, a.ips.n);
+	else if (n == a.ips.n)
 		printf("%zu equal, and then more\n", n);
 	else
 		printf("%zu of %zu equal, then %#" PRIx64 " ran and %#" PRIx64 " is decoded\n", n,
-		       a.n, a.ips[n], b.ips[n]);
-	free(a.ips);
-	free(b.ips);
+		       a.ips.n, a.ips.items[n], b.ips.items[n]);
+	vec_deinit(&a.ips);
+	vec_deinit(&b.ips);
 	return r;
 }

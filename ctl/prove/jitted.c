@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "prove/jitted.h"
+#include "ctl/prove/jitted.h"
 
 #include <err.h>
 #include <fcntl.h>

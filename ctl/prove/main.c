@@ -2,17 +2,18 @@
 
 /*
  * ptd-subject list | run SUBJECT | step SUBJECT PREFIX | agree TRUTH DECODED: what `ptctl check
- * --prove` records, steps and compares (prove/prove). It is linked to fixed addresses and without
- * shared libraries, so that every process of it has the same code at the same place.
+ * --prove` records, steps and compares, by the script prove beside this file. It is linked to fixed
+ * addresses and without shared libraries, so that every process of it has the same code at the same
+ * place.
  */
 
 #include <err.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "prove/agree.h"
-#include "prove/step.h"
-#include "prove/subject.h"
+#include "ctl/prove/agree.h"
+#include "ctl/prove/step.h"
+#include "ctl/prove/subject.h"
 
 static const struct subject *find_subject(const char *name)
 {

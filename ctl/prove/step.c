@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "prove/step.h"
+#include "ctl/prove/step.h"
 
 #include <err.h>
 #include <errno.h>
@@ -8,11 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "util/vec.h"
 
 #define THREADS_MAX 16u
 
@@ -21,8 +22,7 @@ extern const char __executable_start[], etext[];
 struct thread {
 	pid_t tid; /* 0: there is none */
 	bool counts, has_begun;
-	uint64_t *ips;
-	size_t n, n_max;
+	VEC(uint64_t) ips;
 };
 
 static struct thread threads[THREADS_MAX];
@@ -48,20 +48,20 @@ static bool is_repeated(uint64_t ip)
 	       (*code == 0xf2 || *code == 0xf3);
 }
 
+static bool is_last(const struct thread *t, uint64_t ip)
+{
+	return t->ips.n > 0 && t->ips.items[t->ips.n - 1] == ip;
+}
+
 /* The thread is about to execute the instruction at @ip. */
 static void note(struct thread *t, uint64_t ip)
 {
 	if (ip == (uint64_t)subject_begin)
 		t->counts = t->has_begun = true;
-	if (!t->counts || (t->n > 0 && t->ips[t->n - 1] == ip && is_repeated(ip)))
+	if (!t->counts || (is_last(t, ip) && is_repeated(ip)))
 		return;
-	if (t->n == t->n_max) {
-		t->n_max = t->n_max ? 2 * t->n_max : 4096;
-		t->ips = realloc(t->ips, t->n_max * sizeof(t->ips[0]));
-		if (!t->ips)
-			err(1, "cannot note what runs");
-	}
-	t->ips[t->n++] = ip;
+	if (vec_push(&t->ips, ip) < 0)
+		errx(1, "no memory to note what runs");
 	t->counts = ip != (uint64_t)subject_end;
 }
 
@@ -83,8 +83,8 @@ static int look_at(struct thread *t, int status)
 	if (signal == SIGSTOP)
 		return 0;
 	/* The handler runs before the instruction. */
-	if (t->counts && t->n > 0 && t->ips[t->n - 1] == regs.rip)
-		t->n--;
+	if (t->counts && is_last(t, regs.rip))
+		t->ips.n--;
 	return signal;
 }
 
@@ -115,7 +115,7 @@ static void write_thread(const struct thread *t, const char *prefix, size_t numb
 
 	(void)snprintf(path, sizeof(path), "%s.%zu", prefix, number);
 	f = fopen(path, "we");
-	if (!f || fwrite(t->ips, sizeof(t->ips[0]), t->n, f) != t->n || fclose(f) != 0)
+	if (!f || fwrite(t->ips.items, sizeof(uint64_t), t->ips.n, f) != t->ips.n || fclose(f) != 0)
 		err(1, "%s", path);
 }
 

@@ -7,7 +7,7 @@
  * Runs a subject under ptrace(2), an instruction at a time, on any CPU: what PT is compared with.
  */
 
-#include "prove/subject.h"
+#include "ctl/prove/subject.h"
 
 /* Run it, and write the addresses of what its threads executed between subject_begin() and
  * subject_end() to the files "@prefix.0", "@prefix.1"…, in the order in which the threads were

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "prove/subject.h"
+#include "ctl/prove/subject.h"
 
 #include <err.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "prove/jitted.h"
+#include "ctl/prove/jitted.h"
 
 #define NOINLINE __attribute__((__noinline__))
 
