@@ -71,3 +71,15 @@ int objectsmap_take_inode(const char **id, struct objectsmap_inode *ret_inode)
 	*ret_inode = (struct objectsmap_inode){ (uint32_t)maj, (uint32_t)min, ino };
 	return 0;
 }
+
+bool objectsmap_is_missing(const char *id, char ret_hash[static SHA256_HEX_SIZE])
+{
+	const char *hash = id + strlen("- " OBJECTSMAP_HASH);
+
+	ret_hash[0] = '\0';
+	if (strncmp(id, "- " OBJECTSMAP_HASH, strlen("- " OBJECTSMAP_HASH)) == 0 &&
+	    strspn(hash, "0123456789abcdef") == SHA256_HEX_SIZE - 1 &&
+	    (hash[SHA256_HEX_SIZE - 1] == '\0' || hash[SHA256_HEX_SIZE - 1] == ' '))
+		(void)snprintf(ret_hash, SHA256_HEX_SIZE, "%s", hash);
+	return strcmp(id, "-") == 0 || strncmp(id, "- ", 2) == 0;
+}

@@ -10,6 +10,9 @@
  *
  * If several files had one path, and records tell them apart by device and inode, "@", these
  * numbers and a space stand before the identity.
+ *
+ * The identity of an object that is missing is "-", and what may follow is divided by spaces:
+ * "sha256:" and the hash of its content, and the reason.
  */
 
 #include <inttypes.h>
@@ -17,8 +20,10 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "util/sha256.h"
 
 #define OBJECTSMAP_INODE "@%" PRIu32 ":%" PRIu32 ":%" PRIu64 " "
+#define OBJECTSMAP_HASH  "sha256:"
 
 /* What a record names a file by that it names no build-id of; all 0: nothing. */
 struct objectsmap_inode {
@@ -46,3 +51,7 @@ _must_check_ int objectsmap_split(char *line, const char **ret_id, const char **
 /* Take device and inode off the identity at *@id, if there are any. Return: 0 and @ret_inode, whose
  * numbers are 0 if there are none; or -EBADMSG. */
 _must_check_ int objectsmap_take_inode(const char **id, struct objectsmap_inode *ret_inode);
+
+/* Return: whether the identity @id, without an inode, is that of a missing object; @ret_hash is the
+ *         hash of its content, or empty. */
+bool objectsmap_is_missing(const char *id, char ret_hash[static SHA256_HEX_SIZE]);

@@ -152,7 +152,8 @@ static int ask_for_room(struct worker *w, const struct object *object,
 	return allowed ? 0 : -EDQUOT;
 }
 
-/* Copy the content of the file for which @fd stands, unless the store has it already. */
+/* Copy the content of the file for which @fd stands, unless the store has it already. The hash is
+ * known, too, if there is no room for the copy. */
 static int copy_in(struct worker *w, const struct object *object, int fd,
 		   struct content *ret_content)
 {
@@ -186,6 +187,8 @@ static int copy_in(struct worker *w, const struct object *object, int fd,
 	}
 	if (r == 0)
 		*ret_content = content;
+	else if (r == -ENOSPC || r == -EDQUOT)
+		memcpy(ret_content->hash, answer.sha256, sizeof(answer.sha256));
 	return r;
 }
 
@@ -275,8 +278,8 @@ static void take_in(struct worker *w, struct object *object, int fd)
 		object->build_id = content.build_id;
 		object->payer = find_payer(object, content.file.uid);
 		object->copied = content.file;
-		memcpy(object->sha256, content.hash, sizeof(content.hash));
 	}
+	memcpy(object->sha256, content.hash, sizeof(content.hash));
 	if (r == -ETIMEDOUT)
 		copyqueue_note_hung(&c->queue, object->asker);
 	count_failed(c, object, r);
@@ -614,7 +617,6 @@ void copier_take_back(struct copier *copier, struct object *object)
 
 	share_count_taken_back(&copier->share, object->payer);
 	object->error = -EDQUOT;
-	object->sha256[0] = '\0';
 }
 
 uint64_t copier_bytes(struct copier *copier, const struct object *object, uid_t *ret_payer)

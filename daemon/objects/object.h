@@ -50,7 +50,9 @@ struct object {
 	bool done;
 	int error;                    /* negative errno if it could not be copied */
 	struct buildid build_id;      /* of the content; anyone can write any into a file */
-	char sha256[SHA256_HEX_SIZE]; /* of the content, and its name in the store directory */
+	/* Of the content, and its name in the store directory; of a file that is not there for want
+	 * of room, too; or empty. */
+	char sha256[SHA256_HEX_SIZE];
 	uid_t payer;                  /* in whose share the copy is; may change later */
 	struct original copied;       /* that file, as it was before it was read */
 };

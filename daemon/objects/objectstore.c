@@ -108,7 +108,8 @@ static int gather_names(struct names *names)
 	for (size_t i = 0; r == 0 && i < s->objects.n; i++) {
 		const struct object *o = s->objects.items[i];
 
-		r = map_put(&names->hashes, text_key(o->sha256), (uint64_t)o->payer + 1);
+		if (o->error == 0)
+			r = map_put(&names->hashes, text_key(o->sha256), (uint64_t)o->payer + 1);
 	}
 	names->complete = r == 0;
 	return r;

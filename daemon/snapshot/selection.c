@@ -17,7 +17,7 @@
 /* Paths that are told though no object is for them: a reader takes a limited number of lines. */
 #define UNKNOWN_MAX 65536u
 
-#define ID_SIZE 256 /* of what objects.map says of an object: a hash, or why it is not there */
+#define ID_SIZE 320 /* of what objects.map says of an object: a hash, or why it is not there */
 
 struct entry {
 	const struct object *object; /* borrowed */
@@ -318,19 +318,27 @@ static bool is_told_by_inode(const struct selection *s, const struct entry *entr
 	return n > 1;
 }
 
+/* Why the snapshot does not have the object. */
+static const char *why_missing(const struct entry *entry)
+{
+	return entry->late       ? entry->late
+	       : entry->left_out ? USERPARTS_WHY
+				 : object_why(entry->object->error);
+}
+
 /* What it is that the snapshot has of the object. */
 static void write_id(const struct entry *entry, char *ret_id, size_t size)
 {
+	const char *hash = entry->object->sha256;
 	char hex[BUILDID_HEX_MAX];
 
-	if (entry->late)
-		(void)snprintf(ret_id, size, "- %s", entry->late);
-	else if (entry->left_out)
-		(void)snprintf(ret_id, size, "- %s", USERPARTS_WHY);
+	if (!has_copy(entry) && !entry->late && hash[0] != '\0')
+		(void)snprintf(ret_id, size, "- " OBJECTSMAP_HASH "%s %s", hash,
+			       why_missing(entry));
 	else if (!has_copy(entry))
-		(void)snprintf(ret_id, size, "- %s", object_why(entry->object->error));
+		(void)snprintf(ret_id, size, "- %s", why_missing(entry));
 	else if (entry->by_content)
-		(void)snprintf(ret_id, size, "sha256:%s", entry->object->sha256);
+		(void)snprintf(ret_id, size, OBJECTSMAP_HASH "%s", hash);
 	else
 		(void)snprintf(ret_id, size, "%s", buildid_hex(&entry->object->build_id, hex));
 }

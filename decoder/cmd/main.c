@@ -473,25 +473,35 @@ static int add_everywhere(struct roots *roots)
 	return r < 0 ? r : add_root(roots, "/dev/shm");
 }
 
-/* A snapshot may name any path: what has no build-id, it cannot have meant. */
-static bool has_build_id(const char *path)
+/* A snapshot may name any path: what has no build-id, nor the @hash that the snapshot states unless
+ * it is empty, it cannot have meant. */
+static bool may_be_meant(const char *path, const char *hash)
 {
 	_cleanup_(fd_closep) int fd = path[0] == '/' ? regular_open(AT_FDCWD, path, 0) : -1;
+	char own[SHA256_HEX_SIZE];
 	struct buildid id;
+	uint64_t size;
 
-	return fd >= 0 && buildid_read(fd, &id) == 0 && id.size > 0;
+	if (fd < 0)
+		return false;
+	if (hash[0] != '\0' && sha256_fd(fd, NULL, NULL, own, &size) == 0 && strcmp(own, hash) == 0)
+		return true;
+	return buildid_read(fd, &id) == 0 && id.size > 0;
 }
 
 /* Add the file that @line of a snapshot's map says is not in the snapshot, if it is on this
  * machine. */
 static int add_lacked(struct roots *roots, char *line, uint32_t *n_lacked, uint32_t *n_here)
 {
+	struct objectsmap_inode inode;
+	char hash[SHA256_HEX_SIZE];
 	const char *id, *path;
 	char *copy;
 	int r;
 
-	if (line[0] != '-' || objectsmap_split(line, &id, &path) < 0 || ++*n_lacked > LACKED_MAX ||
-	    !has_build_id(path))
+	if (objectsmap_split(line, &id, &path) < 0 || objectsmap_take_inode(&id, &inode) < 0 ||
+	    !objectsmap_is_missing(id, hash) || ++*n_lacked > LACKED_MAX ||
+	    !may_be_meant(path, hash))
 		return 0;
 	copy = strdup(path);
 	r = add_own_root(roots, copy);
@@ -500,7 +510,7 @@ static int add_lacked(struct roots *roots, char *line, uint32_t *n_lacked, uint3
 }
 
 /* Add the files on this machine for which the snapshot @input had no room: the decoder takes those
- * that have the build-ids of what ran. */
+ * that have the build-id or the content of what ran. */
 static int add_all_lacked(struct roots *roots, const char *input)
 {
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
@@ -521,7 +531,7 @@ static int add_all_lacked(struct roots *roots, const char *input)
 		r = add_lacked(roots, line, &n_lacked, &n_here);
 	if (n_here > 0)
 		log_notice("%s lacks %" PRIu32 " file%s: %" PRIu32 " of this machine %s taken, "
-			   "if %s the build-id of what ran",
+			   "if %s the build-id or the hash of what ran",
 			   input, n_lacked, plural(n_lacked), n_here, n_here == 1 ? "is" : "are",
 			   n_here == 1 ? "it has" : "each has");
 	return r;

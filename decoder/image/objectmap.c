@@ -19,8 +19,7 @@
 
 #define LINES_MAX (1u << 20)
 
-#define SHA256_PREFIX    "sha256:"
-#define SHA256_HEX_CHARS 64
+#define SHA256_HEX_CHARS (SHA256_HEX_SIZE - 1)
 #define BY_CONTENT       PTD_SNAPSHOT_OBJECTS "/sha256/"
 
 struct line {
@@ -28,7 +27,8 @@ struct line {
 	struct line *exact; /* the next line whose path and location, or inode, have the same hash
 			     */
 	const char *path;
-	const char *location;          /* NULL: ptd could not copy the file */
+	const char *location; /* NULL: ptd could not copy the file */
+	const char *hash;     /* of the content of one that could not be copied; NULL: not known */
 	struct objectsmap_inode inode; /* of the file that is meant; all 0: any */
 };
 
@@ -58,8 +58,8 @@ static int locate(struct objectmap *map, const char *id, const char *name,
 {
 	char path[2 * SHA256_HEX_CHARS];
 
-	if (strncmp(id, SHA256_PREFIX, strlen(SHA256_PREFIX)) == 0) {
-		id += strlen(SHA256_PREFIX);
+	if (strncmp(id, OBJECTSMAP_HASH, strlen(OBJECTSMAP_HASH)) == 0) {
+		id += strlen(OBJECTSMAP_HASH);
 		if (!is_hex(id, SHA256_HEX_CHARS))
 			return -EBADMSG;
 		(void)snprintf(path, sizeof(path), BY_CONTENT "%s/%s", id, name);
@@ -125,9 +125,15 @@ static bool is_of_inode(const struct line *l, const char *path,
 	return objectsmap_same_inode(&l->inode, inode) && strcmp(l->path, path) == 0;
 }
 
-static const char *place_or_none(const struct line *line)
+/* Return: what the snapshot knows of the file, which is the same for the same file. */
+static const char *content_of(const struct line *line)
 {
-	return line->location ?: "";
+	return line->location ?: line->hash ?: "";
+}
+
+static bool is_same_content(const struct line *a, const struct line *b)
+{
+	return strcmp(content_of(a), content_of(b)) == 0;
 }
 
 /* Put the line before the others of its path and inode. More than two that differ say no more than
@@ -140,7 +146,7 @@ static int index_inode(struct objectmap *map, struct line *line)
 	line->exact = map_pointer(&map->inodes, key);
 	for (const struct line *l = line->exact; l; l = l->exact)
 		if (is_of_inode(l, line->path, &line->inode) &&
-		    (++n_others == 2 || strcmp(place_or_none(l), place_or_none(line)) == 0))
+		    (++n_others == 2 || is_same_content(l, line)))
 			return 0;
 	return map_put(&map->inodes, key, (uintptr_t)line);
 }
@@ -166,7 +172,7 @@ static int chain(struct objectmap *map, struct line *line)
 		if (kind_of(l) != kind_of(line) || (l->inode.ino > 0) != (line->inode.ino > 0) ||
 		    strcmp(l->path, line->path) != 0)
 			continue;
-		if (++n_others == 2 || !line->location || strcmp(l->location, line->location) == 0)
+		if (++n_others == 2 || is_same_content(l, line))
 			return 0;
 	}
 	return map_put(&map->lines, key, (uintptr_t)line);
@@ -177,6 +183,7 @@ static int add_line(struct objectmap *map, const uint8_t *bytes, size_t size)
 {
 	struct line *line = arena_alloc(&map->arena, sizeof(*line));
 	char *text = arena_alloc(&map->arena, size + 1);
+	char hash[SHA256_HEX_SIZE];
 	const char *id;
 	int r;
 
@@ -189,12 +196,12 @@ static int add_line(struct objectmap *map, const uint8_t *bytes, size_t size)
 	r = objectsmap_take_inode(&id, &line->inode);
 	if (r < 0)
 		return r;
-	/* After the dash there may be a space and the reason. */
-	if (strcmp(id, "-") != 0 && strncmp(id, "- ", 2) != 0) {
+	if (!objectsmap_is_missing(id, hash))
 		r = locate(map, id, mapname_in_cache(line->path), &line->location);
-		if (r < 0)
-			return r;
-	}
+	else if (hash[0] != '\0' && !(line->hash = arena_strdup(&map->arena, hash)))
+		r = -ENOMEM;
+	if (r < 0)
+		return r;
 	if (line->inode.ino > 0)
 		r = index_inode(map, line);
 	else
@@ -261,8 +268,8 @@ static bool find_by_id(const struct objectmap *map, const char *path, const stru
 	return line != NULL;
 }
 
-/* Return: 0 and the place; OBJECTMAP_LOST; OBJECTMAP_AMBIGUOUS; or OBJECTMAP_NONE if the map has no
- * line of this inode. */
+/* Return: 0 and the place; OBJECTMAP_LOST and the hash; OBJECTMAP_AMBIGUOUS; or OBJECTMAP_NONE if
+ * the map has no line of this inode. */
 static int find_by_inode(const struct objectmap *map, const char *path,
 			 const struct objectsmap_inode *inode, const char **ret_location)
 {
@@ -278,17 +285,27 @@ static int find_by_inode(const struct objectmap *map, const char *path,
 	}
 	if (!found)
 		return OBJECTMAP_NONE;
-	if (!found->location)
-		return OBJECTMAP_LOST;
-	*ret_location = found->location;
-	return 0;
+	*ret_location = found->location ?: found->hash;
+	return found->location ? 0 : OBJECTMAP_LOST;
+}
+
+/* Return: OBJECTMAP_LOST and the hash, NULL if it is not known or those of the path differ; or
+ * which other one @lost means that there is none of. */
+static int lose(const struct objectmap *map, const struct line *lost, bool differ,
+		const char **ret_location)
+{
+	if (!lost)
+		return map->is_there ? OBJECTMAP_NONE : OBJECTMAP_NO_MAP;
+	*ret_location = differ ? NULL : lost->hash;
+	return OBJECTMAP_LOST;
 }
 
 int objectmap_find(const struct objectmap *map, const char *path, const struct buildid *id,
 		   const struct objectsmap_inode *inode, const char **ret_location)
 {
+	const struct line *lost = NULL;
 	const char *found = NULL;
-	bool lost = false;
+	bool differ = false;
 	int r;
 
 	r = inode->ino > 0 ? find_by_inode(map, path, inode, ret_location) : OBJECTMAP_NONE;
@@ -301,7 +318,10 @@ int objectmap_find(const struct objectmap *map, const char *path, const struct b
 		if (strcmp(l->path, path) != 0 ||
 		    (l->inode.ino > 0 && (id->size > 0 || inode->ino > 0)))
 			continue;
-		lost = lost || !l->location;
+		if (!l->location) {
+			differ = differ || (lost && !is_same_content(l, lost));
+			lost = l;
+		}
 		if (!l->location || (id->size > 0 && kind_of(l) == BY_ID))
 			continue;
 		if (found && strcmp(l->location, found) != 0)
@@ -309,7 +329,7 @@ int objectmap_find(const struct objectmap *map, const char *path, const struct b
 		found = l->location;
 	}
 	if (!found)
-		return lost ? OBJECTMAP_LOST : map->is_there ? OBJECTMAP_NONE : OBJECTMAP_NO_MAP;
+		return lose(map, lost, differ, ret_location);
 	/* The file that could not be copied may be another one, and the one that is meant. Whether
 	 * it is this one, its build-id tells. */
 	if (lost && id->size < 2)

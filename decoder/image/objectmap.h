@@ -41,8 +41,9 @@ struct objectmap *objectmap_free(struct objectmap *map);
  * content, if other files had its build-id, too; the caller must check that its build-id is the
  * right one.
  *
- * Return: 0, and @ret_location, a path below the snapshot's directory that belongs to @map; or one
- *         of OBJECTMAP_….
+ * Return: 0, and @ret_location, a path below the snapshot's directory that belongs to @map;
+ *         OBJECTMAP_LOST, and @ret_location is the SHA-256 of the file that is missing, in
+ *         hexadecimal, which belongs to @map, or NULL; or another of OBJECTMAP_….
  */
 _must_check_ int objectmap_find(const struct objectmap *map, const char *path,
 				const struct buildid *id, const struct objectsmap_inode *inode,

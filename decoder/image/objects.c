@@ -3,6 +3,7 @@
 #include "decoder/image/objects.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,8 @@
 #include "util/mapname.h"
 #include "util/message.h"
 #include "util/objectsmap.h"
+#include "util/regular.h"
+#include "util/sha256.h"
 
 /* What is searched for. */
 struct question {
@@ -49,9 +52,22 @@ struct search {
 	const struct question *question;
 	const char *path; /* of the question, as the next */
 	const struct buildid *wanted;
+	const char *hash;        /* of the content of what is wanted; NULL: not known */
 	enum object_state state; /* how far it has come */
 	struct codefile *file;   /* that was found; or NULL */
 };
+
+/* Open the file at @path, unless it is open at *@fd. Return: whether it has the hash. */
+static bool has_hash(const char *path, const char *wanted, int *fd)
+{
+	char hash[SHA256_HEX_SIZE];
+	uint64_t size;
+
+	if (*fd < 0)
+		*fd = regular_open(AT_FDCWD, path, 0);
+	return *fd >= 0 && sha256_fd(*fd, NULL, NULL, hash, &size) == 0 &&
+	       strcmp(hash, wanted) == 0;
+}
 
 /*
  * Try the file at @path, or the one that is open at @fd, which is taken over. All that can go wrong
@@ -62,7 +78,8 @@ static void try_file(struct search *s, const char *path, int fd)
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
 	_cleanup_(fd_closep) int given = fd;
 
-	if (codefile_load(&s->objects->files.fileset, path, &given, &file) < 0)
+	if ((s->hash && !has_hash(path, s->hash, &given)) ||
+	    codefile_load(&s->objects->files.fileset, path, &given, &file) < 0)
 		return;
 	if (s->wanted->size && !codefile_has_build_id(file, s->wanted)) {
 		s->state = OBJECT_WRONG_ID;
@@ -115,7 +132,8 @@ static int search_snapshot(struct search *s)
 		return r;
 	case OBJECTMAP_LOST:
 		/* If only its path is known, the file on this machine may be another one. */
-		return s->wanted->size > 0 ? 0 : OBJECTMAP_AMBIGUOUS;
+		s->hash = s->wanted->size > 0 ? NULL : location;
+		return s->wanted->size > 0 || s->hash ? 0 : OBJECTMAP_AMBIGUOUS;
 	default:
 		return 0;
 	}

@@ -194,10 +194,10 @@ id=$(ls "$state")
 status=0
 "$ptctl" snapshot -o "$T/unkept.again" >"$T/out" 2>&1 || status=$?
 [[ $status == 7 && $(head -1 "$T/out") == "ptctl: no room to keep "* ]] || fail "snapshot: exit status $status: $(cat "$T/out")"
-grep -q "^- the disk is full.*$T/itself$" "$T/unkept/objects.map" || fail "$(cat "$T/unkept/objects.map")"
+grep -q "^- sha256:$(sha256sum <"$T/itself" | cut -d' ' -f1) the disk is full.*$T/itself$" "$T/unkept/objects.map" || fail "$(cat "$T/unkept/objects.map")"
 "$O/ptdecode" summary "$T/unkept" >"$T/summary" 2>"$T/said" || fail "exit status $?: $(cat "$T/said")"
 grep -qx "Gaps: 0" "$T/summary" || fail "$(grep -A5 ^Gaps "$T/summary")"
-[[ $(grep -c "lacks .* of this machine .* build-id of what ran" "$T/said") == 1 ]] || fail "$(cat "$T/said")"
+[[ $(grep -c "lacks .* of this machine .* build-id or the hash of what ran" "$T/said") == 1 ]] || fail "$(cat "$T/said")"
 record_unkept --then summary
 grep -qx "Gaps: 0" "$T/out" || fail "--then: $(cat "$T/out")"
 # Another build of it is not what ran.
@@ -211,6 +211,16 @@ rm "$T/itself"
 "$O/ptdecode" summary "$T/unkept" >"$T/summary" 2>"$T/said"
 grep -A9 ^Gaps "$T/summary" | grep -q "object not found" && ! grep -q "packets contradict" "$T/summary" ||
 	fail "$(grep -A5 ^Gaps "$T/summary")"
+
+echo "--- no room for what has no build-id: what is at its path is taken by its content"
+rm -r "$T/unkept"
+objcopy --remove-section .note.gnu.build-id /bin/true "$T/itself" || fail "objcopy"
+record_unkept -o "$T/unkept"
+"$O/ptdecode" summary "$T/unkept" >"$T/summary" 2>"$T/said" || fail "exit status $?: $(cat "$T/said")"
+grep -qx "Gaps: 0" "$T/summary" || fail "$(grep -A5 ^Gaps "$T/summary")"
+echo >>"$T/itself"
+"$O/ptdecode" summary "$T/unkept" >"$T/summary" 2>"$T/said"
+grep -A9 ^Gaps "$T/summary" | grep -q "object not found" || fail "$(grep -A5 ^Gaps "$T/summary")"
 
 echo "--- inodes are room"
 disk size=64m,nr_inodes=400

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "tests/lib/tempdir.h"
 #include "util/mapfile.h"
 #include "util/objectsmap.h"
+#include "util/sha256.h"
 
 #define HEX64   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define HEX65   HEX64 "0"
@@ -224,6 +226,38 @@ static void finds_in_the_snapshot(void **state)
 	assert_int_equal(o->size, 2);
 	assert_false(o->is_elf);
 	assert_int_equal(o->id.build_id_size, 0);
+}
+
+/* For a file without a build-id there was no room: the one that is at its path now is taken if its
+ * content is the same. */
+static void lost_but_here(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	_cleanup_(freep) char *map = NULL;
+	char hash[SHA256_HEX_SIZE], plain[PATH_MAX], two[PATH_MAX], other[PATH_MAX];
+
+	tempdir_put(f->dir, "plain", "\x90\xc3", 2);
+	tempdir_put(f->dir, "two", "\x90\xc3", 2);
+	tempdir_put(f->dir, "other", "\x90\xc4", 2);
+	(void)snprintf(plain, sizeof(plain), "%s/plain", f->dir);
+	(void)snprintf(two, sizeof(two), "%s/two", f->dir);
+	(void)snprintf(other, sizeof(other), "%s/other", f->dir);
+	assert_int_equal(sha256_bytes("\x90\xc3", 2, hash), 0);
+	assert_true(asprintf(&map,
+			     "- sha256:%s no room\t%s\n"
+			     "- sha256:%s\t%s\n"
+			     "- sha256:%s no room\t%s\n- sha256:" HEX64 " no room\t%s\n"
+			     "- sha256:%s no room\t/gone/plain\n",
+			     hash, plain, hash, other, hash, two, two, hash) > 0);
+	tempdir_put(f->dir, "objects.map", map, strlen(map));
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+
+	assert_string_equal(find(objects, plain, NULL, OBJECT_OK)->id.source, plain);
+	(void)find(objects, plain, &f->id, OBJECT_WRONG_ID);
+	(void)find(objects, other, NULL, OBJECT_MISSING);
+	(void)find(objects, two, NULL, OBJECT_MISSING); /* it may be the other one of that path */
+	(void)find(objects, "/gone/plain", NULL, OBJECT_MISSING);
 }
 
 /* Where perf's build-id cache has it; what it is, only the map says. */
@@ -608,6 +642,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(does_not_guess, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_a_map, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_build_ids, setup, teardown),
+		cmocka_unit_test_setup_teardown(lost_but_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_vdso, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_build_id_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(inodes_tell_twins_apart, setup, teardown),

@@ -52,6 +52,36 @@ static void round_trips(void **state)
 	}
 }
 
+#define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void missing(void **state)
+{
+	static const struct {
+		const char *id;
+		bool is_missing;
+		const char *hash;
+	} rows[] = {
+		{ "-", true, "" },
+		{ "- it is too large", true, "" },
+		{ "- sha256:" HEX64, true, HEX64 },
+		{ "- sha256:" HEX64 " no room", true, HEX64 },
+		{ "- sha256:" HEX64 "0 no room", true, "" },
+		{ "- sha256:" HEX64 "x", true, "" },
+		{ "- sha256:01 no room", true, "" },
+		{ "-sha256:" HEX64, false, "" },
+		{ "sha256:" HEX64, false, "" },
+		{ "0123", false, "" },
+	};
+	char hash[SHA256_HEX_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("  \"%s\"\n", rows[i].id);
+		assert_int_equal(objectsmap_is_missing(rows[i].id, hash), rows[i].is_missing);
+		assert_string_equal(hash, rows[i].hash);
+	}
+}
+
 static void splits(void **state)
 {
 	static const struct {
@@ -92,6 +122,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trips),
 		cmocka_unit_test(splits),
+		cmocka_unit_test(missing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
