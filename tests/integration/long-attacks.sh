@@ -21,7 +21,7 @@ ROUNDS=${ROUNDS:-3}
 
 decoy=
 leave() {
-	[[ -z $decoy ]] || { kill "$decoy" && wait "$decoy"; } 2>/dev/null
+	[[ -z $decoy ]] || { kill -- "-$decoy" && wait "$decoy"; } 2>/dev/null
 	attack_leave
 }
 trap leave EXIT
@@ -29,14 +29,16 @@ trap leave EXIT
 # decoy_start: another ptd, whose socket is $T/decoy/run/control.
 decoy_start() {
 	install -d -o $NOBODY -g $NOBODY "$T/decoy"
+	set -m
 	as_nobody "$T/bin/ptd" --runtime-dir "$T/decoy/run" --state-dir "$T/decoy/state" --config "$T/ptd.conf" 2>"$T/decoy/log" &
 	decoy=$!
+	set +m
 	await env PTD_SOCKET="$T/decoy/run/control" "$O/ptctl" status
 	[[ -S $T/decoy/run/control ]] || fail "no other ptd: $(cat "$T/decoy/log")"
 }
 
 decoy_stop() {
-	kill "$decoy" && wait "$decoy"
+	kill -- "-$decoy" && wait "$decoy"
 	decoy=
 	rm -rf "$T/decoy"
 }

@@ -694,7 +694,7 @@ static void take_programs(struct fixture *f, uint64_t max, uint64_t before, bool
 	text = output_of(NULL, "cat %s/snap/objects.map", f->dir);
 	for (uint32_t i = 0; i < ARRAY_LEN(ran); i++) {
 		(void)snprintf(line, sizeof(line),
-			       "- it is more than its user's share of a snapshot\t%s/p%u\n", f->dir,
+			       " it is more than its user's share of a snapshot\t%s/p%u\n", f->dir,
 			       i);
 		if ((strstr(text, line) == NULL) != (strchr(expected, '0' + (int)i) != NULL))
 			fail_msg("p%u of %s:\n%s", i, expected, text);
