@@ -231,6 +231,7 @@ static bool recover(struct engine *e, uint64_t *ret_offset)
 		       (state->has_cr3 && is_other_table(e, state->cr3, state->non_root));
 		if (!asks && !(e->view && view_has_code(e->view, point.ip)))
 			continue;
+		walk_resume(&e->walk, &point);
 		*ret_offset = point.offset;
 		if (e->ops->go_on_at(e, &point))
 			return true;

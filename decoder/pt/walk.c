@@ -993,15 +993,12 @@ static bool is_before_fup(const struct packet *packet)
 							PACKET_BIT(CFE) | PACKET_BIT(EVD));
 }
 
-/* Go on at the packet that says where execution is: at @ip. */
-static bool recover_here(struct walk *w, uint64_t ip, struct walk_point *ret_point)
+void walk_resume(struct walk *w, const struct walk_point *point)
 {
+	assert(w->offset == point->offset);
 	w->is_status = false;
-	ret_point->offset = w->offset;
-	ret_point->ip = ip;
-	repeat_state(w, ip);
+	repeat_state(w, point->ip);
 	set_quick(w);
-	return true;
 }
 
 bool walk_recover(struct walk *w, struct walk_point *ret_point)
@@ -1034,18 +1031,18 @@ bool walk_recover(struct walk *w, struct walk_point *ret_point)
 		}
 		if (!recover_at(w, &is_overflow, &ret_point->asks))
 			continue;
-		if (!is_event) {
-			pass_packet(w);
-			return recover_here(w, w->last_ip, ret_point);
-		}
 		/* If the event itself is the error, it is met once and no more. */
-		if (offset >= w->recovered) {
-			const uint64_t ip = w->last_ip;
-
+		if (is_event && offset < w->recovered)
+			continue;
+		ret_point->ip = w->last_ip;
+		if (is_event) {
 			walk_go_back(w, &before);
 			w->recovered = offset + 1;
-			return recover_here(w, ip, ret_point);
+		} else {
+			pass_packet(w);
 		}
+		ret_point->offset = w->offset;
+		return true;
 	}
 	return false;
 }

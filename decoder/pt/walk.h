@@ -223,11 +223,16 @@ bool walk_pass_until(struct walk *walk, uint64_t end, uint64_t limit);
 
 /*
  * Behind an error: find the next packet before the next PSB that says where execution is, without
- * looking at code. The next events are those that a PSB+ there would make.
+ * looking at code. Either walk_resume() is called then, or this function again, for the packet
+ * after that.
  *
  * Return: whether there is one.
  */
 _must_check_ bool walk_recover(struct walk *walk, struct walk_point *ret_point);
+
+/* Go on at the @point that walk_recover() has found. The next events are those that a PSB+ there
+ * would make. */
+void walk_resume(struct walk *walk, const struct walk_point *point);
 
 /* Go back to where @walk stood when it was copied to @before. */
 void walk_go_back(struct walk *walk, const struct walk *before);

@@ -91,7 +91,9 @@ static uint64_t walk_all(const uint8_t *data, size_t size, uint32_t errata, uint
 	walk.quick_max = quick_max;
 	for (;;) {
 		need(walk_used(&walk) <= walk.offset && walk.offset <= size);
-		if (!walk_recover(&walk, &point)) {
+		if (walk_recover(&walk, &point)) {
+			walk_resume(&walk, &point);
+		} else {
 			if (!walk_sync(&walk, walk.offset, &offset, &has_ip))
 				break;
 			need(offset <= size);

@@ -347,6 +347,7 @@ static void recovers(void **state)
 		assert_true(walk_recover(&walk, &point));
 		assert_true(point.ip == points[i]);
 		assert_int_equal(point.asks, i < 3);
+		walk_resume(&walk, &point);
 		assert_int_equal(walk_ahead(&walk), WALK_EVENT);
 		assert_true(walk_take_event(&walk, &event));
 		assert_int_equal(event.kind, WALK_MODE);
