@@ -59,6 +59,13 @@ struct stretch {
 	uint64_t taken_t, now, status_t;
 };
 
+/* The bits that libipt has not used of the TNT at the offsets from @start on before @end; the oldest
+ * is the highest. */
+struct tnt {
+	uint64_t start, end, bits;
+	unsigned n;
+};
+
 /* What libipt is shown instead of code. */
 struct fake {
 	const uint8_t *bytes; /* NULL: it is shown code */
@@ -69,6 +76,8 @@ struct insn_engine {
 	struct engine base;
 	struct ipt_copy copy;
 	struct pt_insn_decoder *decoder;
+	bool reads_ahead; /* libipt is of a version that does: */
+	struct tnt ahead; /* the TNT that it has read, and used no bit of; @n is 0: none */
 
 	struct stretch stretch;
 	/* The walk where libipt was, if it has looked for a stretch since. */
@@ -84,12 +93,7 @@ struct insn_engine {
 
 	struct retstack calls;     /* the CPU's, */
 	struct retstack ipt_calls; /* and libipt's */
-	/* The bits that libipt has not used of the TNT that ends at offset @end; the oldest is the
-	 * highest. */
-	struct {
-		uint64_t end, bits;
-		unsigned n;
-	} tnt;
+	struct tnt tnt;            /* whose bits libipt uses */
 	struct fake fake;
 	/* Packets end by the next instruction that can do that. */
 	struct {
@@ -99,12 +103,103 @@ struct insn_engine {
 	} way_out;
 };
 
-static uint64_t used(const struct engine *engine)
+/*
+ * libipt, and where it is
+ *
+ * libipt 2.0 stands before the packets of what it needs next. Since 2.1 it has read them: behind a
+ * TNT it stands when that is next, before a TIP or TIP.PGE it still does, and behind most others.
+ */
+
+static bool reads_ahead(void)
+{
+	const struct pt_version version = pt_library_version();
+
+	return version.major > 2 || (version.major == 2 && version.minor > 0);
+}
+
+/* Return: where libipt says that it stands: an offset in the copy. */
+static uint64_t position(const struct insn_engine *e)
 {
 	uint64_t offset = IPT_COPY_LEAD;
 
-	(void)pt_insn_get_offset(((const struct insn_engine *)engine)->decoder, &offset);
-	return offset > IPT_COPY_LEAD ? offset - IPT_COPY_LEAD : 0;
+	(void)pt_insn_get_offset(e->decoder, &offset);
+	return offset;
+}
+
+/* Return: whether it could not read the packet there, by the status @status. */
+static bool cannot_read(int status)
+{
+	return status >= 0
+		   ? status & pts_eos
+		   : status == -pte_eos || status == -pte_bad_opc || status == -pte_bad_packet;
+}
+
+static uint64_t used(const struct engine *engine)
+{
+	const struct insn_engine *e = (const struct insn_engine *)engine;
+	const uint64_t at = position(e), offset = at > IPT_COPY_LEAD ? at - IPT_COPY_LEAD : 0;
+
+	if (!e->reads_ahead || cannot_read(e->status))
+		return offset;
+	if (e->tnt.n > 0)
+		return e->tnt.end < offset ? e->tnt.end : offset;
+	return e->ahead.n > 0 ? e->ahead.start : offset;
+}
+
+/* libipt stood at @from, and has gone on. Find the TNT that it has read, and used no bit of. */
+static void find_ahead(struct insn_engine *e, uint64_t from)
+{
+	const uint64_t end = position(e);
+	const uint8_t *bytes = e->copy.bytes - IPT_COPY_LEAD;
+	struct packet_reader reader = {};
+	struct packet packet;
+
+	for (uint64_t at = from; at < end; at += packet.size) {
+		if (packet_read(&reader, bytes + at, end - at, &packet) != 0)
+			return;
+		if (packet_is_in(&packet, PACKETS_OF_TIME))
+			continue;
+		e->ahead.n = 0;
+		if (packet.type != PACKET_TNT || at < IPT_COPY_LEAD)
+			continue;
+		e->ahead.start = at - IPT_COPY_LEAD;
+		e->ahead.end = at + packet.size - IPT_COPY_LEAD;
+		e->ahead.bits = packet.bits;
+		e->ahead.n = packet.n_bits;
+	}
+}
+
+/* Let libipt take the next instruction. Return: its status. */
+static int next_insn(struct insn_engine *e, struct pt_insn *ret_insn)
+{
+	const uint64_t before = position(e);
+	const int status = pt_insn_next(e->decoder, ret_insn, sizeof(*ret_insn));
+
+	if (e->reads_ahead)
+		find_ahead(e, before);
+	return status;
+}
+
+/* The same of the next event. */
+static int next_event(struct insn_engine *e, struct pt_event *ret_event)
+{
+	const uint64_t before = position(e);
+	const int status = pt_insn_event(e->decoder, ret_event, sizeof(*ret_event));
+
+	if (e->reads_ahead)
+		find_ahead(e, before);
+	return status;
+}
+
+/* Let libipt begin at the PSB at @offset of the copy. Return: its status. */
+static int sync_to(struct insn_engine *e, uint64_t offset)
+{
+	const int status = pt_insn_sync_set(e->decoder, offset);
+
+	e->ahead.n = 0;
+	if (e->reads_ahead && status >= 0)
+		find_ahead(e, offset);
+	return status;
 }
 
 /*
@@ -350,7 +445,7 @@ static uint8_t bits_of(enum pt_exec_mode mode)
 static int take_insn(struct insn_engine *e, struct runlist *out)
 {
 	struct pt_insn insn = { .iclass = ptic_error }; /* libipt may leave it as it is */
-	const int status = pt_insn_next(e->decoder, &insn, sizeof(insn));
+	const int status = next_insn(e, &insn);
 	int r = 0;
 
 	e->base.mode = bits_of(insn.mode);
@@ -683,7 +778,7 @@ static bool take_event(struct insn_engine *e, struct engine_step *ret_step)
 	const uint64_t end = engine_used(&e->base);
 	struct pt_event event = {};
 
-	e->status = pt_insn_event(e->decoder, &event, sizeof(event));
+	e->status = next_event(e, &event);
 	if (e->status < 0)
 		return false;
 	/* libipt 2.1 says at each PSB+ that has no FUP that packets are off, which they were. */
@@ -748,7 +843,7 @@ static bool begin_at(struct insn_engine *e, uint64_t offset, const uint8_t *psb,
 	e->copy.is_guest = n > 0 && e->base.walk.state.non_root;
 	e->base.error = ipt_copy_begin(&e->copy, offset, psb, n);
 	if (e->base.error == 0)
-		e->status = pt_insn_sync_set(e->decoder, IPT_COPY_LEAD + offset - n);
+		e->status = sync_to(e, IPT_COPY_LEAD + offset - n);
 	return e->base.error < 0 || e->status >= 0;
 }
 
@@ -838,9 +933,9 @@ static void take_fake(struct insn_engine *e, uint64_t ip)
 	struct pt_insn insn = {};
 
 	while (e->status > 0 && e->status & pts_event_pending)
-		e->status = pt_insn_event(e->decoder, &event, sizeof(event));
+		e->status = next_event(e, &event);
 	if (e->status >= 0)
-		e->status = pt_insn_next(e->decoder, &insn, sizeof(insn));
+		e->status = next_insn(e, &insn);
 	if (e->status >= 0 && insn.ip != ip)
 		e->status = -pte_bad_query;
 }
@@ -883,24 +978,40 @@ static void restart(struct insn_engine *e)
 	e->fake = (struct fake){ ret, sizeof(ret) };
 	take_fake(e, ips[n]);
 	e->fake = (struct fake){};
+	if (e->ahead.start < e->tnt.end)
+		e->ahead.n = 0;
 	e->ipt_calls = e->calls;
 }
 
-/* Libipt was at @offset, and has taken a branch. Return: whether it used a bit of a TNT. */
-static bool uses_bit(struct insn_engine *e, uint64_t offset)
+/* libipt was at @offset. Find the TNT from which it has taken a bit, if it has used up packets. */
+static void find_tnt(struct insn_engine *e, uint64_t offset)
 {
+	struct peek peek = peek_from(&e->base.walk, offset);
 	struct packet packet;
 
-	if (e->tnt.n == 0 && engine_used(&e->base) != offset) {
-		struct peek peek = peek_from(&e->base.walk, offset);
+	peek.reader.item_size = 0;
+	if (!peek_past(&peek, PACKETS_OF_TIME | PACKETS_OF_REPORTS, &packet) ||
+	    packet.type != PACKET_TNT)
+		return;
+	e->tnt = (struct tnt){
+		.start = offset,
+		.end = peek.offset,
+		.bits = packet.bits,
+		.n = packet.n_bits,
+	};
+}
 
-		peek.reader.item_size = 0;
-		if (peek_past(&peek, PACKETS_OF_TIME | PACKETS_OF_REPORTS, &packet) &&
-		    packet.type == PACKET_TNT) {
-			e->tnt.end = peek.offset;
-			e->tnt.bits = packet.bits;
-			e->tnt.n = packet.n_bits;
-		}
+/* libipt was at @offset, where it had read @ahead, and has taken a branch. Return: whether it used
+ * a bit of a TNT. */
+static bool uses_bit(struct insn_engine *e, uint64_t offset, const struct tnt *ahead)
+{
+	if (e->tnt.n == 0 && ahead->n > 0) {
+		e->tnt = *ahead;
+		/* It may not have read on. */
+		if (e->ahead.start == ahead->start)
+			e->ahead.n = 0;
+	} else if (e->tnt.n == 0 && !e->reads_ahead && engine_used(&e->base) != offset) {
+		find_tnt(e, offset);
 	}
 	if (e->tnt.n == 0)
 		return false;
@@ -929,14 +1040,15 @@ static void take_compressed(struct insn_engine *e)
 	retstack_drop(&e->ipt_calls);
 }
 
-/* libipt was at @offset, and has taken the last instruction. Follow what it took for a branch. */
-static void take_branch(struct insn_engine *e, uint64_t offset)
+/* libipt was at @offset, where it had read @ahead, and has taken the last instruction. Follow what
+ * it took for a branch. */
+static void take_branch(struct insn_engine *e, uint64_t offset, const struct tnt *ahead)
 {
 	if (e->course.kind == SEG_COND)
-		(void)uses_bit(e, offset);
+		(void)uses_bit(e, offset, ahead);
 	if (e->course.kind != SEG_RETURN)
 		return;
-	if (uses_bit(e, offset))
+	if (uses_bit(e, offset, ahead))
 		take_compressed(e);
 	else
 		retstack_drop(&e->calls);
@@ -1036,12 +1148,13 @@ static bool step(struct insn_engine *e, struct runlist *out, struct engine_step 
 {
 	const uint64_t offset = engine_used(&e->base), n_before = out->n_insns;
 	const uint64_t before = e->base.t;
+	const struct tnt ahead = e->ahead;
 	bool stops, is_lost;
 
 	e->status = take_insn(e, out);
 	if (out->n_insns == n_before)
 		return false;
-	take_branch(e, offset);
+	take_branch(e, offset, &ahead);
 	if (e->status < 0) {
 		/* If it is a branch, that is what the packets do not fit; not what lies behind. */
 		if ((e->course.kind != SEG_ON || is_direct(&e->course)) &&
@@ -1198,6 +1311,7 @@ static int init(struct engine *engine)
 	c.cpuid_0x15_ebx = config->cpuid_15_ebx;
 	set_filters(&c, config->filters, config->n_filters);
 	set_errata(&c, engine->errata);
+	e->reads_ahead = reads_ahead();
 	e->decoder = pt_insn_alloc_decoder(&c);
 	/* Its image has no sections: libipt asks for all code. */
 	if (!e->decoder || pt_image_set_callback(pt_insn_get_image(e->decoder), read_code, e) < 0)
