@@ -855,7 +855,10 @@ static bool sync_at(struct engine *engine, uint64_t offset, bool has_ip)
 	e->enabled = has_ip;
 	if (!begin_at(e, offset, NULL, 0))
 		return false;
-	(void)pt_insn_time(e->decoder, &engine->t, NULL, NULL);
+	if (e->base.error == 0)
+		(void)walk_ahead(&engine->walk);
+	if (engine->walk.tsc.has_tsc)
+		engine->t = engine->walk.tsc.now;
 	return true;
 }
 

@@ -148,6 +148,10 @@ static int begin_section(struct golden *g, char *line, enum section *ret_section
 	}
 	if (strncmp(line, "cpus ", 5) == 0)
 		return read_cpus(g, line + 5);
+	if (strncmp(line, "ahead ", 6) == 0) {
+		g->is_not_for_ahead = true;
+		return 0;
+	}
 	if (strncmp(line, "filter ", 7) == 0) {
 		g->filter = strdup(line + 7);
 		return g->filter ? 0 : -ENOMEM;

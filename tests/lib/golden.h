@@ -37,6 +37,7 @@
  *	                        less; a comment says which limit. Of the other cases the engine
  *	                        is to say the same as flow, but for the marks that it never reports:
  *	                        cfe, evd, pebs, trig, mwait, pwre, exstop and pwrx
+ *	ahead TEXT              why libipt 2.1, which reads ahead, lists other instructions
  *
  * All records have the form "@TIME CPU PID/TID what". Times are in TSC ticks, which last a ns:
  *
@@ -102,6 +103,7 @@ struct golden {
 	bool is_known;  /* the file names its CPU, one with the errata */
 	char *expect;
 	char *libipt; /* NULL: the same */
+	bool is_not_for_ahead;
 };
 
 /*

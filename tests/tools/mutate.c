@@ -32,6 +32,7 @@
 #include "tests/lib/copydir.h"
 #include "tests/lib/digest.h"
 #include "tests/lib/golden_input.h"
+#include "tests/lib/iptversion.h"
 #include "tests/lib/mutation.h"
 #include "tests/lib/sanitized.h"
 #include "tests/lib/tempdir.h"
@@ -45,9 +46,11 @@
 /*
  * Of broken packets libipt 2.0.5 sometimes makes something else that is also legal: it binds a
  * TIP.PGD or a second PIP to another instruction, for example. That happens to about one mutation
- * in 3000; a defect would show in more. Of few mutations one may be such a one.
+ * in 3000; a defect would show in more. Of few mutations one may be such a one. libipt 2.1 meets
+ * broken packets elsewhere: there, times and gaps differ more often.
  */
-#define DIFFERENT_SHARE 500
+#define DIFFERENT_SHARE       500
+#define DIFFERENT_SHARE_AHEAD 25
 
 /*
  * The packets of a golden case have one PSB or two. Those of a mutation come so often, each time
@@ -365,6 +368,7 @@ static int prepare(struct command *c, size_t i, const char *name)
 int main(int argc, char **argv)
 {
 	struct command c = { .first = 1, .n = 1000 };
+	uint64_t share;
 	int option, r;
 
 	while ((option = getopt(argc, argv, "n:s:k:")) != -1) {
@@ -399,11 +403,12 @@ int main(int argc, char **argv)
 	run(&c);
 	tempdir_remove(c.dir);
 	forget(&c);
+	share = ipt_reads_ahead() ? DIFFERENT_SHARE_AHEAD : DIFFERENT_SHARE;
 	printf("%" PRIu64 " decodings: %" PRIu64 " refused, %" PRIu64 " with gaps, %" PRIu64
 	       " instructions; %" PRIu64 " compared, %" PRIu64 " different; %" PRIu64
 	       " parts joined; %" PRIu64 " wrong\n",
 	       c.tally->n_trials, c.tally->n_refused, c.tally->n_with_gaps, c.tally->n_insns,
 	       c.tally->n_compared, c.tally->n_different, c.tally->n_parts, c.tally->n_bad);
 	return c.tally->n_bad > 0 || c.tally->n_insns == 0 ||
-	       c.tally->n_different > 1 + c.tally->n_compared / DIFFERENT_SHARE;
+	       c.tally->n_different > 1 + c.tally->n_compared / share;
 }

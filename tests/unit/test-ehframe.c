@@ -71,10 +71,10 @@ static void real_files(void **state)
 		"/bin/ls",
 		"/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
 		"/proc/self/exe",
-		"/usr/bin/python3.11",
+		"/usr/bin/python3",
 		"/usr/bin/node",
 	};
-	size_t n_files = 0;
+	size_t n_files = 0, n_functions = 0;
 
 	(void)state;
 	if (system("command -v readelf >/dev/null") != 0) {
@@ -99,14 +99,15 @@ static void real_files(void **state)
 		assert_int_equal(ehframe_new(file, &ehframe), 0);
 		n = agree_on_each(ehframe, real);
 		print_message("  %zu functions in %s\n", n, real);
-		assert_true(n > 20);
+		assert_true(n > 0);
 		assert_int_equal(count(ehframe), n);
 		ehframe = ehframe_free(ehframe);
 		file = filebytes_unref(file);
 		fileset_deinit(&set);
 		n_files++;
+		n_functions += n;
 	}
-	assert_true(n_files > 0);
+	assert_true(n_files > 0 && n_functions > 1000);
 }
 
 /*
