@@ -21,6 +21,7 @@
 #include "ptd/decode.h"
 #include "util/dirs.h"
 #include "util/message.h"
+#include "util/vec.h"
 
 struct dlfilter {
 	struct requested_outputs outputs;
@@ -188,18 +189,36 @@ static void set_place(const struct perf_dlfilter_al *al, struct branch_place *re
 	}
 }
 
-static bool find_place(void *ctx, uint64_t ip, struct branch_place *ret_place)
+/* What perf was asked about one branch. */
+struct asked {
+	void *ctx;
+	VEC(struct perf_dlfilter_al) places; /* in use */
+};
+
+static void end_use(void *ctx, struct perf_dlfilter_al *al)
+{
+	if (perf_dlfilter_fns.al_cleanup)
+		perf_dlfilter_fns.al_cleanup(ctx, al);
+}
+
+static bool find_place(void *userdata, uint64_t ip, struct branch_place *ret_place)
 {
 	struct perf_dlfilter_al al = { .size = sizeof(al) };
+	struct asked *asked = userdata;
 
-	if (perf_dlfilter_fns.resolve_address(ctx, ip, &al) != 0)
+	if (perf_dlfilter_fns.resolve_address(asked->ctx, ip, &al) != 0)
 		return false;
+	if (vec_push(&asked->places, al) < 0) {
+		end_use(asked->ctx, &al);
+		return false;
+	}
 	set_place(&al, ret_place);
 	return true;
 }
 
-static size_t read_code(void *ctx, uint64_t ip, void *ret_bytes, size_t size)
+static size_t read_code(void *userdata, uint64_t ip, void *ret_bytes, size_t size)
 {
+	void *ctx = ((const struct asked *)userdata)->ctx;
 	size_t n = 0;
 
 	while (n < size) {
@@ -251,11 +270,27 @@ static int write_batches(struct dlfilter *filter)
 	return r < 0 ? r : 0;
 }
 
+/* Return: as write_batches(). */
+static int add_branch(struct dlfilter *filter, const struct branch *branch,
+		      const struct branch_memory *memory)
+{
+	int r = branchsource_add(filter->source, branch, memory);
+
+	if (r == BRANCHSOURCE_FULL) {
+		r = write_batches(filter);
+		if (r < 0)
+			return r;
+		r = branchsource_add(filter->source, branch, memory);
+	}
+	return r < 0 ? log_error_errno(r, "cannot take a branch: %m") : r;
+}
+
 static int take_branch(struct dlfilter *filter, const struct perf_dlfilter_sample *sample,
 		       void *ctx)
 {
 	const struct perf_dlfilter_al *al = perf_dlfilter_fns.resolve_ip(ctx);
-	const struct branch_memory memory = { find_place, read_code, ctx };
+	struct asked asked = { .ctx = ctx };
+	const struct branch_memory memory = { find_place, read_code, &asked };
 	struct branch branch = {
 		.cpu = sample->cpu < 0 ? UINT32_MAX : (uint32_t)sample->cpu,
 		.pid = (uint32_t)sample->pid,
@@ -273,14 +308,9 @@ static int take_branch(struct dlfilter *filter, const struct perf_dlfilter_sampl
 		branch.comm = al->comm;
 		set_place(al, &branch.at);
 	}
-	r = branchsource_add(filter->source, &branch, &memory);
-	if (r == BRANCHSOURCE_FULL) {
-		r = write_batches(filter);
-		if (r < 0)
-			return r;
-		r = branchsource_add(filter->source, &branch, &memory);
-	}
-	return r < 0 ? log_error_errno(r, "cannot take a branch: %m") : r;
+	r = add_branch(filter, &branch, &memory);
+	vec_deinit_each(&asked.places, place, end_use(ctx, place));
+	return r;
 }
 
 int filter_event(void *data, const struct perf_dlfilter_sample *sample, void *ctx)

@@ -60,9 +60,11 @@ struct perf_dlfilter_al {
 	uint8_t *buildid;
 	uint8_t filtered;
 	const char *comm; /* only from resolve_ip() */
+	void *priv;       /* perf's own, since 6.6 */
 };
 
-/* Perf fills this in when it loads the filter. A function that a perf does not have is NULL. */
+/* Perf fills this in when it loads the filter. A function that a perf does not have is NULL. What
+ * resolve_address() gave is in use until al_cleanup(). */
 struct perf_dlfilter_fns {
 	const struct perf_dlfilter_al *(*resolve_ip)(void *ctx);
 	const struct perf_dlfilter_al *(*resolve_addr)(void *ctx);
@@ -72,7 +74,8 @@ struct perf_dlfilter_fns {
 	const char *(*srcline)(void *ctx, uint32_t *line);
 	struct perf_event_attr *(*attr)(void *ctx);
 	int32_t (*object_code)(void *ctx, uint64_t ip, void *bytes, uint32_t size);
-	void *(*reserved[120])(void *);
+	void (*al_cleanup)(void *ctx, struct perf_dlfilter_al *al); /* since perf 6.6 */
+	void *(*reserved[119])(void *);
 };
 
 extern struct perf_dlfilter_fns perf_dlfilter_fns;

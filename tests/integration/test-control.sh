@@ -266,6 +266,8 @@ touch "$T/bin/noexec" "$T/plugin.so"
 stop_ptd
 start_ptd
 export PTD_EMU_SO=$T/plugin.so
+# An emulator of ptctl's own, beside it, would be looked for first.
+mkdir "$T/alone" && cp "$O"/ptctl "$O"/ptdecode "$T/alone" && ptctl=$T/alone/ptctl
 run() { PATH=$T/bin:$PATH "$ptctl" record "$@"; }
 expect 7 "<true><$(type -P true)><-x><a b>" run -- true -x "a b"
 expect 7 "<true>" run true
@@ -300,12 +302,10 @@ expect 7 "PT in $T/out" run -o "$T/out" -- true
 [[ -s $T/out/data ]] || fail "record -o left no snapshot"
 mkdir "$T/nothing"
 expect 125 "is not empty" run -o "$T/out" true
-if [[ ! -e $O/qemu/qemu-x86_64 ]]; then # ptctl's own is looked for first
-	expect 125 "qemu-x86_64 cannot record programs: No such file" env PATH="$T/nothing" "$ptctl" record -- /bin/true
-	printf '#!/bin/sh\necho "-cpu MODEL"\n' >"$T/nothing/qemu-x86_64"
-	chmod +x "$T/nothing/qemu-x86_64"
-	expect 125 "qemu-x86_64 cannot record programs: it loads no plugins" env PATH="$T/nothing" "$ptctl" record -- /bin/true
-fi
+expect 125 "qemu-x86_64 cannot record programs: No such file" env PATH="$T/nothing" "$ptctl" record -- /bin/true
+printf '#!/bin/sh\necho "-cpu MODEL"\n' >"$T/nothing/qemu-x86_64"
+chmod +x "$T/nothing/qemu-x86_64"
+expect 125 "qemu-x86_64 cannot record programs: it loads no plugins" env PATH="$T/nothing" "$ptctl" record -- /bin/true
 mv "$T/plugin.so" "$T/plugin.gone"
 expect 125 "$T/plugin.so: cannot read the plugin for QEMU" run -- true
 mv "$T/plugin.gone" "$T/plugin.so"
