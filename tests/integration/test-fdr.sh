@@ -113,7 +113,8 @@ calls = collections.defaultdict(list)
 for call in json.load(open(sys.argv[1]))["calls"]:
     calls[call["tid"]].append((call["depth"], call["function"]))
     assert call["file"] == "demo.cc" or call["file"].endswith("/demo.cc"), call
-    assert call["left_by"] == ("tail call" if call["function"] == "jump" else "return"), call
+    # Newer versions of clang make a tail call of what another function does last, too.
+    assert call["left_by"] in (("tail call",) if call["function"] == "jump" else ("return", "tail call")), call
 assert truth == calls, ({t: len(c) for t, c in truth.items()}, {t: len(c) for t, c in calls.items()})
 print(f"{sum(map(len, calls.values()))} calls of {len(calls)} threads, as the program logged them")
 EOF
