@@ -118,10 +118,11 @@ static void take_packet(struct ipt_copy *copy, const struct packet *packet, size
 	case PACKET_PSB:
 	case PACKET_OVF:
 		copy->is_off = copy->is_status = true;
+		copy->is_in_psb = packet->type == PACKET_PSB;
 		copy->waits = false;
 		return;
 	case PACKET_PSBEND:
-		copy->is_status = false;
+		copy->is_status = copy->is_in_psb = false;
 		return;
 	case PACKET_TIP_PGE:
 		copy->is_off = copy->is_status = copy->waits = false;
@@ -134,11 +135,11 @@ static void take_packet(struct ipt_copy *copy, const struct packet *packet, size
 	}
 }
 
-/* Return: whether a packet that is to come may change those that are there. fill() waits for it,
- * but for no more than a window. */
+/* Return: whether a packet that is to come may change those that are there, or is of the same PSB+,
+ * in which libipt 2.1 knows all packets. fill() waits for it, but for no more than a window. */
 static bool is_open(const struct ipt_copy *copy)
 {
-	return copy->waits || copy->is_status;
+	return copy->waits || copy->is_status || copy->is_in_psb;
 }
 
 /* Copy the next window; the one behind it is larger. */
@@ -176,7 +177,7 @@ int ipt_copy_begin(struct ipt_copy *copy, uint64_t offset, const uint8_t *psb, s
 	copy->end = offset;
 	copy->n_next = FIRST_WINDOW < copy->n_at_once ? FIRST_WINDOW : copy->n_at_once;
 	copy->reader.item_size = 0;
-	copy->is_off = copy->is_status = copy->waits = false;
+	copy->is_off = copy->is_status = copy->is_in_psb = copy->waits = false;
 	return fill(copy);
 }
 

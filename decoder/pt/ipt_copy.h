@@ -50,6 +50,7 @@ struct ipt_copy {
 	struct packet_reader reader;
 	bool is_guest;  /* a guest runs: set by the caller before ipt_copy_begin() */
 	bool is_off;    /* packets are off */
+	bool is_in_psb; /* its PSBEND, or an OVF, is to come */
 	bool is_status; /* since a PSB or an OVF no address followed: what follows is repeated */
 	bool waits;     /* the next FUP is of the packet at @waiting, and all that is left of it */
 	bool is_mode;   /* or of a MODE.Exec there, if nothing but time lies between the two */
