@@ -11,6 +11,9 @@
  * Where a compressed return takes different addresses from the two, libipt begins anew there, with
  * the CPU's stack: see restart().
  *
+ * libipt 2.1 reads ahead, so that with it this engine may say a later time, and begin a gap
+ * elsewhere.
+ *
  * Where libipt 2.0.5 knows less than engine flow, this engine says less. It does not report what
  * event trace, PEBS records, triggers and power events say (ptd_mark_kind CFE, EVD, PEBS, TRIG,
  * MWAIT, PWRE, EXSTOP and PWRX).

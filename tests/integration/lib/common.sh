@@ -47,6 +47,12 @@ need() {
 	done
 }
 
+
+# Does libipt read ahead, as 2.1 and newer do? Then engine insn lists what it does, at other times.
+ipt_reads_ahead() {
+	[[ $(readlink -f "$(ldd "$O/ptdecode" | awk '/libipt/ { print $3 }')") != *.so.2.0.* ]]
+}
+
 # exec_as_user UID[:GROUP] CMD...: become that command of that user, with that other group, or with none. In the
 # background, $! is the command's.
 exec_as_user() {
