@@ -17,6 +17,9 @@
 /* How often to look for a mapping that changes meanwhile. */
 #define TRIES 2u
 
+/* How many mappings that may be of a file are looked at. */
+#define OPENED_MAX 16u
+
 int mappedfile_reopen(int path_fd, int *ret_fd)
 {
 	char path[40];
@@ -244,11 +247,47 @@ int mappedfile_stat(const struct mappedfile_process *by, const struct mappedfile
 	return mappedfile_find(by, file, false, &path_fd, ret_st);
 }
 
-int mappedfile_stat_mapping(int pid_fd, const struct mappedfile *file, struct stat *ret_st)
+/* Return: whether @fd stands for the file. */
+static bool is_file(int fd, const struct mappedfile *file)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == file->dev && st.st_ino == file->ino;
+}
+
+/* Look at mappings that may be of the file, but for no more than some of them. Return: 0; -ENOENT;
+ * or another negative errno. */
+static int find_anywhere(int pid_fd, const struct mappedfile *file)
+{
+	_cleanup_(textfile_closep) FILE *f = NULL;
+	_cleanup_(freep) char *line = NULL;
+	unsigned n_opened = 0;
+	struct mapsline l;
+	size_t size = 0;
+	int r;
+
+	r = textfile_open(pid_fd, "maps", &f);
+	if (r < 0)
+		return r;
+	while (n_opened < OPENED_MAX && getline(&line, &size, f) > 0) {
+		_cleanup_(fd_closep) int fd = -1;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (mapsline_parse(line, &l) < 0 || l.ino != file->ino || l.offset != file->offset)
+			continue;
+		n_opened++;
+		fd = find_entry(pid_fd, l.start, l.end);
+		if (is_file(fd, file))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+int mappedfile_is_mapped(int pid_fd, const struct mappedfile *file)
 {
 	_cleanup_(fd_closep) int fd = find_mapped(pid_fd, file);
 
-	if (fd < 0)
-		return fd;
-	return fstat(fd, ret_st) < 0 ? -errno : 0;
+	if (is_file(fd, file))
+		return 0;
+	return fd < 0 && fd != -ENOENT ? fd : find_anywhere(pid_fd, file);
 }

@@ -246,18 +246,15 @@ static int check_mapped(const struct collector_request *request)
 	_cleanup_(fd_closep) int pid_fd = open_process(request);
 	const struct mappedfile file = { .start = request->start,
 					 .end = request->end,
-					 .offset = request->offset };
-	struct stat st;
+					 .offset = request->offset,
+					 .dev = request->dev,
+					 .ino = request->ino };
 	int r;
 
 	if (pid_fd < 0)
 		return -ESRCH;
-	r = mappedfile_stat_mapping(pid_fd, &file, &st);
-	if (r == -ENOENT && !has_memory(pid_fd))
-		return -ESRCH;
-	if (r < 0)
-		return r;
-	return st.st_dev == request->dev && st.st_ino == request->ino ? 0 : -ENOENT;
+	r = mappedfile_is_mapped(pid_fd, &file);
+	return r == -ENOENT && !has_memory(pid_fd) ? -ESRCH : r;
 }
 
 struct memory_copy {
