@@ -62,8 +62,8 @@ struct stretch {
 	uint64_t taken_t, now, status_t;
 };
 
-/* The bits that libipt has not used of the TNT at the offsets from @start on before @end; the oldest
- * is the highest. */
+/* The bits that libipt has not used of the TNT at the offsets from @start on before @end; the
+ * oldest is the highest. */
 struct tnt {
 	uint64_t start, end, bits;
 	unsigned n;
@@ -80,7 +80,7 @@ struct insn_engine {
 	struct ipt_copy copy;
 	struct pt_insn_decoder *decoder;
 	bool reads_ahead; /* libipt is of a version that does: */
-	struct tnt ahead; /* the TNT that it has read, and used no bit of; @n is 0: none */
+	struct tnt ahead; /* the TNT that it has read and not used; @n is 0: none */
 
 	struct stretch stretch;
 	/* The walk where libipt was, if it has looked for a stretch since. */
