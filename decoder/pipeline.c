@@ -145,17 +145,31 @@ static int cut_end(struct ptd_decoder *d, const struct ptd_options *o, char **re
 	return r < 0 ? session_check(&d->session, r, reterr_message) ?: r : 0;
 }
 
+/* Return: the processes that are asked for because the snapshot is about them; NULL: none. */
+static const struct map *scope_of(const struct ptd_decoder *d, const struct ptd_options *o)
+{
+	const struct ptd_part *part = &o->part;
+	const struct trace *trace = d->session.trace;
+	const bool names_others = part->n_pids > 0 || part->n_tids > 0 || part->n_comms > 0;
+
+	return trace && trace->facts.has_scope && !o->all_processes && !names_others
+		   ? &trace->facts.scope
+		   : NULL;
+}
+
 static int make_extract(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
 {
+	const struct map *scope = scope_of(d, o);
 	int r;
 
-	if (!extract_is_part(&o->part))
+	if (!extract_is_part(&o->part) && !scope)
 		return 0;
 	if (o->part.last && d->session.info.logs_calls)
 		return message_set(reterr_message, -EINVAL,
 				   "%s: has no instructions, and the last ones are asked for",
 				   o->input);
-	r = extract_new(&o->part, d->session.source ? NULL : d->session.timeline, &d->extract);
+	r = extract_new(&o->part, scope, d->session.source ? NULL : d->session.timeline,
+			&d->extract);
 	return r == 0 && o->part.time ? set_times(d, o, reterr_message) : r;
 }
 

@@ -416,6 +416,7 @@ int session_open(struct session *session, const struct ptd_options *options,
 	*session = (struct session){
 		.reading = { .threads = options->threads,
 			     .is_part = extract_is_part(&options->part),
+			     .all_processes = options->all_processes,
 			     .spills.room = options->max_spill ?: PTD_MAX_SPILL,
 			     .progress = { .report = options->opening,
 					   .userdata = options->userdata } },

@@ -73,9 +73,9 @@ _must_check_ int mappedfile_stat(const struct mappedfile_process *by, const stru
 				 struct stat *ret_st);
 
 /*
- * Find out whether the process @pid_fd (/proc/PID) has the file with @file's device and inode mapped
- * from @file's offset on, whatever its path is. A 32-bit program under QEMU states addresses of its
- * own, which are not the process's; so another address will do.
+ * Find out whether the process @pid_fd (/proc/PID) has the file with @file's device and inode
+ * mapped from @file's offset on, whatever its path is. A 32-bit program under QEMU states addresses
+ * of its own, which are not the process's; so another address will do.
  *
  * Return: 0 if it has; -ENOENT; or another negative errno, -EPERM or -EACCES if the caller may not
  *         see that.

@@ -349,6 +349,9 @@ static int parse_option(struct command *c, int option)
 	case VERB_OPT_PID:
 		return parse_ids("--pid takes a list of processes, as 17,23", optarg,
 				 &c->asked.pids);
+	case VERB_OPT_ALL:
+		c->options.all_processes = true;
+		return 0;
 	case VERB_OPT_TID:
 		return parse_ids("--tid takes a list of threads, as 17,23", optarg, &c->asked.tids);
 	case VERB_OPT_COMM:

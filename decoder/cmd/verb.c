@@ -71,6 +71,8 @@ static const struct verb_option common[] = {
 	  "seconds as in text, -5ms before the end, or a time (UTC)" },
 	{ VERB_OPT_CPU, VERB_PART, 0, "cpu", "LIST", "what these CPUs executed: 0-3,8" },
 	{ VERB_OPT_PID, VERB_PART, 0, "pid", "LIST", "what these processes executed" },
+	{ VERB_OPT_ALL, VERB_PART, 0, "all", NULL,
+	  "what all processes executed, though the snapshot is about some" },
 	{ VERB_OPT_TID, VERB_PART, 0, "tid", "LIST", "what these threads executed" },
 	{ VERB_OPT_COMM, VERB_PART, 0, "comm", "NAME", "what threads of this name executed" },
 	{ VERB_OPT_SYMBOL, VERB_PART, 0, "symbol", "NAME", "instructions in this function" },

@@ -238,6 +238,15 @@ static int forgive(const struct checker *c, struct manifest *m, int r)
 	return m->complaint ? 0 : -ENOMEM;
 }
 
+/* Return: whether the manifest, which is not checked yet, says that the snapshot is about some
+ * processes. */
+static bool names_scope(const struct mapfile *manifest)
+{
+	static const char key[] = "\n" PTD_MANIFEST_SCOPE_PIDS "=";
+
+	return manifest->size > 0 && memmem(manifest->bytes, manifest->size, key, strlen(key));
+}
+
 int manifest_read(int dir_fd, const char *dir, bool force, struct reading *reading,
 		  struct manifest *ret_manifest, char **reterr_message)
 {
@@ -254,6 +263,8 @@ int manifest_read(int dir_fd, const char *dir, bool force, struct reading *readi
 	if (has_sums < 0)
 		return has_sums;
 
+	if (reading && !reading->all_processes && names_scope(&manifest))
+		reading->is_part = true;
 	r = check_whole(&c, has_manifest, has_sums, &sums, force ? &whole : reading);
 	if (r < 0 && force)
 		r = forgive(&c, &m, r);

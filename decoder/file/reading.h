@@ -34,6 +34,7 @@ struct reading {
 	VEC(struct reading_file) files;
 
 	bool is_part; /* a part of the PT is read: the pieces of a snapshot's data are checked */
+	bool all_processes;    /* not only those that a snapshot is about, which make it a part */
 	struct pieces *pieces; /* of that; NULL: it is checked whole */
 };
 

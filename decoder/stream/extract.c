@@ -14,6 +14,7 @@
 /* Numbers that are asked for; none: all are. */
 struct ids {
 	struct map set;
+	const struct map *scope; /* borrowed: another set; or NULL */
 	bool is_all;
 };
 
@@ -100,8 +101,8 @@ static void free_names(struct names *names)
 	free(names->items);
 }
 
-int extract_new(const struct ptd_part *part, const struct timeline *timeline,
-		struct extract **ret_extract)
+int extract_new(const struct ptd_part *part, const struct map *scope,
+		const struct timeline *timeline, struct extract **ret_extract)
 {
 	_cleanup_(extract_freep) struct extract *e = calloc(1, sizeof(*e));
 	int r;
@@ -116,6 +117,8 @@ int extract_new(const struct ptd_part *part, const struct timeline *timeline,
 		r = copy_ids(&e->pids, part->pids, part->n_pids);
 	if (r == 0)
 		r = copy_ids(&e->tids, part->tids, part->n_tids);
+	e->pids.scope = scope;
+	e->pids.is_all = e->pids.is_all && !scope;
 	if (r == 0)
 		r = copy_names(&e->comms, part->comms, part->n_comms);
 	if (r == 0)
@@ -212,7 +215,7 @@ void extract_end_search(struct extract *extract)
 
 static bool has_id(const struct ids *ids, uint32_t id)
 {
-	return ids->is_all || map_get(&ids->set, id);
+	return ids->is_all || map_get(&ids->set, id) || (ids->scope && map_get(ids->scope, id));
 }
 
 static bool has_name(const struct names *names, const char *name)

@@ -33,6 +33,7 @@
 
 struct ptd_logged;
 struct extract;
+struct map;
 struct stay;
 struct timeline;
 
@@ -51,12 +52,15 @@ struct extract_counts {
 bool extract_is_part(const struct ptd_part *part);
 
 /*
- * Nothing of @part is borrowed. All times are asked for. @timeline, which is borrowed, may be NULL.
+ * Nothing of @part is borrowed. All times are asked for.
+ *
+ * @scope: the pids that are asked for if @part has none: a set, which is borrowed; NULL: all
+ * @timeline: borrowed; may be NULL
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int extract_new(const struct ptd_part *part, const struct timeline *timeline,
-			     struct extract **ret_extract);
+_must_check_ int extract_new(const struct ptd_part *part, const struct map *scope,
+			     const struct timeline *timeline, struct extract **ret_extract);
 struct extract *extract_free(struct extract *extract);
 
 /* Ask only for times from @from on and before @to, on the clock of the stream. */

@@ -218,6 +218,12 @@ struct ptd_options {
 	 * recording must have times in ns.
 	 */
 	const char *ovni;
+
+	/*
+	 * A snapshot of some processes (ptctl snapshot --pid): decode what others executed, too.
+	 * Otherwise @part asks for these processes, unless it names others, or threads.
+	 */
+	bool all_processes;
 };
 
 /* Return: whether there is an engine called @name. */

@@ -40,6 +40,13 @@ for engine in flow insn; do
 	echo "$engine: $(tail -1 "$T/exact")"
 done
 
+# What others did is passed over without being decoded, unless it is asked for.
+"$O/ptdecode" summary --all -o "$T/summary.all" "$T/scoped" || fail "--all: exit status $?"
+grep -qx "Gaps: 0" "$T/summary.all" || fail "--all has gaps"
+[[ $(grep ^Instructions "$T/summary.all") == "$(grep ^Instructions "$T/summary")" ]] || fail "--all has other instructions of the family"
+"$O/ptdecode" text --pid "$shell" -o "$T/text.shell" "$T/scoped" && grep -q "/$shell " "$T/text.shell" && ! grep -v "/$shell \|^#" "$T/text.shell" ||
+	fail "--pid $shell shows others"
+
 # Of everybody it is as before, and covers more time.
 "$O/ptctl" snapshot -o "$T/all" >/dev/null 2>&1 || fail "snapshot"
 "$O/ptdecode" summary -o "$T/summary" "$T/all" || fail "of all: exit status $?"

@@ -14,6 +14,7 @@
 #include "decoder/stream/extract.h"
 #include "ptd/calls.h"
 #include "tests/lib/stream.h"
+#include "util/map.h"
 
 #define T UINT64_C(1000000005)
 
@@ -124,7 +125,7 @@ static void parts(void **state)
 		char text[512] = "";
 
 		stream_init(&stream);
-		assert_int_equal(extract_new(&row->part, NULL, &extract), 0);
+		assert_int_equal(extract_new(&row->part, NULL, NULL, &extract), 0);
 		if (row->to)
 			extract_set_times(extract, row->from, row->to);
 		assert_int_equal(extract_batch(extract,
@@ -143,6 +144,43 @@ static void parts(void **state)
 	}
 }
 
+/* What the snapshot is about is asked for, but for the part's own lists. */
+static void scope(void **state)
+{
+	static const struct {
+		uint32_t pid;
+		struct ptd_part part;
+		const char *expected;
+	} cases[] = {
+		{ 10, {}, ALL },
+		{ 11, {}, "" },
+		{ 10, { .cpus = &three, .n_cpus = 1 }, ALL },
+		{ 10, { .cpus = &four, .n_cpus = 1 }, "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct extract_counts counts = {};
+		struct extract *extract;
+		struct ptd_logged batch;
+		struct stream stream;
+		struct map pids = {};
+		char text[512] = "";
+
+		stream_init(&stream);
+		assert_int_equal(map_put(&pids, cases[i].pid, 1), 0);
+		assert_int_equal(extract_new(&cases[i].part, &pids, NULL, &extract), 0);
+		assert_int_equal(extract_batch(extract,
+					       &(struct ptd_logged){ .batch = stream.batch },
+					       &counts, &batch),
+				 0);
+		put(text, &batch.batch);
+		assert_string_equal(text, cases[i].expected);
+		extract_free(extract);
+		map_deinit(&pids);
+	}
+}
+
 /* Of a thread that is not known, the gaps are kept, since it may be the one that is asked for. */
 static void unknown_thread(void **state)
 {
@@ -156,7 +194,7 @@ static void unknown_thread(void **state)
 	(void)state;
 	stream_init(&stream);
 	stream.slice.pid = stream.slice.tid = PTD_ID_UNKNOWN;
-	assert_int_equal(extract_new(&part, NULL, &extract), 0);
+	assert_int_equal(extract_new(&part, NULL, NULL, &extract), 0);
 	assert_int_equal(
 	    extract_batch(extract, &(struct ptd_logged){ .batch = stream.batch }, &counts, &batch),
 	    0);
@@ -181,7 +219,7 @@ static void broken_flow(void **state)
 	(void)state;
 	stream_init(&stream);
 	stream.batch.n_marks = 0;
-	assert_int_equal(extract_new(&symbol, NULL, &extract), 0);
+	assert_int_equal(extract_new(&symbol, NULL, NULL, &extract), 0);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(extract_batch(extract,
 					       &(struct ptd_logged){ .batch = stream.batch },
@@ -196,7 +234,7 @@ static void broken_flow(void **state)
 	/* It may have run elsewhere between its slices on the CPU. */
 	text[0] = 0;
 	stream.batch.n_runs = 1;
-	assert_int_equal(extract_new(&cpu, NULL, &extract), 0);
+	assert_int_equal(extract_new(&cpu, NULL, NULL, &extract), 0);
 	assert_true(extract_asks_for_cpu(extract, three));
 	assert_false(extract_asks_for_cpu(extract, four));
 	for (size_t i = 0; i < 3; i++) {
@@ -227,7 +265,7 @@ static void last_of_each_cpu(void **state)
 		stream_init(&stream);
 		stream.batch.n_marks = 0;
 		stream.slice.pid = stream.slice.tid = ids[i];
-		assert_int_equal(extract_new(&part, NULL, &extract), 0);
+		assert_int_equal(extract_new(&part, NULL, NULL, &extract), 0);
 		extract_begin_search(extract);
 		extract_begin_window(extract, 1, UINT64_MAX);
 		for (stream.slice.cpu = 3; stream.slice.cpu < 5; stream.slice.cpu++)
@@ -256,6 +294,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts),
+		cmocka_unit_test(scope),
 		cmocka_unit_test(unknown_thread),
 		cmocka_unit_test(broken_flow),
 		cmocka_unit_test(last_of_each_cpu),
