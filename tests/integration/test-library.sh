@@ -112,7 +112,8 @@ echo "--- two threads"
 mkdir "$T/tsan"
 cp "$O/tsan/libptdecode.so".* "$T/tsan/libptdecode.so.0" || skip "no library that was built with TSan: make tests"
 cc -std=c11 -g -fsanitize=thread -pthread "$examples/insns.c" "${flags[@]}" -o "$T/c-tsan" || fail "the C program under TSan"
-LD_LIBRARY_PATH=$T/tsan TSAN_OPTIONS=halt_on_error=0 "$T/c-tsan" "$T/it" "$T/tsan.out" "$T/other" "$T/tsan.other" \
+echo 'race:libcrypto' >"$T/tsan.known" # it is not built with TSan, which does not see its locks
+LD_LIBRARY_PATH=$T/tsan TSAN_OPTIONS=halt_on_error=0:print_suppressions=0:suppressions=$T/tsan.known "$T/c-tsan" "$T/it" "$T/tsan.out" "$T/other" "$T/tsan.other" \
 	"$T/it" "$T/tsan.again" 2>"$T/tsan.err" || fail "under TSan: $(cat "$T/tsan.err")"
 [[ ! -s $T/tsan.err ]] || fail "$(cat "$T/tsan.err")"
 cmp "$T/c.out" "$T/tsan.out" && cmp "$T/c.out" "$T/tsan.again" && cmp "$T/c.other" "$T/tsan.other" ||

@@ -285,11 +285,9 @@ p99() {
 	sort -n "$1" | awk '{ x[NR] = $1 } END { print x[int((NR * 99 + 99) / 100)] }'
 }
 
-attack_is_logged() { grep -q -- "${ATTACK_LOGGED:-}" "$T/ptd.log"; }
-
 # attack SECONDS CMD...: let it loose, and end ptd while it still is. Leaves the path of a snapshot that was
 # taken meanwhile in $snapshot, ptd's log in $T/ptd.log, and the last answers in $T/status.last and
-# $T/metrics.last. On a busy machine it takes longer: until ptd's log has ATTACK_LOGGED, if that is set.
+# $T/metrics.last. On a busy machine it takes longer: until the snapshot's manifest has ATTACK_NOTED, if that is set.
 attack() {
 	local seconds=$1 name watcher until begun before grown status_us machine_us snapshot_us end_us
 	shift
@@ -305,14 +303,15 @@ attack() {
 	honest_begin
 	until=$((${EPOCHREALTIME/[.,]/} + seconds * 1000000))
 	begun=$((until - seconds * 500000))
-	while ((${EPOCHREALTIME/[.,]/} < until)) || [[ ! -e $T/snapshot.us ]] || ! attack_is_logged; do
+	while ((${EPOCHREALTIME/[.,]/} < until)) || [[ ! -e $T/snapshot.us ]]; do
 		attack_time "$T/status.us" "$O/ptctl" status
 		mv "$T/out" "$T/status.last"
 		attack_time "$T/machine.us" "$O/ptctl" --version
-		if [[ ! -e $T/snapshot.us ]] && ((${EPOCHREALTIME/[.,]/} >= begun)) && honest_has_worked && attack_is_logged; then
+		if [[ ! -e $T/snapshot.us ]] && ((${EPOCHREALTIME/[.,]/} >= begun)) && honest_has_worked; then
 			attack_time "$T/snapshot.us" "$O/ptctl" snapshot
 			snapshot=$T/state/snapshots/$(grep -m 1 '^[0-9T.]*Z-[0-9]*$' "$T/out") ||
 				fail "no snapshot: $(cat "$T/out")"
+			grep -q -- "${ATTACK_NOTED:-}" "$snapshot/manifest" || { rm "$T/snapshot.us" && sleep 1; }
 		fi
 		sleep 0.02
 	done
