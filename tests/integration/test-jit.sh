@@ -3,7 +3,7 @@
 #
 # Code that JIT compilers make is decoded to what ran, and each instruction of it carries the name
 # that the jitdump gives it at that time: a JIT of our own, which does what is rare; then node
-# and PHP, if they are installed. long-jit.sh takes larger programs, and Erlang.
+# and PHP, if they are installed. long-jit.sh takes larger programs, both engines for node, and Erlang.
 . "$(dirname "$0")/lib/common.sh"
 . tests/integration/lib/jit.sh
 need qemu-x86_64
@@ -35,6 +35,6 @@ done
 [[ -z ${PTD_ASAN:-} ]] || exit 0
 
 run_node 'function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
-	let sum = 0; for (let i = 0; i < 30; i++) sum += fib(16); console.log(sum)'
+	let sum = 0; for (let i = 0; i < 30; i++) sum += fib(16); console.log(sum)' flow
 run_php 'function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); } echo fib(20), "\n"'
 exit 0

@@ -79,13 +79,13 @@ check_names() {
 	echo "$1 $2: $(tail -n 1 "$T/names.$2")"
 }
 
-# run_node SCRIPT
+# run_node SCRIPT [ENGINE]: by both engines, or that one.
 run_node() {
 	installed node || return 0
 	echo "$1" >"$T/script.js"
 	# Certificates, read at the start, would be most of what runs.
 	record_jit node env -u NODE_EXTRA_CA_CERTS -C "$T/dumps" node --perf-prof "$T/script.js"
-	check_jit node
+	if [[ ${2:-} ]]; then check_exact node "$2"; else check_jit node; fi
 	"$O/tools/cuts" -q "$T/node" || fail "node: cuts"
 	"$O/ptdecode" --force summary "$T/node" | head -3
 	drop node
