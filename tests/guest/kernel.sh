@@ -6,6 +6,8 @@
 # network what is there already serves. Exits 77, saying why, if there is no kernel to be had.
 set -eu
 cd "$(dirname "$0")/../.."
+qemu=$(qemu-system-x86_64 --version 2>/dev/null | sed -n '1s/.*version \([0-9.]*\).*/\1/p')
+[[ $qemu == 7.2.* ]] || { echo "SKIP: the guest's PT comes from a plugin that follows CPUs of QEMU 7.2 only, not ${qemu:-none}"; exit 77; }
 G=$(realpath -m "${1:?output folder}")/guest
 mkdir -p "$G"
 exec 9>"$G/lock"

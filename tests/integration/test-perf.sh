@@ -57,15 +57,19 @@ echo "$n_compared recordings: $n_judged instructions as perf lists them, with $n
 mkdir "$T/golden"
 "$O/tools/golden" -k "$T/golden" tests/golden/*.case >"$T/inputs" || fail "golden -k"
 defects=$(grep -v '^#' tests/perf-defects)
+# Of other versions of perf than 6.1 the cases are left out that show its defects, and those that theirs show: 6.12 leaves
+# out what a thread runs behind a record of its exit, and ends at a record of its own.
+known=yes others=" exit records-of-perf "
+[[ $(perf --version) == "perf version 6.1."* ]] || known=no
 n_cases=0 n_defects=0 most=1000
 while read -r input; do
 	name=$(basename "$(dirname "$input")")
 	n=$(sed -nE "s/^[^|]*\|.* $name=([0-9]+) .*/\1/p" <<<"$defects")
-	judge "$name" "$input" "$n"
 	n_cases=$((n_cases + 1))
-	[[ $n ]] || continue
-	n_defects=$((n_defects + 1))
-	still_differs "$name"
+	[[ -z $n ]] || n_defects=$((n_defects + 1))
+	[[ $known == yes || (-z $n && $others != *" $name "*) ]] || continue
+	judge "$name" "$input" "$n"
+	[[ -z $n ]] || still_differs "$name"
 done <"$T/inputs"
 n=$(grep -o '[^ ]=[0-9]' <<<"$defects" | wc -l)
 [[ $n -eq $n_defects ]] || fail "tests/perf-defects names $n golden cases, but $n_defects were compared"

@@ -56,5 +56,5 @@ begin 60001 sh -c "for i in 1 2 3; do ls /usr | sort | tail -n 1; done"
 finish_recordings
 "$O/ptctl" snapshot -o "$T/after" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
 check "$T/after" "$T/60001/log"
-[[ $("$O/ptctl" --json status | jq .sideband_lost) -gt 0 ]] || fail "no nonsense was noticed"
+"$O/ptctl" --json status | grep -q '"sideband_lost":[1-9]' || fail "no nonsense was noticed"
 echo ok
