@@ -48,13 +48,13 @@ struct object {
 	/* Immutable once copier_wait() has returned 0, as long as there is a reference besides
 	 * the object store's. */
 	bool done;
-	int error;                    /* negative errno if it could not be copied */
-	struct buildid build_id;      /* of the content; anyone can write any into a file */
+	int error;               /* negative errno if it could not be copied */
+	struct buildid build_id; /* of the content; anyone can write any into a file */
 	/* Of the content, and its name in the store directory; of a file that is not there for want
 	 * of room, too; or empty. */
 	char sha256[SHA256_HEX_SIZE];
-	uid_t payer;                  /* in whose share the copy is; may change later */
-	struct original copied;       /* that file, as it was before it was read */
+	uid_t payer;            /* in whose share the copy is; may change later */
+	struct original copied; /* that file, as it was before it was read */
 };
 
 /* Return: whether what the record maps may be an object: it is executable, and a file or the vDSO.
