@@ -127,6 +127,8 @@ static int read_form(struct golden *g, char *line)
 			g->own = true;
 		else if (strcmp(word, "names") == 0)
 			g->names = true;
+		else if (strcmp(word, "all") == 0)
+			g->all = true;
 		else
 			return -EINVAL;
 	}

@@ -22,7 +22,8 @@
  *	form WORD …             of the perf.data: snapshot (PT is in pieces of a snapshot),
  *	                        threads (buffers are of threads, not CPUs), timeless, events
  *	                        (with event trace), own (only SWITCH records, of its own threads),
- *	                        names (the transcript has symbols)
+ *	                        names (the transcript has symbols), all (what others than the
+ *	                        snapshot is about executed is asked for)
  *	filter TEXT             the address filter, as perf writes it; @NAME at the end of a part
  *	                        stands for the file of that code
  *	pt [CPU [OFFSET]]       packets, see packets.h, at OFFSET (hexadecimal) of a CPU's stream
@@ -84,7 +85,7 @@ struct golden_piece {
 };
 
 struct golden {
-	bool snapshot, threads, timeless, events, own, names;
+	bool snapshot, threads, timeless, events, own, names, all;
 	bool has_mtc, has_cyc; /* the perf.data says that there may be such packets */
 	struct golden_cpu {
 		uint16_t family;

@@ -545,6 +545,7 @@ int golden_input_write(const struct golden *g, const char *dir, struct golden_in
 
 	*ret_input = (struct golden_input){ .options = {
 						.size = sizeof(struct ptd_options),
+						.all_processes = g->all,
 						.mtc_freq = g->mtc_freq,
 						.nom_freq = g->nom_freq,
 						.cpuid_15_eax = g->cpuid_15_eax,
