@@ -236,15 +236,9 @@ static void claimed(void **state)
 	assert_string_equal(list[0].reason, "it is not the file that the process mapped");
 	jitfiles_list_free(list, n);
 
+	/* It has it mapped, though not at the address that it states: a program of 32 bits may. */
 	mmap2.pid = (uint32_t)getpid();
 	mmap2.name = f->dump;
-	(void)jitfiles_add(files, &mmap2, 1, &we);
-	assert_int_equal(jitfiles_list(files, &list, &n), 0);
-	assert_int_equal(n, 2);
-	assert_string_equal(list[1].reason, "it is not the file that the process mapped");
-	jitfiles_list_free(list, n);
-
-	mmap2.addr = (uintptr_t)map;
 	(void)jitfiles_add(files, &mmap2, 1, &we);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
 	assert_int_equal(n, 2);
