@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "util/effort.h"
 #include "util/progress.h"
@@ -97,4 +98,12 @@ int sha256_fd(int fd, const struct effort *effort, struct progress *progress,
 	if (r == 0)
 		*ret_size = size;
 	return r;
+}
+
+bool sha256_fd_is(int fd, const char *hex)
+{
+	char own[SHA256_HEX_SIZE];
+	uint64_t size;
+
+	return sha256_fd(fd, NULL, NULL, own, &size) == 0 && strcmp(own, hex) == 0;
 }

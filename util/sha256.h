@@ -7,6 +7,7 @@
  * The hash of a file, or of bytes, computed by libcrypto.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,9 @@ struct progress;
  */
 _must_check_ int sha256_fd(int fd, const struct effort *effort, struct progress *progress,
 			   char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size);
+
+/* Return: whether the file open at @fd can be read and has the hash @hex. */
+bool sha256_fd_is(int fd, const char *hex);
 
 /* Hash the @size bytes at @bytes. Return: 0, or negative errno. */
 _must_check_ int sha256_bytes(const void *bytes, size_t size, char ret_hex[static SHA256_HEX_SIZE]);

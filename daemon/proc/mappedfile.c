@@ -78,6 +78,17 @@ static bool has_start(const struct mapsline *l, const struct mappedfile *file)
 	       l->offset + (file->start - l->start) == file->offset;
 }
 
+/* Read the next mapping of @f into @line, which is the caller's. Return: whether there is one. */
+static bool next_mapping(FILE *f, char **line, size_t *size, struct mapsline *ret_mapping)
+{
+	while (getline(line, size, f) > 0) {
+		(*line)[strcspn(*line, "\n")] = '\0';
+		if (mapsline_parse(*line, ret_mapping) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Find the mapping that has the first byte of @file. Return: 0; -ENOENT; or another negative
  * errno. */
 static int find_line(int pid_fd, const struct mappedfile *file, struct mapsline *ret_line)
@@ -91,9 +102,8 @@ static int find_line(int pid_fd, const struct mappedfile *file, struct mapsline 
 	r = textfile_open(pid_fd, "maps", &f);
 	if (r < 0)
 		return r;
-	while (getline(&line, &size, f) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		if (mapsline_parse(line, &l) < 0 || l.end <= file->start)
+	while (next_mapping(f, &line, &size, &l)) {
+		if (l.end <= file->start)
 			continue;
 		/* Lines are sorted by address. */
 		if (!has_start(&l, file))
@@ -269,11 +279,10 @@ static int find_anywhere(int pid_fd, const struct mappedfile *file)
 	r = textfile_open(pid_fd, "maps", &f);
 	if (r < 0)
 		return r;
-	while (n_opened < OPENED_MAX && getline(&line, &size, f) > 0) {
+	while (n_opened < OPENED_MAX && next_mapping(f, &line, &size, &l)) {
 		_cleanup_(fd_closep) int fd = -1;
 
-		line[strcspn(line, "\n")] = '\0';
-		if (mapsline_parse(line, &l) < 0 || l.ino != file->ino || l.offset != file->offset)
+		if (l.ino != file->ino || l.offset != file->offset)
 			continue;
 		n_opened++;
 		fd = find_entry(pid_fd, l.start, l.end);

@@ -478,13 +478,11 @@ static int add_everywhere(struct roots *roots)
 static bool may_be_meant(const char *path, const char *hash)
 {
 	_cleanup_(fd_closep) int fd = path[0] == '/' ? regular_open(AT_FDCWD, path, 0) : -1;
-	char own[SHA256_HEX_SIZE];
 	struct buildid id;
-	uint64_t size;
 
 	if (fd < 0)
 		return false;
-	if (hash[0] != '\0' && sha256_fd(fd, NULL, NULL, own, &size) == 0 && strcmp(own, hash) == 0)
+	if (hash[0] != '\0' && sha256_fd_is(fd, hash))
 		return true;
 	return buildid_read(fd, &id) == 0 && id.size > 0;
 }

@@ -60,13 +60,9 @@ struct search {
 /* Open the file at @path, unless it is open at *@fd. Return: whether it has the hash. */
 static bool has_hash(const char *path, const char *wanted, int *fd)
 {
-	char hash[SHA256_HEX_SIZE];
-	uint64_t size;
-
 	if (*fd < 0)
 		*fd = regular_open(AT_FDCWD, path, 0);
-	return *fd >= 0 && sha256_fd(*fd, NULL, NULL, hash, &size) == 0 &&
-	       strcmp(hash, wanted) == 0;
+	return *fd >= 0 && sha256_fd_is(*fd, wanted);
 }
 
 /*

@@ -244,6 +244,13 @@ static void claimed(void **state)
 	assert_int_equal(n, 2);
 	assert_null(list[1].reason);
 	jitfiles_list_free(list, n);
+
+	mmap2.addr = (uintptr_t)map;
+	(void)jitfiles_add(files, &mmap2, 1, &we);
+	assert_int_equal(jitfiles_list(files, &list, &n), 0);
+	assert_int_equal(n, 2);
+	assert_null(list[1].reason);
+	jitfiles_list_free(list, n);
 	(void)munmap(map, 4096);
 	(void)close(fd);
 }

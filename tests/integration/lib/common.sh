@@ -47,7 +47,6 @@ need() {
 	done
 }
 
-
 # Does libipt read ahead, as 2.1 and newer do? Then engine insn lists what it does, at other times.
 ipt_reads_ahead() {
 	[[ $(readlink -f "$(ldd "$O/ptdecode" | awk '/libipt/ { print $3 }')") != *.so.2.0.* ]]
