@@ -224,6 +224,17 @@ unexplained() { # SNAPSHOT SUMMARY
 		}' "$2"
 }
 
+# tell_gaps SNAPSHOT: what a gap of unknown kind is looked into with.
+tell_gaps() {
+	cat "$T/unexplained" "$1/manifest"
+	grep -h ^sideband_lost= "$T"/out/s/*/manifest | paste -sd' '
+	while read -r _ reason; do
+		"$O/ptdecode" text --no-bytes "$1" 2>/dev/null | grep -m 20 -B 2 "$reason"
+	done <"$T/unexplained"
+	tail -n 40 "$T/sideband"
+	fail "${1##*/}: gaps of unknown kind"
+}
+
 # Of each process that maps as often as its name says, from its fork to its end, all is there; but not if records are
 # said to be lost meanwhile.
 count_maps() { # SNAPSHOT
@@ -268,7 +279,7 @@ for ((i = 0; i < n; i++)); do
 	((now >= lost)) || fail "snapshot $i: fewer records lost than before"
 	lost=$now
 	unexplained "$s" "$T/summary" >"$T/unexplained"
-	[[ ! -s $T/unexplained ]] || { cat "$T/unexplained" "$s/manifest"; fail "snapshot $i: gaps of unknown kind"; }
+	[[ ! -s $T/unexplained ]] || tell_gaps "$s"
 	this=$(awk '$1 == "all" { print $5 }' "$T/summary")
 	insns=$((insns + this))
 	maps=$((maps + $(count_maps "$s")))

@@ -347,6 +347,7 @@ static void decode(const char *input, enum trial_lists lists, struct trial *ret_
 {
 	const struct ptd_options options = { .size = sizeof(options),
 					     .force = true,
+					     .all_processes = true, /* as perf lists them */
 					     .input = input };
 	const int r = trial_run(&options, lists, stdout, ret_trial);
 
