@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# ptd in the guest through a storm of processes, with a snapshot every five seconds, for LASTS seconds:
+# ptd in the guest through a storm of processes, with a snapshot every five seconds, for LASTS seconds and more:
 # what it has of memory, files and disk at most in the second half is not more than in the first, give
 # or take a twentieth; every snapshot decodes, and what is missing in it is said in its manifest; records
 # that are lost, since ptd is stopped in each half while more of them come than its rings take, are
@@ -69,22 +69,22 @@ peak_anew() { # of what usage tells
 }
 begun=$(now)
 echo "at its limits after $begun s and $n snapshots: $(ptctl status | grep Sideband)"
-middle=
 echo $begun $n >/out/begun
 peak_anew
-losses=0
-while next=$(($(now) + 5)) && [ $next -le $((begun + seconds)) ]; do
-	if [ -z "$middle" ] && [ $(now) -ge $((begun + seconds / 2)) ]; then
-		middle=$(cut -d' ' -f1 /proc/uptime)
-		echo $middle >/out/middle
+# On a busy machine a round takes as long as it takes.
+rounds=$((seconds / 5)) round=0
+while [ $round -lt $rounds ]; do
+	next=$(($(now) + 5))
+	if [ $round = $((rounds / 2)) ]; then
+		cut -d' ' -f1 /proc/uptime >/out/middle
 		peak_anew
 	fi
-	if [ $(($(now) - begun)) -ge $((seconds * (2 * losses + 1) / 4)) ]; then
-		losses=$((losses + 1))
+	if [ $round = $((rounds / 4)) ] || [ $round = $((rounds * 3 / 4)) ]; then
 		lose
 	else
 		take
 	fi
+	round=$((round + 1))
 	while [ $(now) -lt $next ]; do
 		sleep 0.5
 	done
