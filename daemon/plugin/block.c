@@ -112,6 +112,32 @@ static struct block *first_at(const struct blocks *blocks, uint64_t ip)
 	return map_pointer(&blocks->by_ip, ip);
 }
 
+/* Where the end leads, as far as that is known. */
+static void set_leads(struct block *block)
+{
+	block->leads[0] = block->leads[1] = BLOCK_NOWHERE;
+	switch ((enum block_end)block->end) {
+	case BLOCK_COND:
+		block->n_bits = 1;
+		block->leads[0] = block->next_ip;
+		block->leads[1] = block->target;
+		break;
+	case BLOCK_CALL:
+		block->calls = block->target != block->next_ip;
+		block->leads[0] = block->leads[1] = block->target;
+		break;
+	case BLOCK_JUMP:
+		block->leads[0] = block->leads[1] = block->target;
+		break;
+	case BLOCK_FALLS:
+	case BLOCK_REP:
+		block->leads[0] = block->leads[1] = block->next_ip;
+		break;
+	default:
+		break;
+	}
+}
+
 static int add_block(struct blocks *blocks, const struct draft *d, struct block *sibling,
 		     struct block **ret_block)
 {
@@ -131,7 +157,8 @@ static int add_block(struct blocks *blocks, const struct draft *d, struct block 
 	block->end = d->end;
 	block->sets_cr3 = d->sets_cr3;
 	block->sibling = sibling;
-	block->handler = sibling && sibling->handler;
+	block->marks = sibling ? sibling->marks & BLOCK_HANDLER : 0;
+	set_leads(block);
 	memcpy(block->offsets, d->offsets, d->n * sizeof(uint16_t));
 	r = map_put(&blocks->by_ip, d->ip, (uintptr_t)block);
 	if (r < 0)
@@ -163,7 +190,7 @@ int blocks_get(struct blocks *blocks, uint64_t ip, const struct block_insn *insn
 void blocks_mark_handler(struct blocks *blocks, uint64_t ip)
 {
 	for (struct block *b = first_at(blocks, ip); b; b = b->sibling)
-		atomic_store_explicit(&b->handler, true, memory_order_relaxed);
+		(void)atomic_fetch_or(&b->marks, BLOCK_HANDLER);
 }
 
 int block_index(const struct block *block, uint64_t ip)

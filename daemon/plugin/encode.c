@@ -42,39 +42,17 @@ static inline void put_packet(struct encode *e, const void *bytes, size_t n)
 		memcpy(e->ring, (const uint8_t *)bytes + room, n - room);
 	}
 	e->state.head += n;
-	e->state.since_psb += n;
 }
 
 static void put_byte(struct encode *e, uint8_t byte)
 {
 	e->ring[e->state.head & (e->ring_size - 1)] = byte;
 	e->state.head++;
-	e->state.since_psb++;
 }
 
 static void clear_stack(struct encode_stack *stack)
 {
 	stack->depth = 0;
-}
-
-static void push_call(struct encode_stack *stack, uint64_t ip)
-{
-	stack->ip[stack->top++ % ENCODE_STACK] = ip;
-	if (stack->depth < ENCODE_STACK)
-		stack->depth++;
-}
-
-static bool top_is(const struct encode_stack *stack, uint64_t ip)
-{
-	return stack->depth > 0 && stack->ip[(stack->top - 1) % ENCODE_STACK] == ip;
-}
-
-static void pop_call(struct encode_stack *stack)
-{
-	if (stack->depth == 0)
-		return;
-	stack->depth--;
-	stack->top--;
 }
 
 static bool is_canonical(uint64_t ip)
@@ -96,7 +74,7 @@ static inline void put_ip_as(struct encode *e, uint8_t op, uint64_t ip, uint8_t 
 #define NO_IP UINT64_C(0x5555555500000000)
 
 /* Write an IP packet. The IP is compressed against the last one. */
-static void put_ip(struct encode *e, uint8_t op, uint64_t ip)
+static inline void put_ip(struct encode *e, uint8_t op, uint64_t ip)
 {
 	const uint64_t change = ip ^ e->state.last_ip;
 
@@ -232,7 +210,7 @@ static void begin_psb(struct encode *e, uint64_t tsc)
 	encode_flush(e);
 	put_cycles(e);
 	put_packet(e, psb_bytes, PSB_SIZE);
-	e->state.since_psb = 0;
+	e->state.next_psb = e->state.head + e->psb_period;
 	e->state.last_ip = 0;
 	e->state.mode_sent = 0;
 	clear_stack(&e->state.calls);
@@ -247,14 +225,17 @@ static void end_psb(struct encode *e)
 	put_packet(e, (const uint8_t[]){ 0x02, 0x23 }, 2);
 }
 
-void encode_init(struct encode *e, uint64_t ring_size, uint32_t psb_period, bool return_compression)
+void encode_init(struct encode *e, uint64_t ring_size, uint32_t psb_period, bool return_compression,
+		 bool long_tnt)
 {
 	*e = (struct encode){
 		.ring_size = ring_size,
 		.psb_period = psb_period,
 		.return_compression = return_compression,
+		.long_tnt = long_tnt,
+		.full_tnt = UINT64_C(1) << (long_tnt ? ENCODE_TNT_LONG : ENCODE_TNT_SHORT),
 		.mode = 64,
-		.state = { .since_psb = UINT64_MAX },
+		.state = { .tnt = 1 },
 	};
 }
 
@@ -269,10 +250,9 @@ bool encode_adopt(struct encode *e, const struct encode_state *state)
 	atomic_signal_fence(memory_order_seq_cst);
 	own->paging = paging;
 
-	missing = own->enabled || own->n_tnt > 0;
+	missing = own->enabled || own->tnt > 1;
 	own->enabled = false;
-	own->n_tnt = 0;
-	own->tnt = 0;
+	own->tnt = 1;
 	if (own->calls.depth > ENCODE_STACK)
 		clear_stack(&own->calls);
 	return missing;
@@ -280,7 +260,7 @@ bool encode_adopt(struct encode *e, const struct encode_state *state)
 
 void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 {
-	assert(!e->state.enabled && e->state.n_tnt == 0);
+	assert(!e->state.enabled && e->state.tnt == 1);
 
 	if (encode_psb_due(e)) {
 		begin_psb(e, tsc);
@@ -331,11 +311,6 @@ void encode_paging(struct encode *e, uint64_t cr3)
 	put_pip(e);
 }
 
-void encode_push(struct encode *e, uint64_t ip)
-{
-	push_call(&e->state.calls, ip);
-}
-
 void encode_indirect(struct encode *e, uint64_t target)
 {
 	encode_flush(e);
@@ -343,51 +318,59 @@ void encode_indirect(struct encode *e, uint64_t target)
 	put_ip(e, OP_TIP, target);
 }
 
+void encode_cond(struct encode *e, bool is_taken)
+{
+	encode_bits(e, is_taken, 1);
+	if (encode_is_full(e))
+		encode_flush(e);
+}
+
 void encode_return(struct encode *e, uint64_t target)
 {
-	const bool goes_back = top_is(&e->state.calls, target);
+	struct encode_stack *calls = &e->state.calls;
+	bool goes_back = false;
 
-	pop_call(&e->state.calls);
+	if (calls->depth > 0) {
+		calls->depth--;
+		goes_back = calls->ip[--calls->top % ENCODE_STACK] == target;
+	}
 	if (goes_back && e->return_compression)
 		encode_cond(e, true);
 	else
 		encode_indirect(e, target);
 }
 
-static void put_tnt_long(struct encode *e)
+/* Write more branches than a short packet has. */
+static void put_many(struct encode *e, unsigned n_bits)
 {
-	const uint64_t payload = UINT64_C(1) << e->state.n_tnt | e->state.tnt;
-	const uint64_t packet = payload << 16 | 0xa302;
+	const uint64_t packet = e->state.tnt << 16 | 0xa302;
 
-	put_packet(e, &packet, 8);
-}
-
-static void put_tnt_short(struct encode *e)
-{
-	uint32_t left = e->state.n_tnt;
-
-	while (left > 0) {
-		const uint32_t n = left < ENCODE_TNT_SHORT ? left : ENCODE_TNT_SHORT;
-		const uint32_t bits = e->state.tnt >> (left - n) & ((1u << n) - 1);
+	/* Up to seven short packets are smaller than a long one. */
+	if (n_bits > 7 * ENCODE_TNT_SHORT) {
+		put_packet(e, &packet, 8);
+		return;
+	}
+	while (n_bits > 0) {
+		const unsigned n = n_bits < ENCODE_TNT_SHORT ? n_bits : ENCODE_TNT_SHORT;
+		const uint64_t bits = e->state.tnt >> (n_bits - n) & ((1u << n) - 1);
 
 		put_byte(e, (uint8_t)((1u << n | bits) << 1));
-		left -= n;
+		n_bits -= n;
 	}
 }
 
 void encode_flush(struct encode *e)
 {
-	if (e->state.n_tnt == 0)
+	const uint64_t tnt = e->state.tnt;
+
+	if (tnt == 1)
 		return;
 	put_cycles(e);
-
-	/* Up to seven short packets are smaller than a long one. */
-	if (e->state.n_tnt > 7 * ENCODE_TNT_SHORT)
-		put_tnt_long(e);
+	if (tnt >> (ENCODE_TNT_SHORT + 1) == 0)
+		put_byte(e, (uint8_t)(tnt << 1));
 	else
-		put_tnt_short(e);
-	e->state.tnt = 0;
-	e->state.n_tnt = 0;
+		put_many(e, 63 - (unsigned)__builtin_clzll(tnt));
+	e->state.tnt = 1;
 }
 
 void encode_psb(struct encode *e, uint64_t ip, uint64_t tsc)
@@ -405,11 +388,10 @@ void encode_psb(struct encode *e, uint64_t ip, uint64_t tsc)
 void encode_overflow(struct encode *e, uint64_t tsc)
 {
 	e->state.enabled = false;
-	e->state.tnt = 0;
-	e->state.n_tnt = 0;
+	e->state.tnt = 1;
 	clear_stack(&e->state.calls);
 	/* A decoder cannot read anything before the first PSB. */
-	if (e->state.since_psb == UINT64_MAX) {
+	if (e->state.next_psb == 0) {
 		begin_psb(e, tsc);
 		end_psb(e);
 	}
@@ -420,7 +402,7 @@ void encode_overflow(struct encode *e, uint64_t tsc)
 
 void encode_resume(struct encode *e, uint64_t ip)
 {
-	assert(!e->state.enabled && e->state.n_tnt == 0);
+	assert(!e->state.enabled && e->state.tnt == 1);
 
 	if (e->state.mode_sent != e->mode)
 		put_mode_exec(e);

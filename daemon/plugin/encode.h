@@ -45,11 +45,10 @@ struct encode_stack {
 
 /* The state that one owner of the CPU leaves to the next. */
 struct encode_state {
-	uint64_t head;      /* bytes ever written: running count */
-	uint64_t since_psb; /* bytes since the last PSB; UINT64_MAX before the first */
+	uint64_t head;     /* bytes ever written: running count */
+	uint64_t next_psb; /* @head at which a PSB is due; 0 before the first */
 	uint64_t last_ip;
-	uint64_t tnt;      /* pending bits, oldest is the highest */
-	uint32_t n_tnt;    /* fewer than fill a packet */
+	uint64_t tnt;      /* 1, then the pending bits, fewer than fill a packet: oldest first */
 	uint8_t enabled;   /* PacketEn; these are no bool, which shared memory may not hold */
 	uint8_t mode_sent; /* in the last MODE.Exec since the last PSB; 0: there was none */
 	uint64_t now;      /* TSC of what is encoded; only with timing */
@@ -65,8 +64,9 @@ struct encode {
 	uint64_t ring_size;  /* power of two */
 	uint32_t psb_period; /* bytes between two PSBs */
 	bool return_compression;
-	bool long_tnt; /* write long TNT packets, too; real CPUs rarely do */
-	uint8_t mode;  /* of the code: 64 or 32 */
+	bool long_tnt;     /* write long TNT packets, too; real CPUs rarely do */
+	uint64_t full_tnt; /* the bit of encode_state.tnt that says that a packet is full */
+	uint8_t mode;      /* of the code: 64 or 32 */
 	struct encode_timing timing;
 
 	struct encode_state state;
@@ -85,7 +85,7 @@ bool encode_adopt(struct encode *encode, const struct encode_state *state);
  * @ring_size is a power of two of at least 4096. The owner of the CPU sets the ring itself.
  */
 void encode_init(struct encode *encode, uint64_t ring_size, uint32_t psb_period,
-		 bool return_compression);
+		 bool return_compression, bool long_tnt);
 
 /*
  * Start packets (TIP.PGE) at @ip, the first instruction that runs. @tsc is the present time. If no
@@ -99,9 +99,6 @@ void encode_disable(struct encode *encode);
 /* Stop packets because of an interruption before the instruction at @ip has run. */
 void encode_disable_at(struct encode *encode, uint64_t ip);
 
-/* A call, indirect or with a displacement other than 0, will return to @ip. */
-void encode_push(struct encode *encode, uint64_t ip);
-
 /* An indirect jump or call, or a far transfer, went to @target. For a call, encode_push() is to be
  * called, too. */
 void encode_indirect(struct encode *encode, uint64_t target);
@@ -111,6 +108,9 @@ void encode_event(struct encode *encode, uint64_t ip, uint64_t to);
 
 /* The page table is now @cr3. To be called only if the kernel is recorded. */
 void encode_paging(struct encode *encode, uint64_t cr3);
+
+/* A conditional branch was taken or not. */
+void encode_cond(struct encode *encode, bool is_taken);
 
 /* A near return went to @target. */
 void encode_return(struct encode *encode, uint64_t target);
@@ -139,6 +139,8 @@ void encode_overflow(struct encode *encode, uint64_t tsc);
 /* Start packets at @ip after an overflow, in code that is recorded. Packets must be off. */
 void encode_resume(struct encode *encode, uint64_t ip);
 
+/* --- what blocks do all the time --------------------------------------------------------------- */
+
 static inline bool encode_is_timed(const struct encode *encode)
 {
 	return encode->timing.mtc || encode->timing.cyc;
@@ -146,13 +148,26 @@ static inline bool encode_is_timed(const struct encode *encode)
 
 static inline bool encode_psb_due(const struct encode *encode)
 {
-	return encode->state.since_psb >= encode->psb_period;
+	return encode->state.head >= encode->state.next_psb;
 }
 
-/* A conditional branch was taken or not. */
-static inline void encode_cond(struct encode *encode, bool taken)
+/* A conditional branch was taken or not; or with no bits none is added. It is pending. */
+static inline void encode_bits(struct encode *encode, bool is_taken, unsigned n_bits)
 {
-	encode->state.tnt = encode->state.tnt << 1 | taken;
-	if (++encode->state.n_tnt == (encode->long_tnt ? ENCODE_TNT_LONG : ENCODE_TNT_SHORT))
-		encode_flush(encode);
+	encode->state.tnt = encode->state.tnt << n_bits | (is_taken & n_bits);
+}
+
+/* Do the pending branches fill a packet? Then encode_flush() is to be called. */
+static inline bool encode_is_full(const struct encode *encode)
+{
+	return (encode->state.tnt & encode->full_tnt) != 0;
+}
+
+/* A call, indirect or with a displacement other than 0, will return to @ip. */
+static inline void encode_push(struct encode *encode, uint64_t ip)
+{
+	struct encode_stack *calls = &encode->state.calls;
+
+	calls->ip[calls->top++ % ENCODE_STACK] = ip;
+	calls->depth += calls->depth < ENCODE_STACK;
 }

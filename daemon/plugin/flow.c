@@ -2,13 +2,26 @@
 
 #include "daemon/plugin/flow.h"
 
-static enum flow_verdict follows(const struct flow *flow)
+static bool is_far(const struct block *block)
 {
-	truthlog_whole(flow->log, flow->block->id);
-	return FLOW_FOLLOWS;
+	return block->end == BLOCK_RETURN || block->end == BLOCK_CALL_INDIRECT ||
+	       block->end == BLOCK_JUMP_INDIRECT || block->end == BLOCK_FAR;
 }
 
-/* Check whether control is at an instruction of the block that runs again. */
+bool flow_leads_far(const struct block *block, uint64_t ip, struct encode *e)
+{
+	if (!is_far(block) || ip == block->last_ip)
+		return false;
+	if (block->end == BLOCK_RETURN)
+		encode_return(e, ip);
+	else
+		encode_indirect(e, ip);
+	if (block->end == BLOCK_CALL_INDIRECT)
+		encode_push(e, block->next_ip);
+	return true;
+}
+
+/* Is control at an instruction of the block that runs again? */
 static enum flow_verdict restarts(const struct flow *flow, uint64_t ip)
 {
 	const struct block *b = flow->block;
@@ -27,65 +40,36 @@ static enum flow_verdict restarts(const struct flow *flow, uint64_t ip)
 	return FLOW_RESTARTS;
 }
 
+/* Write what the block did, if it leads to @ip. */
+static bool put_block(const struct block *b, uint64_t ip, struct encode *e)
+{
+	if (!flow_leads(b, ip, e) && !flow_leads_far(b, ip, e))
+		return false;
+	if (encode_is_full(e))
+		encode_flush(e);
+	return true;
+}
+
+static bool may_lead(const struct block *b, uint64_t ip)
+{
+	return ip == b->leads[0] || ip == b->leads[1] || (is_far(b) && ip != b->last_ip);
+}
+
 enum flow_verdict flow_step(struct flow *flow, uint64_t ip)
 {
 	const struct block *b = flow->block;
-	struct encode *e = flow->encode;
 
-	if (!flow->last_began)
+	if (!flow->last_began || !(flow->encode ? put_block(b, ip, flow->encode) : may_lead(b, ip)))
 		return restarts(flow, ip);
-
-	switch ((enum block_end)b->end) {
-	case BLOCK_COND:
-		if (ip != b->target && ip != b->next_ip)
-			break;
-		encode_cond(e, ip == b->target);
-		return follows(flow);
-	case BLOCK_FALLS:
-	case BLOCK_REP:
-		if (ip != b->next_ip)
-			break;
-		return follows(flow);
-	case BLOCK_JUMP:
-		if (ip != b->target)
-			break;
-		return follows(flow);
-	case BLOCK_CALL:
-		if (ip != b->target)
-			break;
-		/* A call of the next instruction reads the program counter: the CPU does not push
-		 * it. */
-		if (b->target != b->next_ip)
-			encode_push(e, b->next_ip);
-		return follows(flow);
-	/* These branches can go anywhere. But if control is at the branch itself, it faulted or is
-	 * repeated, and has not branched to itself. */
-	case BLOCK_RETURN:
-		if (ip == b->last_ip)
-			break;
-		encode_return(e, ip);
-		return follows(flow);
-	case BLOCK_CALL_INDIRECT:
-		if (ip == b->last_ip)
-			break;
-		encode_indirect(e, ip);
-		encode_push(e, b->next_ip);
-		return follows(flow);
-	case BLOCK_JUMP_INDIRECT:
-	case BLOCK_FAR:
-		if (ip == b->last_ip)
-			break;
-		encode_indirect(e, ip);
-		return follows(flow);
-	case BLOCK_SYSCALL:
-	case BLOCK_INTERRUPT:
-		break;
-	}
-	return restarts(flow, ip);
+	truthlog_whole(flow->log, b->id);
+	return FLOW_FOLLOWS;
 }
 
-static void stop_packets(struct flow *flow)
+/* After the instruction before the one at @ip. */
+static void stop_packets(struct flow *flow, uint64_t ip)
 {
+	if (flow->encode)
+		encode_disable_at(flow->encode, ip);
 	flow->encode = NULL;
 	flow->block = NULL;
 	flow->last_began = false;
@@ -120,8 +104,7 @@ static uint64_t judge_interrupted(struct flow *flow, uint64_t ip)
 
 void flow_interrupt(struct flow *flow, uint64_t ip)
 {
-	encode_disable_at(flow->encode, judge_interrupted(flow, ip));
-	stop_packets(flow);
+	stop_packets(flow, judge_interrupted(flow, ip));
 }
 
 void flow_event(struct flow *flow, uint64_t ip, uint64_t to)
@@ -136,8 +119,11 @@ bool flow_syscall(struct flow *flow)
 
 	if (flow->last_began && b->end == BLOCK_SYSCALL) {
 		truthlog_whole(flow->log, b->id);
-		encode_disable(flow->encode);
-		stop_packets(flow);
+		if (flow->encode)
+			encode_disable(flow->encode);
+		flow->encode = NULL;
+		flow->block = NULL;
+		flow->last_began = false;
 	} else if (flow->last_began && b->end == BLOCK_INTERRUPT) {
 		flow_interrupt(flow, b->next_ip);
 	} else {
@@ -150,6 +136,5 @@ bool flow_syscall(struct flow *flow)
 
 void flow_odd(struct flow *flow)
 {
-	encode_disable_at(flow->encode, log_retired(flow));
-	stop_packets(flow);
+	stop_packets(flow, log_retired(flow));
 }

@@ -5,10 +5,9 @@
  * Flow
  *
  * Finds out what a thread's last block did, as soon as it is known where control went, and writes
- * the packets for it. QEMU reports when a block begins and when its last instruction begins. If the
- * last instruction began, all instructions before it retired, and the place where control went
- * shows what it did. If not, the block was left before its end, at the instruction where control is
- * now.
+ * the packets for it, or the ground truth. QEMU reports when a block begins. If the last
+ * instruction began, all instructions before it retired, and the place where control went shows
+ * what it did. If not, the block was left before its end, at the instruction where control is now.
  */
 
 #include <stdbool.h>
@@ -35,8 +34,29 @@ enum flow_verdict {
 };
 
 /*
- * Control is at @ip. Unless that is FLOW_ODD, the packets of the block are written and its
- * instructions are logged. The caller sets the next block.
+ * Control is at @ip after @block, whose last instruction began. If that is where its bytes alone
+ * lead, its packets are pending: a branch, which the caller writes if that fills a packet
+ * (encode_is_full()); or a call. Return: whether that is so.
+ */
+static inline bool flow_leads(const struct block *block, uint64_t ip, struct encode *encode)
+{
+	const bool is_taken = ip == block->leads[1];
+
+	if (!is_taken && ip != block->leads[0])
+		return false;
+	encode_bits(encode, is_taken, block->n_bits);
+	if (block->calls)
+		encode_push(encode, block->next_ip);
+	return true;
+}
+
+/* The same of a block that can lead anywhere. But if control is at the branch itself, that faulted
+ * or is repeated, and has not branched to itself. */
+bool flow_leads_far(const struct block *block, uint64_t ip, struct encode *encode);
+
+/*
+ * Control is at @ip after the flow's block. Unless that is FLOW_ODD, its packets are written and
+ * its instructions are logged. The caller sets the next block.
  */
 enum flow_verdict flow_step(struct flow *flow, uint64_t ip);
 

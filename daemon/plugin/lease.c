@@ -118,6 +118,7 @@ static bool claim_waiting(struct lease *lease, bool yield)
 		 * own time. */
 		said = now + WAIT_NS;
 		atomic_store(&pool->wait_until_ns, said);
+		atomic_fetch_add(&pool->news, 1);
 		seen = atomic_load(&pool->released);
 		got = claim_free(lease, 0, n_busy_max);
 		now = attach_now_ns();
@@ -148,9 +149,8 @@ static void begin_lease(struct lease *lease)
 
 	/* The place of the ring and its use come from this process, so that other processes that
 	 * write to the shared state cannot change what this thread does. */
-	encode_init(e, l->aux_size, l->psb_period, l->return_compression);
+	encode_init(e, l->aux_size, l->psb_period, l->return_compression, l->long_tnt);
 	e->timing = l->timing;
-	e->long_tnt = l->long_tnt;
 	e->mode = lease->mode;
 	e->ring = attach_at(lease->attach, emu_aux_offset(l, lease->who.cpu));
 	if (cpu->is_used)

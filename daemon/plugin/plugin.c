@@ -24,6 +24,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -216,25 +217,34 @@ __attribute__((__noinline__)) static void align_handler(unsigned vcpu, uint64_t 
 	}
 }
 
-static void on_block(unsigned vcpu, void *userdata)
+__attribute__((__noinline__)) static void on_special_block(unsigned vcpu, const struct block *block)
 {
-	const struct block *block = userdata;
-	struct thread *thread = self;
-
-	if (__builtin_expect(atomic_load_explicit(&block->handler, memory_order_relaxed), 0))
+	if (block_has_handler(block))
 		align_handler(vcpu, block->ip);
-	if (__builtin_expect(!thread, 0)) {
-		thread = begin_thread(vcpu);
-		if (!thread)
-			return;
-	}
-	thread_begin_block(thread, block);
+	if (self || begin_thread(vcpu))
+		thread_begin_block(self, block);
 }
 
-static void on_last(unsigned vcpu, void *block)
+static void on_block(unsigned vcpu, void *block)
+{
+	struct thread *thread = self;
+
+	if (__builtin_expect(thread && thread_is_plain_at(thread, block), 1))
+		thread_begin_plain(thread, block);
+	else
+		on_special_block(vcpu, block);
+}
+
+static void on_log_block(unsigned vcpu, void *block)
 {
 	if (self)
-		thread_begin_last(self);
+		thread_log_block(self, block);
+}
+
+static void on_log_last(unsigned vcpu, void *block)
+{
+	if (self)
+		thread_log_last(self);
 }
 
 static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
@@ -261,9 +271,45 @@ static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
 	/* The callbacks get the block itself, and do not change it. */
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS,
 					     (void *)(uintptr_t)block);
+	if (!process.log_dir)
+		return;
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_log_block, QEMU_PLUGIN_CB_NO_REGS,
+					     (void *)(uintptr_t)block);
 	if (block->n > 1)
 		qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, block->n - 1u),
-						       on_last, QEMU_PLUGIN_CB_NO_REGS, NULL);
+						       on_log_last, QEMU_PLUGIN_CB_NO_REGS, NULL);
+}
+
+/* What siglongjmp() is in programs that are compiled with _FORTIFY_SOURCE, as Debian's are. */
+__attribute__((__noreturn__)) void __longjmp_chk(struct __jmp_buf_tag *buf, int value);
+
+__attribute__((__noreturn__)) static void on_checked_jump(struct __jmp_buf_tag *buf, int value)
+{
+	if (self)
+		thread_leave_block(self);
+	__longjmp_chk(buf, value);
+}
+
+__attribute__((__noreturn__)) static void on_jump(struct __jmp_buf_tag *buf, int value)
+{
+	if (self)
+		thread_leave_block(self);
+	siglongjmp(buf, value);
+}
+
+/* QEMU leaves a block that runs in no other way than by a jump. Return: 0 if it will be seen. */
+static int watch_jumps(void)
+{
+	const int r = got_replace("__longjmp_chk", (void (*)(void))on_checked_jump);
+
+	return got_replace("siglongjmp", (void (*)(void))on_jump) < 0 ? r : 0;
+}
+
+/* Translations are dropped. QEMU leaves for it, too, between two blocks. */
+static void on_flush(uint64_t id)
+{
+	if (self)
+		self->left = false;
 }
 
 static void on_vcpu(uint64_t id, unsigned vcpu)
@@ -638,6 +684,12 @@ int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int ar
 	if (got_replace("kill", (void (*)(void))on_kill) < 0)
 		fprintf(stderr, "ptd-emu.so: this QEMU does not show that a signal kills the "
 				"program: its last instructions are lost then\n");
+	if (watch_jumps() < 0) {
+		fprintf(stderr, "ptd-emu.so: this QEMU does not show when it leaves a block: use "
+				"qemu-user 7.2 of Debian 12\n");
+		return 1;
+	}
+	qemu_plugin_register_flush_cb(id, on_flush);
 	qemu_plugin_register_vcpu_init_cb(id, on_vcpu);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);

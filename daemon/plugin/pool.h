@@ -38,7 +38,7 @@
 #include "daemon/plugin/encode.h"
 
 #define EMU_POOL_MAGIC   UINT64_C(0x006c6f6f70647470) /* "ptdpool" */
-#define EMU_POOL_VERSION 11u
+#define EMU_POOL_VERSION 12u
 #define EMU_CPUS_MAX     256u
 
 struct emu_pool_layout {
@@ -81,6 +81,7 @@ struct emu_pool {
 	_Atomic uint64_t wait_until_ns;
 	_Atomic uint32_t released;   /* counts releases: futex that waiters sleep on */
 	_Atomic uint32_t flush;      /* ptd adds 1; CPUs in use then flush at their next block */
+	_Atomic uint32_t news;       /* grows whenever @flush does, or a thread begins to wait */
 	_Atomic uint32_t n_attached; /* processes that map the pool */
 	_Atomic uint64_t exhausted;  /* times that a thread got no CPU and ran unrecorded */
 

@@ -186,7 +186,7 @@ static void end_thread_locked(struct process *process, struct thread *t)
 	thread_stop(t);
 	poolrecord_exit(&process->attach, t->lease.who, process->parent_pid,
 			t->lease.who.tid == process->killed_tid ? process->killed_by : 0);
-	truthlog_end(t->flow.log);
+	truthlog_end(t->truth.log);
 }
 
 void process_end(struct process *process)
@@ -227,7 +227,7 @@ void process_halt(struct process *process, struct thread *self)
 			continue;
 		}
 		thread_stop(t);
-		truthlog_end(t->flow.log);
+		truthlog_end(t->truth.log);
 	}
 	atomic_fetch_sub(&process->attach.pool->n_attached, 1);
 }
@@ -267,7 +267,7 @@ static void forget_others(struct process *process, struct thread *self)
 		next = t->next;
 		if (t == self)
 			continue;
-		t->flow.log = truthlog_forget(t->flow.log);
+		t->truth.log = truthlog_forget(t->truth.log);
 		free(t);
 	}
 	process->threads = self;
@@ -276,13 +276,13 @@ static void forget_others(struct process *process, struct thread *self)
 
 static void fork_logs(struct process *process, struct thread *self, uint32_t parent_number)
 {
-	self->flow.log = truthlog_forget(self->flow.log);
+	self->truth.log = truthlog_forget(self->truth.log);
 	process->block_log = truthlog_forget(process->block_log);
 	if (!process->log_dir || open_block_log(process) < 0)
 		return;
 	truthlog_inherit(process->block_log, process->blocks.n, process->parent_pid, parent_number);
 	(void)truthlog_flush(process->block_log);
-	self->flow.log = process_open_log(process, self->lease.who.tid);
+	self->truth.log = process_open_log(process, self->lease.who.tid);
 }
 
 /* Do not record the child or programs that it executes. */
@@ -293,7 +293,7 @@ static void leave_child_alone(struct process *process, struct thread *self, cons
 	process->fdholder = (struct fdholder){};
 	process->fork_fd = fd_close(process->fork_fd);
 	process->block_log = truthlog_forget(process->block_log);
-	self->flow.log = truthlog_forget(self->flow.log);
+	self->truth.log = truthlog_forget(self->truth.log);
 	(void)thread_free(self);
 }
 
@@ -340,7 +340,7 @@ static void surprise(struct process *process, struct thread *self, uint64_t ip)
 	if (vec_push(&process->surprises.list, ip & ~(PAGE - 1)) < 0)
 		return;
 	process->n_surprises++;
-	self->wants_tsc = true;
+	thread_want_time(self);
 }
 
 void process_record_surprises(struct process *process, struct poolrecord_who who)
@@ -358,6 +358,14 @@ void process_record_surprises(struct process *process, struct poolrecord_who who
 	vec_deinit(&pages.list);
 }
 
+/* @condition: index plus 1; 0: none. The caller holds the lock. */
+static void watch_block(struct block *block, uint32_t condition)
+{
+	const uint16_t others = atomic_load(&block->marks) & (uint16_t)~BLOCK_WATCHED;
+
+	atomic_store(&block->marks, (uint16_t)(others | (condition & BLOCK_WATCHED)));
+}
+
 const struct block *process_translate(struct process *process, struct thread *self, uint64_t ip,
 				      const struct block_insn *insns, size_t n)
 {
@@ -370,17 +378,20 @@ const struct block *process_translate(struct process *process, struct thread *se
 	r = blocks_get(&process->blocks, ip, insns, n, &block);
 	if (r == BLOCKS_NEW) {
 		if (target_handlers_have(&process->handlers, ip))
-			block->handler = true;
+			(void)atomic_fetch_or(&block->marks, BLOCK_HANDLER);
 		if (process->block_log) {
 			truthlog_describe(process->block_log, block);
 			/* If the process is killed, its log needs the dictionary. */
 			(void)truthlog_flush(process->block_log);
 		}
 	}
-	if (block)
+	if (block) {
 		hand_over_insns(process, block, insns);
+		atomic_store(&block->maps, maps_version(&process->maps));
+	}
+
 	if (block && process->tripwire.n_conditions > 0)
-		block->watched = (uint8_t)maps_watched(&process->maps, ip);
+		watch_block(block, maps_watched(&process->maps, ip));
 	if (self && ip < VSYSCALL_PAGE && !maps_has(&process->maps, ip, 1))
 		surprise(process, self, ip);
 	return block;

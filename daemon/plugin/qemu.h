@@ -43,6 +43,7 @@ enum qemu_plugin_cb_flags {
 typedef void (*qemu_plugin_vcpu_cb)(uint64_t id, unsigned vcpu);
 typedef void (*qemu_plugin_tb_trans_cb)(uint64_t id, struct qemu_plugin_tb *tb);
 typedef void (*qemu_plugin_exec_cb)(unsigned vcpu, void *userdata);
+typedef void (*qemu_plugin_simple_cb)(uint64_t id);
 typedef void (*qemu_plugin_atexit_cb)(uint64_t id, void *userdata);
 typedef void (*qemu_plugin_syscall_cb)(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1,
 				       uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5,
@@ -57,6 +58,8 @@ void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_
 					    enum qemu_plugin_cb_flags flags, void *userdata);
 void qemu_plugin_register_vcpu_syscall_cb(uint64_t id, qemu_plugin_syscall_cb cb);
 void qemu_plugin_register_vcpu_syscall_ret_cb(uint64_t id, qemu_plugin_syscall_ret_cb cb);
+/* All translations are dropped. */
+void qemu_plugin_register_flush_cb(uint64_t id, qemu_plugin_simple_cb cb);
 void qemu_plugin_register_atexit_cb(uint64_t id, qemu_plugin_atexit_cb cb, void *userdata);
 
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);

@@ -36,6 +36,7 @@ struct thread *thread_new(struct process *process, unsigned vcpu)
 	if (!thread)
 		return NULL;
 	thread->process = process;
+	thread->pool = process->attach.pool;
 	thread->vcpu = vcpu;
 	thread->lease = (struct lease){
 		.attach = &process->attach,
@@ -43,7 +44,7 @@ struct thread *thread_new(struct process *process, unsigned vcpu)
 		.who = { .pid = process->pid, .tid = tid },
 	};
 	(void)pthread_mutex_init(&thread->leaving, NULL);
-	thread->flow.log = process_open_log(process, tid);
+	thread->truth.log = process_open_log(process, tid);
 
 	parent = process_add(process, thread);
 	if (parent != 0)
@@ -65,8 +66,8 @@ struct thread *thread_free(struct thread *thread)
 	if (!thread)
 		return NULL;
 	process_remove(thread->process, thread);
-	truthlog_end(thread->flow.log);
-	thread->flow.log = truthlog_free(thread->flow.log);
+	truthlog_end(thread->truth.log);
+	thread->truth.log = truthlog_free(thread->truth.log);
 	(void)pthread_mutex_destroy(&thread->leaving);
 	free(thread);
 	return NULL;
@@ -74,16 +75,15 @@ struct thread *thread_free(struct thread *thread)
 
 static void publish_packets(struct thread *thread)
 {
-	const uint64_t head = thread->flow.encode->state.head;
-
-	atomic_store_explicit(&lease_cpu(&thread->lease)->aux_head, head, memory_order_release);
-	thread->published = head;
+	atomic_store_explicit(thread->aux_head, thread->lease.encode.state.head,
+			      memory_order_release);
 }
 
 /* Switch packets on. The thread has a CPU. */
 static void resume_packets(struct thread *thread, uint64_t ip)
 {
 	thread->flow.encode = &thread->lease.encode;
+	thread->aux_head = &lease_cpu(&thread->lease)->aux_head;
 	thread->maps = maps_version(&thread->process->maps);
 	thread->changes = handover_changes(&thread->process->handover);
 	encode_enable(thread->flow.encode, ip, attach_now_ns());
@@ -121,7 +121,7 @@ static bool is_at_handler(struct thread *thread, const struct block *block, uint
 {
 	struct process *p = thread->process;
 
-	return unlikely(atomic_load_explicit(&block->handler, memory_order_relaxed)) &&
+	return block_has_handler(block) &&
 	       process_at_handler(p, block->ip, p->read_register(thread->vcpu, PROCESS_RSP),
 				  ret_ip);
 }
@@ -232,16 +232,37 @@ static void attend_block(struct thread *thread, const struct block *block)
 		share_cpu(thread, block);
 }
 
+/* Control is at @ip: find out whether the last instruction of the last block began. If QEMU left the
+ * block at @ip, and did not come there by a branch, it did not. */
+static void settle_block(struct thread *thread, uint64_t ip)
+{
+	const struct block *block = thread->flow.block;
+
+	thread->flow.last_began = block->n > 0 && !(thread->left && block_index(block, ip) >= 0);
+}
+
+/* A signal, or the like, interrupted the thread before @ip. */
+static void interrupt_thread(struct thread *thread, uint64_t ip)
+{
+	settle_block(thread, ip);
+	flow_interrupt(&thread->flow, ip);
+	if (thread->truth.block)
+		flow_interrupt(&thread->truth, ip);
+}
+
 /* Judge the last block, now that control is at the start of @block. */
 static void judge_thread_block(struct thread *thread, const struct block *block)
 {
 	uint64_t ip;
 
 	if (is_at_handler(thread, block, &ip)) {
-		flow_interrupt(&thread->flow, ip);
+		interrupt_thread(thread, ip);
 		note_signal(thread, block);
 		resume_packets(thread, block->ip);
-	} else if (unlikely(flow_step(&thread->flow, block->ip) == FLOW_ODD)) {
+		return;
+	}
+	settle_block(thread, block->ip);
+	if (unlikely(flow_step(&thread->flow, block->ip) == FLOW_ODD)) {
 		flow_odd(&thread->flow);
 		resume_packets(thread, block->ip);
 	}
@@ -254,7 +275,7 @@ __attribute__((__noinline__)) static void pull_tripwire(struct thread *thread,
 {
 	const bool is_signal = thread->due != 0;
 	const struct condition_event event = {
-		.index = (is_signal ? thread->due : block->watched) - 1,
+		.index = (is_signal ? thread->due : block_watched(block)) - 1,
 		.pid = thread->lease.who.pid,
 		.tid = thread->lease.who.tid,
 		.number = is_signal ? thread->due_signal : 0,
@@ -276,52 +297,99 @@ __attribute__((__noinline__)) static void pull_tripwire(struct thread *thread,
 		enter_user_code(thread, block, LEASE_YIELD);
 }
 
+/* Write the packets of the last block, and whatever else is due before @block. */
+static void begin_block_recorded(struct thread *thread, const struct block *block)
+{
+	if (encode_is_timed(thread->flow.encode))
+		encode_tick(thread->flow.encode, attach_now_ns());
+	if (thread->wants_tsc || maps_version(&thread->process->maps) != thread->maps)
+		write_time(thread);
+	judge_thread_block(thread, block);
+	attend_block(thread, block);
+	if (thread->flow.encode &&
+	    atomic_load_explicit(&block->version, memory_order_acquire) > thread->changes)
+		meet_version(thread, block);
+}
+
 void thread_begin_block(struct thread *thread, const struct block *block)
 {
-	const struct emu_pool *pool = thread->process->attach.pool;
+	const struct emu_pool *pool = thread->pool;
 
-	if (likely(thread->flow.encode != NULL)) {
-		if (unlikely(encode_is_timed(thread->flow.encode)))
-			encode_tick(thread->flow.encode, attach_now_ns());
-		if (unlikely(thread->wants_tsc ||
-			     maps_version(&thread->process->maps) != thread->maps))
-			write_time(thread);
-		judge_thread_block(thread, block);
-		if (unlikely(thread->flow.encode->state.head != thread->published)) {
-			publish_packets(thread);
-			if (unlikely(encode_psb_due(thread->flow.encode)))
-				attend_block(thread, block);
-		}
-		if (unlikely(
-			thread->flow.encode &&
-			(atomic_load_explicit(&pool->wait_until_ns, memory_order_relaxed) != 0 ||
-			 atomic_load_explicit(&pool->flush, memory_order_relaxed) !=
-			     thread->flushed)))
-			attend_block(thread, block);
-		if (unlikely(atomic_load_explicit(&block->version, memory_order_acquire) >
-				 thread->changes &&
-			     thread->flow.encode))
-			meet_version(thread, block);
-	} else {
+	thread->news = atomic_load(&pool->news);
+	if (thread->flow.encode)
+		begin_block_recorded(thread, block);
+	else
 		enter_user_code(thread, block, LEASE_WAIT);
-	}
-	if (unlikely(thread->due || atomic_load_explicit(&block->watched, memory_order_relaxed)))
+	if (thread->due || block_watched(block))
 		pull_tripwire(thread, block);
 	thread->flow.block = block;
-	thread->flow.last_began = block->n == 1;
+	thread->left = false;
+	thread->is_plain =
+	    thread->flow.encode && !thread->wants_tsc && atomic_load(&pool->wait_until_ns) == 0;
+}
+
+/* Packets were written, and the instruction at @ip is next. */
+static inline void end_packets(struct thread *thread, uint64_t ip)
+{
+	struct encode *e = &thread->lease.encode;
+
+	if (unlikely(encode_psb_due(e)))
+		encode_psb(e, ip, attach_now_ns());
+	publish_packets(thread);
+}
+
+void thread_put_full(struct thread *thread, uint64_t ip)
+{
+	struct encode *e = &thread->lease.encode;
+
+	if (unlikely(encode_is_timed(e)))
+		encode_tick(e, attach_now_ns());
+	encode_flush(e);
+	end_packets(thread, ip);
+}
+
+void thread_begin_far(struct thread *thread, const struct block *block)
+{
+	struct encode *e = &thread->lease.encode;
+	const struct block *last = thread->flow.block;
+
+	if (unlikely(encode_is_timed(e)))
+		encode_tick(e, attach_now_ns());
+	/* A string instruction may go on. */
+	if (unlikely(!flow_leads_far(last, block->ip, e) &&
+		     !(last->end == BLOCK_REP && block->ip == last->last_ip))) {
+		thread_begin_block(thread, block);
+		return;
+	}
+	thread->flow.block = block;
+	end_packets(thread, block->ip);
+}
+
+void thread_log_block(struct thread *thread, const struct block *block)
+{
+	struct flow *truth = &thread->truth;
+
+	if (truth->block && flow_step(truth, block->ip) == FLOW_ODD)
+		flow_odd(truth);
+	truth->block = thread->flow.encode ? block : NULL;
+	truth->last_began = block->n == 1;
 }
 
 void thread_leave(struct thread *thread, int64_t number, bool ending)
 {
 	HOLD(&thread->leaving);
+	thread->is_plain = false;
 	if (thread->flow.encode) {
 		if (encode_is_timed(thread->flow.encode))
 			encode_tick(thread->flow.encode, attach_now_ns());
+		thread->flow.last_began = thread->flow.block->n > 0;
 		if (flow_syscall(&thread->flow))
 			poolrecord_syscall(thread->lease.attach, thread->lease.who,
 					   (uint32_t)number);
 		lease_give(&thread->lease, ending);
 	}
+	if (thread->truth.block)
+		(void)flow_syscall(&thread->truth);
 	thread->unrecorded = false;
 }
 
@@ -330,13 +398,14 @@ void thread_stop(struct thread *thread)
 	const process_register_fn read_register = thread->process->read_register;
 
 	HOLD(&thread->leaving);
+	thread->is_plain = false;
 	if (thread->flow.encode) {
 		uint64_t ip = read_register(thread->vcpu, PROCESS_RIP);
 
 		/* A signal may already lead to a handler. */
 		(void)target_at_handler(&thread->process->handlers, &thread->process->target, ip,
 					read_register(thread->vcpu, PROCESS_RSP), &ip);
-		flow_interrupt(&thread->flow, ip);
+		interrupt_thread(thread, ip);
 		lease_give(&thread->lease, true);
 	}
 }

@@ -20,19 +20,24 @@
 
 struct thread {
 	/* What every block needs. */
-	struct flow flow;
-	uint64_t published; /* the published head of the packets */
-	uint32_t flushed;   /* value of emu_pool.flush that was obeyed */
-	uint64_t changes;   /* handover_changes() before the last time packet */
-	uint32_t patience;  /* blocks until the next check whether the quantum is over */
+	bool is_plain;               /* nothing is due at a block but the last one's packets */
+	bool left;                   /* QEMU has left the last block before its end, or at it */
+	uint32_t news;               /* of the pool, that were heard of */
+	uint32_t maps;               /* maps_version() before the last time packet */
+	uint64_t changes;            /* handover_changes() before the last time packet */
+	struct flow flow;            /* of the packets */
+	const struct emu_pool *pool; /* the process's */
+	_Atomic uint64_t *aux_head;  /* of the CPU that the thread has */
+	struct process *process;     /* borrowed */
 
+	struct flow truth; /* what retired, if there is a log; from callbacks of its own */
 	struct lease lease;
-	struct process *process; /* borrowed */
 	unsigned vcpu;
+	uint32_t flushed;      /* value of emu_pool.flush that was obeyed */
+	uint32_t patience;     /* blocks until the next check whether the quantum is over */
 	uint32_t n_unrecorded; /* blocks run without a CPU since it last asked for one */
 	bool unrecorded;       /* runs unrecorded, because there was no CPU */
 	bool wants_tsc;        /* a time packet is needed to order packets and coming records */
-	uint32_t maps;         /* maps_version() before the last time packet */
 	bool hidden;           /* packets are off, because ptd does not have the code */
 	uint32_t due; /* a condition holds since the thread took a signal: its index plus 1 */
 	uint32_t due_signal; /* that signal */
@@ -57,13 +62,63 @@ void thread_fork_child(struct thread *thread);
 /* The thread ends. Return: NULL. */
 struct thread *thread_free(struct thread *thread);
 
+/* Return: whether nothing is due at @block but the packets of the last one. */
+static inline bool thread_is_plain_at(const struct thread *thread, const struct block *block)
+{
+	return thread->is_plain &&
+	       atomic_load_explicit(&thread->pool->news, memory_order_relaxed) == thread->news &&
+	       atomic_load_explicit(&block->maps, memory_order_acquire) <= thread->maps &&
+	       atomic_load_explicit(&block->version, memory_order_acquire) <= thread->changes &&
+	       atomic_load_explicit(&block->marks, memory_order_relaxed) == 0;
+}
+
 /* A block begins. */
 void thread_begin_block(struct thread *thread, const struct block *block);
 
-/* The last instruction of the block begins. Not called if the block has only one. */
-static inline void thread_begin_last(struct thread *thread)
+/* The same if nothing is due, but the last block does not simply lead to @block. */
+void thread_begin_far(struct thread *thread, const struct block *block);
+
+/* Write a full packet, before the instruction at @ip. */
+void thread_put_full(struct thread *thread, uint64_t ip);
+
+/*
+ * A block begins at which nothing is due. A program under QEMU is here most of the time, so that
+ * this calls nothing but what comes last.
+ */
+static inline void thread_begin_plain(struct thread *thread, const struct block *block)
 {
-	thread->flow.last_began = true;
+	struct encode *e = &thread->lease.encode;
+
+	if (__builtin_expect(!flow_leads(thread->flow.block, block->ip, e), 0)) {
+		thread_begin_far(thread, block);
+		return;
+	}
+	thread->flow.block = block;
+	if (__builtin_expect(encode_is_full(e), 0))
+		thread_put_full(thread, block->ip);
+}
+
+/* QEMU leaves the block that runs, by an exception, or to run one of its instructions alone. That
+ * can be its last instruction, which may then have retired. */
+static inline void thread_leave_block(struct thread *thread)
+{
+	thread->left = true;
+	thread->is_plain = false;
+}
+
+/* Of each block with a log: it begins, after thread_begin_block(); and its last instruction does,
+ * which is not called if it is the only one. */
+void thread_log_block(struct thread *thread, const struct block *block);
+static inline void thread_log_last(struct thread *thread)
+{
+	thread->truth.last_began = true;
+}
+
+/* A time packet is needed to order packets and coming records. */
+static inline void thread_want_time(struct thread *thread)
+{
+	thread->wants_tsc = true;
+	thread->is_plain = false;
 }
 
 /* The thread enters the kernel by system call @number. With @ending it may not return. */

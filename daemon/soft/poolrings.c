@@ -95,8 +95,9 @@ static void ask_psb(const struct poolrings *r, struct emu_cpu *cpu)
 
 	if (!atomic_compare_exchange_strong(&cpu->owner, &owner, self))
 		return;
-	if (cpu->encode.since_psb < r->layout->psb_period)
-		cpu->encode.since_psb = r->layout->psb_period;
+	/* Of a CPU that was used it is due at once. */
+	if (cpu->encode.next_psb > 1)
+		cpu->encode.next_psb = 1;
 	atomic_store(&cpu->owner, 0);
 }
 
@@ -151,7 +152,9 @@ void poolrings_ask_flush(struct poolrings *r)
 {
 	struct emu_pool *pool = (struct emu_pool *)r->map;
 
-	r->generation = atomic_fetch_add_explicit(&pool->flush, 1, memory_order_acq_rel) + 1;
+		r->generation = atomic_fetch_add_explicit(&pool->flush, 1, memory_order_acq_rel) + 1;
+	atomic_fetch_add(&pool->news, 1);
+
 }
 
 bool poolrings_is_flushed(const struct poolrings *r)

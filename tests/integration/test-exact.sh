@@ -9,14 +9,14 @@
 need qemu-x86_64
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
 
-programs=(true ls python throw signals)
+programs=(true ls python throw signals leaves)
 command_of() {
 	case $1 in
 	true) cmd=(/bin/true) ;;
 	ls) cmd=(ls -lR /usr/include/linux) ;;
 	python) cmd=(/usr/bin/python3 -c 'print(sum(range(1000)))') ;;
 	throw) cmd=("$O/targets/throw.cc") ;;
-	signals) cmd=("$O/targets/signals.c") ;;
+	signals | leaves) cmd=("$O/targets/$1.c") ;;
 	esac
 }
 

@@ -99,7 +99,7 @@ static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
 		abort();
 	}
 	if (unit_has_handler(&units[0], ip))
-		atomic_store(&block->handler, true);
+		(void)atomic_fetch_or(&block->marks, BLOCK_HANDLER);
 	instrument(tb, block);
 }
 

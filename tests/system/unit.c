@@ -14,10 +14,10 @@ void unit_init(struct unit *unit, unsigned vcpu, struct vmring *ring, volatile u
 	       struct truth *truth)
 {
 	*unit = (struct unit){ .vcpu = vcpu, .ring = ring, .number = number, .truth = truth };
-	encode_init(&unit->encode, VMRING_SIZE, UINT32_MAX, true);
+	encode_init(&unit->encode, VMRING_SIZE, UINT32_MAX, true, false);
 	unit->encode.ring = (uint8_t *)ring + VMRING_OFFSET;
 	unit->encode.state.head = ring->head;
-	encode_init(&unit->nowhere, UNIT_SINK_SIZE, UINT32_MAX, true);
+	encode_init(&unit->nowhere, UNIT_SINK_SIZE, UINT32_MAX, true, false);
 	unit->nowhere.ring = unit->sink;
 }
 
@@ -105,7 +105,7 @@ static void configure(struct unit *unit, uint64_t control)
 		encode_paging(e, qemu_register(unit->vcpu, QEMU_X86_CR3));
 	if (unit->restarts != unit->ring->restarts) {
 		unit->restarts = unit->ring->restarts;
-		e->state.since_psb = UINT64_MAX;
+		e->state.next_psb = 0;
 		e->state.timed = e->state.now;
 	}
 }
@@ -198,7 +198,7 @@ static bool is_event(const struct unit *unit, const struct block *block)
 
 	if (!is_kernel(block->ip))
 		return false;
-	if (atomic_load_explicit(&block->handler, memory_order_relaxed))
+	if (block_has_handler(block))
 		return true;
 	return !is_kernel(flow->block->ip) &&
 	       !(flow->last_began && flow->block->end == BLOCK_SYSCALL);
@@ -251,7 +251,7 @@ static void attend_unit(struct unit *unit, const struct block *last, uint64_t ip
 	if (unlikely(unit->dropping)) {
 		if (!recover_ring(unit))
 			return;
-		unit->nowhere.state.n_tnt = 0;
+		unit->nowhere.state.tnt = 1;
 		unit->flow.encode = &unit->encode;
 		encode_resume(&unit->encode, ip);
 	}

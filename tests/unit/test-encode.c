@@ -348,10 +348,9 @@ static void bytes(void **state)
 		uint64_t mark = UINT64_MAX;
 
 		print_message("  %s\n", rows[i].name);
-		encode_init(&e, RING, RING, !rows[i].uncompressed);
+		encode_init(&e, RING, RING, !rows[i].uncompressed, rows[i].long_tnt);
 		e.ring = ring;
 		e.timing = rows[i].timing;
-		e.long_tnt = rows[i].long_tnt;
 		run(&e, rows[i].steps, &mark);
 		assert_int_equal(e.state.head - mark, rows[i].n_expected);
 		assert_memory_equal(ring + mark, rows[i].expected, rows[i].n_expected);
@@ -366,7 +365,7 @@ static void deep(void **state)
 	uint64_t head;
 
 	(void)state;
-	encode_init(&e, RING, RING, true);
+	encode_init(&e, RING, RING, true, false);
 	e.ring = ring;
 	encode_enable(&e, IP, 0);
 	for (uint64_t i = 0; i < 65; i++)
@@ -388,19 +387,19 @@ static void psb_is_due(void **state)
 	struct encode e;
 
 	(void)state;
-	encode_init(&e, RING, 64, true);
+	encode_init(&e, RING, 64, true, false);
 	e.ring = ring;
 	assert_true(encode_psb_due(&e));
 	encode_enable(&e, IP, 0);
 	assert_false(encode_psb_due(&e));
-	assert_int_equal(e.state.since_psb, e.state.head - 16); /* what is behind it */
+	assert_int_equal(e.state.next_psb, 16 + 64);
 	while (!encode_psb_due(&e))
 		encode_indirect(&e, IP);
-	assert_in_range(e.state.since_psb, 64, 66);
+	assert_in_range(e.state.head, e.state.next_psb, e.state.next_psb + 2);
 	/* With packets off it is written before the next PGE. */
 	encode_disable(&e);
 	encode_enable(&e, IP, 0);
-	assert_in_range(e.state.since_psb, 1, 32);
+	assert_in_range(e.state.next_psb - e.state.head, 64 - 32, 64 - 1);
 }
 
 /* Code of the other mode than the CPU ran last is announced, in each PSB+ too. */
@@ -412,13 +411,13 @@ static void modes(void **state)
 	uint64_t head;
 
 	(void)state;
-	encode_init(&e, RING, RING, true);
+	encode_init(&e, RING, RING, true, false);
 	e.ring = ring;
 	encode_enable(&e, IP, 0);
 	assert_non_null(memmem(ring, e.state.head, mode64, 2));
 	encode_disable(&e);
 
-	encode_init(&other, RING, RING, true);
+	encode_init(&other, RING, RING, true, false);
 	other.ring = other_ring;
 	other.mode = 32;
 	assert_false(encode_adopt(&other, &e.state));
@@ -443,7 +442,7 @@ static void wraps(void **state)
 
 	(void)state;
 	memset(ring, 0xee, sizeof(ring));
-	encode_init(&e, RING, RING, true);
+	encode_init(&e, RING, RING, true, false);
 	e.ring = ring;
 	e.state.head = RING - 3;
 	encode_tsc(&e, UINT64_C(0x77665544332211));
@@ -583,7 +582,7 @@ static void is_understood(void **state)
 	struct encode e;
 
 	(void)state;
-	encode_init(&e, sizeof(ring), 512, true);
+	encode_init(&e, sizeof(ring), 512, true, false);
 	e.ring = ring;
 	make_random(&e, &made);
 	assert_in_range(e.state.head, 10000, sizeof(ring));

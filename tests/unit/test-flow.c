@@ -216,7 +216,7 @@ static void check(const struct row *row)
 	uint64_t head;
 
 	log.n = 0;
-	encode_init(&e, RING, RING, true);
+	encode_init(&e, RING, RING, true, false);
 	e.ring = ring;
 	encode_enable(&e, AT, 0);
 	head = e.state.head;
@@ -279,7 +279,7 @@ static void vsyscall(void **state)
 	assert_int_equal(blocks_get(&blocks, AT, &(struct block_insn){ AT, NULL, 0 }, 1, &block),
 			 BLOCKS_NEW);
 	assert_int_equal(block->n, 0);
-	encode_init(&e, RING, RING, true);
+	encode_init(&e, RING, RING, true, false);
 	e.ring = ring;
 	encode_enable(&e, AT - 1, 0);
 	head = e.state.head;
@@ -307,10 +307,10 @@ static void blocks_are_shared(void **state)
 	assert_int_equal(blocks_get(&blocks, AT, insns, 2, &b), 0);
 	assert_ptr_equal(a, b);
 	blocks_mark_handler(&blocks, AT);
-	assert_true(a->handler);
+	assert_true(block_has_handler(a));
 	assert_int_equal(blocks_get(&blocks, AT, insns, 1, &c), BLOCKS_NEW);
 	assert_ptr_not_equal(a, c);
-	assert_true(c->handler);
+	assert_true(block_has_handler(c));
 	assert_int_equal(c->id, a->id + 1);
 	assert_int_equal(block_index(a, AT + 1), 1);
 	assert_int_equal(block_index(a, AT + 2), -1);

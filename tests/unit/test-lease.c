@@ -233,12 +233,12 @@ static void orphaned(void **state)
 
 		cpu->owner = (uint64_t)child << 32 | (uint64_t)child;
 		cpu->is_used = 1;
-		cpu->encode = (struct encode_state){ .enabled = true, .n_tnt = 3 };
+		cpu->encode = (struct encode_state){ .enabled = true, .tnt = 013 };
 	}
 	assert_int_equal(lease_take(&a, LEASE_WAIT), 0);
 	e = &a.encode;
 	assert_false(e->state.enabled);
-	assert_int_equal(e->state.n_tnt, 0);
+	assert_int_equal(e->state.tnt, 1);
 	assert_memory_equal(e->ring + e->state.head - 10, "\x02\xf3\x19", 3);
 	lease_give(&a, false);
 }
@@ -258,7 +258,7 @@ static void not_believed(void **state)
 	assert_int_equal(a.encode.ring_size, layout.aux_size);
 	assert_ptr_equal(a.encode.ring, attach_at(&emupool, emu_aux_offset(&layout, 0)));
 	assert_false(a.encode.state.enabled);
-	assert_int_equal(a.encode.state.n_tnt, 0);
+	assert_int_equal(a.encode.state.tnt, 1);
 	assert_true(a.encode.state.calls.depth <= ENCODE_STACK);
 	encode_enable(&a.encode, 0x401000, 5);
 	for (int i = 0; i < 200; i++) {

@@ -307,12 +307,13 @@ static void bookmarks(void **state)
 	enum { N = 100, N_KEPT = 16 };
 	struct fixture *f = *state;
 
+	cpu_at(f, 1)->encode.next_psb = 4096;
 	/* The first is of when the fixture was made. */
 	for (uint64_t i = 1; i <= N; i++)
 		bookmark_at(f, 10 * i);
 	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
 	/* Whoever takes the CPU next begins with a PSB. */
-	assert_true(cpu_at(f, 1)->encode.since_psb >= f->layout.psb_period);
+	assert_int_equal(cpu_at(f, 1)->encode.next_psb, 1);
 	assert_int_equal(cpu_at(f, 1)->owner, 0);
 
 	assert_since(f, 0, 0);

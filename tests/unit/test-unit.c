@@ -88,7 +88,7 @@ static void run(uint64_t ip, const char *code, size_t size)
 
 	assert_true(truth_block(&truth, ip, &insn, 1, &block) >= 0);
 	if (unit_has_handler(&unit, ip))
-		block->handler = true;
+		block->marks = BLOCK_HANDLER;
 	unit_begin_block(&unit, block);
 }
 
