@@ -132,6 +132,11 @@ $(O)/ptd-emu.so: $(O)/daemon/plugin/plugin.o | $(O)/libemu.a $(O)/libdecode.a
 $(O)/ptd-emu-system.so: $(O)/tests/system/plugin.o | $(O)/libtest.a $(O)/libemu.a $(O)/libdecode.a
 	$(call link,$(LINK_SHARED),,-lZydis)
 
+# What make bench compares the plugin with.
+$(O)/bench/minimal.so: $(O)/tests/bench/minimal.o | $(O)/libemu.a $(O)/libdecode.a
+	@mkdir -p $(@D)
+	$(call link,$(LINK_SHARED),,-lZydis)
+
 # What ptctl check --prove records and steps. At fixed addresses and without shared libraries, so that each process has
 # the same code at the same place; so no other flags, which may want others.
 $(O)/ptd-subject: $(wildcard ctl/prove/*.c ctl/prove/*.h)
@@ -251,7 +256,7 @@ fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 
 bench: packages-check ## speed, as ratios against a peer measured in the same run
 	$(GET_EMULATOR)
-	@$(MAKE) $(ON_ALL_CPUS) --no-print-directory -s all $(O)/bench/runs $(O)/bench/iptpeer $(O)/tools/auxbytes \
+	@$(MAKE) $(ON_ALL_CPUS) --no-print-directory -s all $(O)/bench/runs $(O)/bench/iptpeer $(O)/bench/minimal.so $(O)/tools/auxbytes \
 		$(O)/tools/reshape $(O)/targets/branchy.c $(O)/targets/numeric.c $(O)/targets/rounds.c $(O)/targets/calls.c \
 		$(O)/ptd-emu-system.so
 	@O=$(O) tests/bench/run.sh

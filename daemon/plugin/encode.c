@@ -332,7 +332,7 @@ void encode_return(struct encode *e, uint64_t target)
 
 	if (calls->depth > 0) {
 		calls->depth--;
-		goes_back = calls->ip[--calls->top % ENCODE_STACK] == target;
+		goes_back = calls->ip[--calls->top % ENCODE_SLOTS] == target;
 	}
 	if (goes_back && e->return_compression)
 		encode_cond(e, true);

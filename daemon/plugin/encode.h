@@ -15,9 +15,10 @@
 
 #include "base/base.h"
 
-#define ENCODE_STACK     64 /* SDM: depth of the return compression stack */
-#define ENCODE_TNT_SHORT 6  /* SDM: bits of a short TNT packet */
-#define ENCODE_TNT_LONG  47 /* SDM: bits of a long TNT packet */
+#define ENCODE_STACK     64                 /* SDM: depth of the return compression stack */
+#define ENCODE_SLOTS     (2 * ENCODE_STACK) /* the next one can be written while all are live */
+#define ENCODE_TNT_SHORT 6                  /* SDM: bits of a short TNT packet */
+#define ENCODE_TNT_LONG  47                 /* SDM: bits of a long TNT packet */
 
 /*
  * The CPU's clocks. The TSC and the core clock tick once a ns, at the ratio in the CBR packet. The
@@ -38,8 +39,8 @@ struct encode_timing {
 /* The CPU's call stack. Each near return takes the address on top; it is compressed if it goes
  * there. */
 struct encode_stack {
-	uint64_t ip[ENCODE_STACK];
-	uint32_t top;   /* slot the next push writes, modulo ENCODE_STACK */
+	uint64_t ip[ENCODE_SLOTS];
+	uint32_t top;   /* slot the next push writes, modulo ENCODE_SLOTS */
 	uint32_t depth; /* live entries, at most ENCODE_STACK */
 };
 
@@ -139,7 +140,7 @@ void encode_overflow(struct encode *encode, uint64_t tsc);
 /* Start packets at @ip after an overflow, in code that is recorded. Packets must be off. */
 void encode_resume(struct encode *encode, uint64_t ip);
 
-/* --- what blocks do all the time --------------------------------------------------------------- */
+/* --- what blocks do all the time -------------------------------------------------------------- */
 
 static inline bool encode_is_timed(const struct encode *encode)
 {
@@ -163,11 +164,13 @@ static inline bool encode_is_full(const struct encode *encode)
 	return (encode->state.tnt & encode->full_tnt) != 0;
 }
 
-/* A call, indirect or with a displacement other than 0, will return to @ip. */
-static inline void encode_push(struct encode *encode, uint64_t ip)
+/* A call, indirect or with a displacement other than 0, will return to @ip; or with @n_calls 0
+ * there was none. */
+static inline void encode_push(struct encode *encode, uint64_t ip, unsigned n_calls)
 {
 	struct encode_stack *calls = &encode->state.calls;
 
-	calls->ip[calls->top++ % ENCODE_STACK] = ip;
-	calls->depth += calls->depth < ENCODE_STACK;
+	calls->ip[calls->top % ENCODE_SLOTS] = ip;
+	calls->top += n_calls;
+	calls->depth += n_calls & (calls->depth < ENCODE_STACK);
 }

@@ -17,7 +17,7 @@ bool flow_leads_far(const struct block *block, uint64_t ip, struct encode *e)
 	else
 		encode_indirect(e, ip);
 	if (block->end == BLOCK_CALL_INDIRECT)
-		encode_push(e, block->next_ip);
+		encode_push(e, block->next_ip, 1);
 	return true;
 }
 

@@ -42,11 +42,10 @@ static inline bool flow_leads(const struct block *block, uint64_t ip, struct enc
 {
 	const bool is_taken = ip == block->leads[1];
 
-	if (!is_taken && ip != block->leads[0])
+	if (!(is_taken | (ip == block->leads[0])))
 		return false;
 	encode_bits(encode, is_taken, block->n_bits);
-	if (block->calls)
-		encode_push(encode, block->next_ip);
+	encode_push(encode, block->next_ip, block->calls);
 	return true;
 }
 

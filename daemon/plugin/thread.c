@@ -232,8 +232,8 @@ static void attend_block(struct thread *thread, const struct block *block)
 		share_cpu(thread, block);
 }
 
-/* Control is at @ip: find out whether the last instruction of the last block began. If QEMU left the
- * block at @ip, and did not come there by a branch, it did not. */
+/* Control is at @ip: find out whether the last instruction of the last block began. If QEMU left
+ * the block at @ip, and did not come there by a branch, it did not. */
 static void settle_block(struct thread *thread, uint64_t ip)
 {
 	const struct block *block = thread->flow.block;

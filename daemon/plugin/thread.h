@@ -62,14 +62,19 @@ void thread_fork_child(struct thread *thread);
 /* The thread ends. Return: NULL. */
 struct thread *thread_free(struct thread *thread);
 
-/* Return: whether nothing is due at @block but the packets of the last one. */
+/*
+ * Return: whether nothing is due at @block but the packets of the last one. It is one branch, for
+ * all: branches here make the CPU forget those of the program.
+ */
 static inline bool thread_is_plain_at(const struct thread *thread, const struct block *block)
 {
-	return thread->is_plain &&
-	       atomic_load_explicit(&thread->pool->news, memory_order_relaxed) == thread->news &&
-	       atomic_load_explicit(&block->maps, memory_order_acquire) <= thread->maps &&
-	       atomic_load_explicit(&block->version, memory_order_acquire) <= thread->changes &&
-	       atomic_load_explicit(&block->marks, memory_order_relaxed) == 0;
+	const uint32_t news = atomic_load_explicit(&thread->pool->news, memory_order_relaxed);
+	const uint32_t maps = atomic_load_explicit(&block->maps, memory_order_acquire);
+	const uint64_t version = atomic_load_explicit(&block->version, memory_order_acquire);
+	const uint16_t marks = atomic_load_explicit(&block->marks, memory_order_relaxed);
+
+	return ((news ^ thread->news) | marks | (uint32_t)!thread->is_plain |
+		(uint32_t)(maps > thread->maps) | (uint32_t)(version > thread->changes)) == 0;
 }
 
 /* A block begins. */

@@ -41,7 +41,9 @@ take() {
 	seconds "$O/ptctl" record -o "$T/$1" -- "${cmd[@]}" || fail "record $1: $(cat "$T/err")"
 	recorded=$user
 	seconds qemu-x86_64 "${cmd[@]}" || fail "$1: $(cat "$T/err")"
-	echo "$recorded $user" >"$T/$1.record"
+	unrecorded=$user
+	seconds qemu-x86_64 -plugin "$O/bench/minimal.so" "${cmd[@]}" || fail "$1, minimal: $(cat "$T/err")"
+	echo "$recorded $unrecorded $user" >"$T/$1.record"
 	inputs+=("$1")
 	# One's code is no file: there is no list of it. The other's is on several CPUs.
 	[[ $3 != @(node|rounds) ]] || return

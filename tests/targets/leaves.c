@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Blocks that are left before their end although control goes on where their end leads, too: loops whose first
- * instruction cannot be done at once. A recorder that knows a block only by where the next one begins would say that
- * the loop went round once more. Prints how often each loop was left.
+ * Blocks that are left before their end although control goes on where their end leads, too: loops
+ * whose first instruction cannot be done at once. A recorder that knows a block only by where the
+ * next one begins would say that the loop went round once more. Prints how often it was left.
  *
  *	fault	the first instruction reads a page that a signal handler then makes readable
  *	divide	it divides by 0, and a handler changes the divisor

@@ -301,7 +301,7 @@ static void run(struct encode *e, const struct step *steps, uint64_t *ret_mark)
 			encode_indirect(e, steps->a);
 			break;
 		case CALL:
-			encode_push(e, steps->a);
+			encode_push(e, steps->a, 1);
 			break;
 		case RET:
 			encode_return(e, steps->a);
@@ -369,7 +369,7 @@ static void deep(void **state)
 	e.ring = ring;
 	encode_enable(&e, IP, 0);
 	for (uint64_t i = 0; i < 65; i++)
-		encode_push(&e, IP + i);
+		encode_push(&e, IP + i, 1);
 	head = e.state.head;
 	for (uint64_t i = 64; i > 0; i--)
 		encode_return(&e, IP + i);

@@ -262,7 +262,7 @@ static void not_believed(void **state)
 	assert_true(a.encode.state.calls.depth <= ENCODE_STACK);
 	encode_enable(&a.encode, 0x401000, 5);
 	for (int i = 0; i < 200; i++) {
-		encode_push(&a.encode, 0x401000 + (uint64_t)i);
+		encode_push(&a.encode, 0x401000 + (uint64_t)i, 1);
 		encode_return(&a.encode, 0x401000 + (uint64_t)i);
 	}
 	encode_flush(&a.encode);
