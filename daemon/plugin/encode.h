@@ -164,6 +164,16 @@ static inline bool encode_is_full(const struct encode *encode)
 	return (encode->state.tnt & encode->full_tnt) != 0;
 }
 
+/* Return: whether a near return to @target writes no packet yet. */
+static inline bool encode_return_waits(const struct encode *encode, uint64_t target)
+{
+	const struct encode_stack *calls = &encode->state.calls;
+
+	return encode->return_compression && calls->depth > 0 &&
+	       calls->ip[(calls->top - 1) % ENCODE_SLOTS] == target &&
+	       !(encode->state.tnt << 1 & encode->full_tnt);
+}
+
 /* A call, indirect or with a displacement other than 0, will return to @ip; or with @n_calls 0
  * there was none. */
 static inline void encode_push(struct encode *encode, uint64_t ip, unsigned n_calls)

@@ -353,7 +353,7 @@ void thread_begin_far(struct thread *thread, const struct block *block)
 	struct encode *e = &thread->lease.encode;
 	const struct block *last = thread->flow.block;
 
-	if (unlikely(encode_is_timed(e)))
+	if (encode_is_timed(e) && !(last->end == BLOCK_RETURN && encode_return_waits(e, block->ip)))
 		encode_tick(e, attach_now_ns());
 	/* A string instruction may go on. */
 	if (unlikely(!flow_leads_far(last, block->ip, e) &&
