@@ -254,7 +254,9 @@ fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 		-o $(O)/$@ tests/fuzz/$@.c $(FUZZ_SOURCES_$*) $(LIBDECODE) $(LIBPTD) $(LIBS_DECODE) $(LIBS_DAEMON)
 	$(O)/$@ -max_total_time=$(or $(T),60) $(FUZZ_$*) $(O)/found-$* tests/fuzz/corpus/$*
 
-bench: packages-check ## speed, as ratios against a peer measured in the same run
+bench: export HEADLINE = yes
+bench: bench-all ## speed, as ratios against a peer measured in the same run: what README shows
+bench-all: packages-check ## the same of all inputs and outputs: hours
 	$(GET_EMULATOR)
 	@$(MAKE) $(ON_ALL_CPUS) --no-print-directory -s all $(O)/bench/runs $(O)/bench/iptpeer $(O)/bench/minimal.so $(O)/tools/auxbytes \
 		$(O)/tools/reshape $(O)/targets/branchy.c $(O)/targets/numeric.c $(O)/targets/rounds.c $(O)/targets/calls.c \
@@ -368,7 +370,7 @@ clean: ## remove what was built
 help: ## this text
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: all tests emulator demo check check-long check-asan check-clang bench lint format install uninstall dist clean help check-guest \
+.PHONY: all tests emulator demo check check-long check-asan check-clang bench bench-all lint format install uninstall dist clean help check-guest \
         deb packages-demo packages-check packages-long packages-deb FORCE
 .PRECIOUS: $(O)/%.o
 # What compiler and linker have written of what there still is; no rule makes it.

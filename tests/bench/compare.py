@@ -29,6 +29,9 @@ EXPORTS = {"fxt": 5, "collapsed": 5, "callgrind": 5, "pprof": 5, "xray": 5, "ovn
 EXPORTED = ("python3", "gcc", "node", "rounds")
 # An input of which nothing else is measured.
 EXPORTED_ONLY = "rounds"
+# An input of which only one process is decoded.
+MIXED = "mixed"
+UNRECORDED = "qemu-x86_64, not recorded"
 PAGE_KIB, PAGE_MS = 20 << 10, 3000  # how large an HTML report may be, and how long it may take to open
 TABLE_BEGIN, TABLE_END = "<!-- make bench -->", "<!-- end of make bench -->"
 
@@ -61,6 +64,7 @@ class Input:
         self.path = os.path.join(args.dir, name)
         self.memory = self.path + ".mem"  # the directory of drmemtrace
         self.build = args.build
+        self.headline = args.headline
         self.has_snapshot = os.path.isdir(self.path)
         self.has_code = os.path.exists(self.path + ".code")
         self.record = None
@@ -106,13 +110,14 @@ class Input:
             return
         yield "runs", self.runs(), {**libipt, **perf}
         yield "summary", self.alone("summary"), {**block, **perf}
-        yield "addresses", self.alone("export addresses", "-o", "/dev/null"), block | self.printing("ip")
+        if not self.headline:
+            yield "addresses", self.alone("export addresses", "-o", "/dev/null"), block | self.printing("ip")
         yield "text", self.alone("text", "-o", "/dev/null"), block | self.printing("ip,sym,insn")
         yield "drmemtrace", self.alone("export drmemtrace --compress=none", "-o", memory), block
         yield from calls
 
     def printing(self, fields):
-        if not self.perf or not fnmatch.fnmatch(self.name, PRINTED):
+        if self.headline or not self.perf or not fnmatch.fnmatch(self.name, PRINTED):
             return {}
         return {f"perf, printing {fields}":
                 ["sh", "-c", 'exec "$@" >/dev/null', "sh", *self.perf, "--itrace=i1i", "-F", fields]}
@@ -234,8 +239,24 @@ def packed(one):
     return size / 1024, least / 1024
 
 
+def one_of_many(args, name):
+    """Measure how long it takes to decode one process of a CPU that another one had, too, against a recording of that
+    program alone."""
+    one, alone = Input(args, name), Input(args, "short")
+    with open(one.path + ".pid", encoding="utf-8") as f:
+        pid = f.read().strip()
+    others = os.path.getsize(one.path + "/data") / (1 << 20)
+    print(f"{name}: one process in a snapshot of {others:.0f} MiB", flush=True)
+    ours, _, times, _ = measure(one.alone("summary", "--pid", pid), {"alone": alone.alone("summary")}, args.runs)
+    peer = times["alone"]
+    yield name, "--pid, ms", ours * 1000, peer * 1000, "the program alone, ms", peer / ours
+
+
 def judge(args):
     for name in args.inputs:
+        if name == MIXED:
+            yield from one_of_many(args, name)
+            continue
         one = Input(args, name)
         n_insns = first_number(run(one.runs())[2])
         print(f"{name}: {n_insns / 1e6:.1f} million instructions", flush=True)
@@ -247,7 +268,7 @@ def judge(args):
                 one.perf = None
         if one.record:
             ours, unrecorded, minimal = one.record
-            for peer, seconds in ("qemu-x86_64, not recorded", unrecorded), ("one callback a block, no more", minimal):
+            for peer, seconds in (UNRECORDED, unrecorded), ("one callback a block, no more", minimal):
                 yield name, "record", n_insns / ours / 1e6, n_insns / seconds / 1e6, peer, seconds / ours
         for what, ours, peers in one.measures():
             best, wall, times, counts = measure(ours, peers, args.runs)
@@ -256,6 +277,8 @@ def judge(args):
                     print(f"  {what}: {peer} decodes {counts[peer]} instructions, not {n_insns}")
                 else:
                     yield name, what, n_insns / best / 1e6, n_insns / seconds / 1e6, peer, seconds / best
+            if args.headline:
+                continue
             if what == "calls":
                 n_calls = int(re.search(r"^Calls: (\d+)", run(one.decode("functions"))[2], re.M)[1])
                 yield name, "calls, calls a second", n_calls / best / 1e6, 5, "what is asked for", n_calls / best / 5e6
@@ -268,7 +291,7 @@ def judge(args):
                 two = side_by_side(ours, args.runs) / 2
                 yield (name, f"{what}, 2 processes, wall", n_insns / two / 1e6, n_insns / wall / 1e6,
                        "ptdecode, 1 process", wall / two)
-        if name == EXPORTED_ONLY:
+        if name == EXPORTED_ONLY or args.headline:
             continue
         remove_output(one.alone("export drmemtrace", "-o", one.memory))
         ours, peer = packed(one)
@@ -279,9 +302,15 @@ def judge(args):
                 yield name, f"{what}, ms", ours, limit, "what is asked for, ms", limit / ours
 
 
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        name = re.search("^model name\\s*: (.*)$", f.read(), re.M)
+    return f"Measured on {os.cpu_count()} CPUs: {name[1] if name else 'of no name'}."
+
+
 def table(rows):
     """A row for each input, with what most users ask: how fast, and how many times as fast as others."""
-    columns = (("runs", "libipt block"), ("runs", "libipt insn"), ("runs", "perf, counting"),
+    columns = (("record", UNRECORDED), ("runs", "libipt block"), ("runs", "libipt insn"), ("runs", "perf, counting"),
                ("summary", "libipt block"), ("text", "libipt block"), ("drmemtrace", "libipt block"))
     lines = ["| Input | Runs, million instructions a second | " +
              " | ".join(f"{what}: {peer}" for what, peer in columns) + " |", "|---" * (len(columns) + 2) + "|"]
@@ -292,6 +321,8 @@ def table(rows):
             continue
         cells = [f"{ratios[c][5]:.2f}×" if c in ratios else "" for c in columns]
         lines.append(f"| {name} | {ours:.0f} | " + " | ".join(cells) + " |")
+    lines += [f"\n`--pid` of a program that shared a CPU: {row[2]:.0f} ms of CPU; alone it takes {row[3]:.0f} ms.\n\n"
+              f"{machine()}" for row in rows if row[1] == "--pid, ms"]
     return "\n".join(lines) + "\n"
 
 
@@ -309,6 +340,7 @@ def main():
     parser.add_argument("--dir", required=True)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--tsv", required=True)
+    parser.add_argument("--headline", action="store_true", help="only what the table shows")
     parser.add_argument("--readme", help="a file between whose marks the table is put")
     parser.add_argument("inputs", nargs="+")
     args = parser.parse_args()

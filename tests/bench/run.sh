@@ -5,7 +5,8 @@
 # least 150 million instructions are recorded by the software source, with and without MTC and CYC packets;
 # real traces of ../shared/data are used, too, if they are there, and what the guest (tests/guest) ran, if one can
 # be made. compare.py measures, prints, and leaves build/bench.tsv. RUNS is how often each is measured (3), ONLY a
-# pattern of inputs (*), README a file whose table is to be replaced.
+# pattern of inputs (*), README a file whose table is to be replaced. With HEADLINE=yes only what that table shows is
+# measured, of the inputs that stand for most.
 . "$(dirname "$0")/../integration/lib/common.sh"
 need qemu-x86_64 perf python3
 
@@ -19,6 +20,10 @@ command_of() {
 	rounds) cmd=("$O/targets/rounds.c" 500000) ;;
 	*) cmd=("$O/targets/$1.c") ;;
 	esac
+}
+
+is_wanted() { # NAME
+	[[ $1 == ${ONLY:-*} && (-z ${HEADLINE:-} || $1 == @(python3|python3-cyc|gcc|gcc-cyc|node|short|mixed)) ]]
 }
 
 # The code that a recording of one program mapped, as iptpeer takes it.
@@ -35,7 +40,7 @@ seconds() {
 
 # take NAME PT-TERMS PROGRAM: record it in $T/NAME. A program with one thread runs on one virtual CPU.
 take() {
-	[[ $1 == ${ONLY:-*} ]] || return
+	is_wanted "$1" || return 0
 	command_of "$3"
 	start_ptd Cpus=1 AuxSize=1G "PT=$2"
 	seconds "$O/ptctl" record -o "$T/$1" -- "${cmd[@]}" || fail "record $1: $(cat "$T/err")"
@@ -54,7 +59,7 @@ take() {
 # real NAME TIMES: a real trace, so many times one after the other.
 real() {
 	local i at=0 address
-	[[ $1 == ${ONLY:-*} && -d $DATA/$1 ]] || return
+	is_wanted "$1" && [[ -d $DATA/$1 ]] || return 0
 	for ((i = 0; i < $2; i++)); do
 		cat "$DATA/$1/pt.bin"
 	done >"$T/$1.pt"
@@ -68,7 +73,7 @@ real() {
 # kernel NAME: the last of all that the guest's CPUs run in some seconds, most of which is code of its kernel. perf and
 # ptdecode are given what the guest's CPUID does not say, without which MTC packets would not state the time.
 kernel() {
-	[[ $1 == ${ONLY:-*} ]] || return 0
+	is_wanted "$1" || return 0
 	if ! command -v qemu-system-x86_64 busybox cpio >/dev/null || ! tests/guest/kernel.sh "$O"; then
 		echo "$1: left out, because there is no guest here"
 		return 0
@@ -99,6 +104,22 @@ kernel() {
 	inputs+=("$1")
 }
 
+# mixed NAME: a snapshot of a CPU that one program shared with another one, of which only the first is asked for.
+mixed() {
+	local others
+	is_wanted "$1" || return 0
+	start_ptd Cpus=1 AuxSize=256M PT=psb_period=1
+	command_of python3
+	"$O/ptctl" record -o "$T/$1.others" -- "${cmd[@]}" >/dev/null 2>&1 &
+	others=$!
+	command_of short
+	"$O/ptctl" record -o "$T/$1.own" -- "${cmd[@]}" >/dev/null 2>&1 || fail "$1: record"
+	wait "$others" || fail "$1: the other program"
+	"$O/ptctl" snapshot -o "$T/$1" >/dev/null || fail "$1: snapshot"
+	sed -n 's/^command_pid=//p' "$T/$1.own/manifest" >"$T/$1.pid"
+	inputs+=("$1")
+}
+
 gcc -E -I. -Iinclude -D_GNU_SOURCE -DPTD_VERSION='""' decoder/pt/packet.c >"$T/in.c" || fail "gcc -E"
 inputs=()
 for program in python3 gcc branchy numeric node; do
@@ -106,6 +127,7 @@ for program in python3 gcc branchy numeric node; do
 	take $program-cyc mtc=1,cyc=1 $program
 done
 take short psb_period=1 short
+mixed mixed
 # Ten million calls.
 take rounds mtc=1,cyc=1 rounds
 stop_ptd
@@ -115,4 +137,4 @@ real hello 400
 kernel kernel
 [[ ${#inputs[@]} -gt 0 ]] || fail "no input is called ${ONLY:-*}"
 python3 tests/bench/compare.py --build "$O" --dir "$T" --runs "${RUNS:-3}" --tsv "$O/bench.tsv" \
-	${README:+--readme "$README"} "${inputs[@]}"
+	${HEADLINE:+--headline} ${README:+--readme "$README"} "${inputs[@]}"
