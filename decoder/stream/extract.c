@@ -592,6 +592,26 @@ static int take_batch(struct passage *p)
 	return r;
 }
 
+/* Is all kept of a batch of which anything is asked for? Then nothing of it is broken off. */
+static bool keeps_batches(const struct extract *e)
+{
+	return !asks_for_code(e) && !e->last && !e->is_search && e->cpus.is_all && e->from == 0 &&
+	       e->to == UINT64_MAX;
+}
+
+static void keep_batch(const struct passage *p)
+{
+	const struct ptd_batch *batch = p->batch;
+
+	for (size_t i = 0; i < batch->n_runs; i++)
+		note_time(p->counts, batch->runs[i].t);
+	for (size_t i = 0; i < p->n_calls; i++)
+		note_time(p->counts, p->calls[i].t);
+	for (size_t i = 0; i < batch->n_marks; i++)
+		note_time(p->counts, batch->marks[i].t);
+	p->extract->has_kept = p->extract->has_kept || batch->n_runs + p->n_calls > 0;
+}
+
 int extract_batch(struct extract *extract, const struct ptd_logged *batch,
 		  struct extract_counts *counts, struct ptd_logged *ret_batch)
 {
@@ -604,6 +624,11 @@ int extract_batch(struct extract *extract, const struct ptd_logged *batch,
 	const int asked = asks_for_thread(extract, slice->pid, slice->tid, slice->comm);
 	int r;
 
+	*ret_batch = *batch;
+	if (asked == ASKED_FOR && keeps_batches(extract)) {
+		keep_batch(&p);
+		return 0;
+	}
 	extract->runs.n = extract->calls.n = extract->marks.n = 0;
 	if (asked == ASKED_FOR && extract_asks_for_cpu(extract, slice->cpu))
 		r = take_batch(&p);
@@ -611,7 +636,6 @@ int extract_batch(struct extract *extract, const struct ptd_logged *batch,
 		r = leave_out_batch(&p, asked != UNDECIDED);
 	if (r < 0)
 		return r;
-	*ret_batch = *batch;
 	ret_batch->batch.runs = extract->runs.items;
 	ret_batch->batch.n_runs = extract->runs.n;
 	ret_batch->batch.marks = extract->marks.items;
