@@ -334,6 +334,31 @@ static int decode(struct command *c, struct ptd_decoder *d)
 	return r < 0 ? r : 0;
 }
 
+/* An export that a viewer would hardly open. */
+#define SIZE_LARGE (UINT64_C(200) << 20)
+#define SIZE_HANDY (UINT64_C(20) << 20)
+
+/* Say what was left out, and how an export that is too large becomes smaller. */
+static void tell_size(const struct requested_output *o)
+{
+	const uint64_t n = sink_n_left_out(o->sink);
+	uint64_t ns;
+	struct stat st;
+
+	if (n > 0)
+		log_notice("%s: %" PRIu64 " calls are part of their callers, since they took less, "
+			   "or are deeper, than was asked for",
+			   o->path ? o->path : "standard output", n);
+	if (!o->path || !isatty(STDERR_FILENO) || stat(o->path, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    (uint64_t)st.st_size < SIZE_LARGE)
+		return;
+	ns = sink_duration_of(o->sink, (uint64_t)st.st_size / SIZE_HANDY + 1);
+	if (ns < UINT64_MAX)
+		log_notice("%s has %" PRIu64 " MiB: with --min-duration=%" PRIu64
+			   "ns it has about %" PRIu64,
+			   o->path, (uint64_t)st.st_size >> 20, ns, SIZE_HANDY >> 20);
+}
+
 static int finish_outputs(struct command *c, const struct ptd_stats *stats)
 {
 	int r;
@@ -348,6 +373,7 @@ static int finish_outputs(struct command *c, const struct ptd_stats *stats)
 		omission = sink_omission(o->sink);
 		if (omission)
 			log_warning("%s: %s", o->path ? o->path : "standard output", omission);
+		tell_size(o);
 	}
 	return 0;
 }

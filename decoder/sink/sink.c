@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
+#include "decoder/sink/callsieve.h"
 #include "decoder/sink/json.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/worker.h"
@@ -113,6 +114,7 @@ struct sink {
 	const struct ptd_info *info;
 	void *state;
 	struct ptd_calls *calls; /* the layer, of a kind that takes calls */
+	struct callsieve sieve;  /* of a kind that shows each call */
 	bool is_json;
 	struct output output;
 	int directory_fd;         /* -1: the sink writes one file */
@@ -139,6 +141,18 @@ const char *sink_option(const struct sink_config *config, const char *name)
 	return value;
 }
 
+static int read_sieve(const struct sink_config *config, struct callsieve *ret_sieve)
+{
+	uint64_t max_depth = INT64_MAX;
+	int r;
+
+	r = option_duration(config, "min-duration", &ret_sieve->min_duration);
+	if (r == 0)
+		r = option_number(config, "max-depth", &max_depth);
+	ret_sieve->max_depth = max_depth < INT64_MAX ? (int64_t)max_depth : INT64_MAX;
+	return r;
+}
+
 static int open_state(struct sink *sink, struct sink_config *config, char **reterr_message)
 {
 	int r;
@@ -146,6 +160,8 @@ static int open_state(struct sink *sink, struct sink_config *config, char **rete
 	config->n_rows = ROWS_SHOWN;
 	sink->is_json = sink->ops->json && sink_option(config, "json");
 	r = option_number(config, "rows", &config->n_rows);
+	if (r == 0 && sink->ops->is_sieved)
+		r = read_sieve(config, &sink->sieve);
 	if (r == 0 && sink->ops->calls)
 		r = ptd_calls_new(config->info, &sink->calls);
 	config->calls = sink->calls;
@@ -226,6 +242,19 @@ static bool is_before(const struct ptd_mark *mark, const struct ptd_call *call)
 	return mark->run + is_gap <= call->run;
 }
 
+/* Give the kind calls, but for what it is not to show. */
+static int give_some(struct sink *sink, const struct ptd_call_batch *calls)
+{
+	struct ptd_call_batch some = *calls;
+	int r = 0;
+
+	if (sink->ops->is_sieved)
+		callsieve_count(&sink->sieve, calls);
+	if (sink->ops->is_sieved && callsieve_is_on(&sink->sieve))
+		r = callsieve_take(&sink->sieve, calls, &some);
+	return r == 0 && some.n_calls > 0 ? sink->ops->calls(sink->state, &some) : r;
+}
+
 static int give_marks(struct sink *sink, const struct ptd_batch *batch, size_t *mark,
 		      const struct ptd_call *until)
 {
@@ -260,7 +289,7 @@ static int give_between_marks(struct sink *sink, const struct ptd_batch *batch, 
 			end++;
 		some.n_calls = end - i;
 		if (r == 0)
-			r = sink->ops->calls(sink->state, &some);
+			r = give_some(sink, &some);
 	}
 	return r;
 }
@@ -277,7 +306,7 @@ static int give_calls(struct sink *sink, const struct ptd_batch *batch)
 			continue;
 		r = found->batch && batch && sink->ops->mark
 			? give_between_marks(sink, batch, &mark, found)
-			: sink->ops->calls(sink->state, found);
+			: give_some(sink, found);
 		if (r < 0)
 			return r;
 	}
@@ -376,6 +405,18 @@ const char *sink_omission(struct sink *sink)
 	return sink->ops->omission ? sink->ops->omission(sink->state) : NULL;
 }
 
+uint64_t sink_n_left_out(const struct sink *sink)
+{
+	return sink->sieve.n_left_out;
+}
+
+uint64_t sink_duration_of(const struct sink *sink, uint64_t n)
+{
+	return sink->ops->is_sieved && sink->info->clock == PTD_CLOCK_NS
+		   ? callsieve_duration_of(&sink->sieve, n)
+		   : UINT64_MAX;
+}
+
 struct sink *sink_free(struct sink *sink)
 {
 	if (!sink)
@@ -386,6 +427,7 @@ struct sink *sink_free(struct sink *sink)
 		sink->ops->close(sink->state);
 	free(sink->state);
 	ptd_calls_free(sink->calls);
+	callsieve_deinit(&sink->sieve);
 	output_deinit(&sink->output);
 	(void)fd_close(sink->directory_fd);
 	free(sink);

@@ -108,6 +108,15 @@ const char *sink_option(const struct sink_config *config, const char *name);
 
 /* --- a kind of sink --------------------------------------------------------------------------- */
 
+/* Options of a kind that is_sieved. */
+#define SINK_SIEVE_OPTIONS                                                                   \
+	{ .name = "min-duration",                                                            \
+	  .value = "TIME",                                                                   \
+	  .help = "leave out calls that took less, as 10us" },                               \
+	{                                                                                    \
+		.name = "max-depth", .value = "N", .help = "leave out calls that are deeper" \
+	}
+
 /* An option that a kind of sink takes. */
 struct sink_option {
 	const char *name;
@@ -203,6 +212,12 @@ struct sink_ops {
 	/* Free what the state has, also of a sink whose open() failed. */
 	void (*close)(void *state);
 
+	/*
+	 * The kind shows each call: the frame reads SINK_SIEVE_OPTIONS, and leaves calls out before
+	 * calls() (decoder/sink/callsieve.h).
+	 */
+	bool is_sieved;
+
 	/* All is written by finish(): until then a terminal is free for something else. */
 	bool writes_last;
 
@@ -265,6 +280,13 @@ int sink_finish(struct sink *sink, const struct ptd_stats *stats);
 
 /* Return: what was left out, a text for the user that belongs to the sink; NULL: nothing. */
 const char *sink_omission(struct sink *sink);
+
+/* Return: how many calls were left out because of SINK_SIEVE_OPTIONS. */
+uint64_t sink_n_left_out(const struct sink *sink);
+
+/* Return: the least duration, in ns, that no more than one of @n calls has; UINT64_MAX: none has,
+ * or it is not known. */
+uint64_t sink_duration_of(const struct sink *sink, uint64_t n);
 
 /* Free the sink. Without sink_finish() its last bytes are lost. Return: NULL. */
 struct sink *sink_free(struct sink *sink);

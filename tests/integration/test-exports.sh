@@ -21,6 +21,12 @@ for name in ls threads; do
 	"$O/ptdecode" calls --json -o "$T/$name.calls" --also "export fxt -o $T/$name.fxt" --also "export chrome -o $T/$name.json" \
 		--also "export pprof -o $T/$name.pprof" "$T/$name" || fail "ptdecode: status $?"
 	python3 tests/tools/exported.py "$T/$name.calls" pprof "$T/$name.pprof" || fail "pprof"
+	# What takes little, or is deep, can be left out of each; a sieve of its own does that for exports.
+	for sieve in --min-duration=20us --max-depth=3; do
+		"$O/ptdecode" calls --json $sieve -o "$T/$name.calls$sieve" --also "export fxt $sieve -o $T/$name.fxt$sieve" \
+			--also "export chrome $sieve -o $T/$name.json$sieve" "$T/$name" 2>"$T/said" || fail "ptdecode: status $?"
+		grep -q "[1-9][0-9]* calls are part of their callers" "$T/said" || fail "$sieve leaves nothing out"
+	done
 done
 
 echo "--- by callgrind_annotate"
@@ -41,6 +47,8 @@ done
 echo "--- by Perfetto's trace processor"
 fetch_perfetto
 for name in ls threads; do
-	python3 tests/tools/exported.py "$T/$name.calls" fxt "$T/$name.fxt" "${perfetto[@]}" || fail "Fuchsia trace format"
-	python3 tests/tools/exported.py "$T/$name.calls" chrome "$T/$name.json" "${perfetto[@]}" || fail "Chrome's JSON"
+	for sieve in "" --min-duration=20us --max-depth=3; do
+		python3 tests/tools/exported.py "$T/$name.calls$sieve" fxt "$T/$name.fxt$sieve" "${perfetto[@]}" || fail "Fuchsia trace format $sieve"
+		python3 tests/tools/exported.py "$T/$name.calls$sieve" chrome "$T/$name.json$sieve" "${perfetto[@]}" || fail "Chrome's JSON $sieve"
+	done
 done

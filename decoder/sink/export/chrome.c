@@ -510,9 +510,13 @@ static int chrome_finish(void *state, const struct ptd_stats *stats, struct outp
 	return 0;
 }
 
+static const struct sink_option options[] = { SINK_SIEVE_OPTIONS, {} };
+
 const struct sink_ops sink_chrome = {
 	.name = "chrome",
 	.help = "JSON of Chrome's tracing, for Perfetto and others",
+	.options = options,
+	.is_sieved = true,
 	.state_size = sizeof(struct chrome),
 	.open = chrome_open,
 	.sideband = viewtracks_sideband,

@@ -703,9 +703,13 @@ static int fxt_finish(void *state, const struct ptd_stats *stats, struct output 
 	return viewtracks_finish(state);
 }
 
+static const struct sink_option options[] = { SINK_SIEVE_OPTIONS, {} };
+
 const struct sink_ops sink_fxt = {
 	.name = "fxt",
 	.help = "Fuchsia trace format, for Perfetto and magic-trace's viewer",
+	.options = options,
+	.is_sieved = true,
 	.state_size = sizeof(struct fxt),
 	.open = fxt_open,
 	.sideband = viewtracks_sideband,

@@ -650,6 +650,7 @@ static const char *const directories[] = { OVNI_DIR, NULL };
 
 static const struct sink_option options[] = {
 	{ .name = "format-version", .value = "N", .help = "version of the format: 1 or 3 (3)" },
+	SINK_SIEVE_OPTIONS,
 	{},
 };
 
@@ -658,6 +659,7 @@ const struct sink_ops sink_ovni = {
 	.help = "a directory of ovni's streams, for ovniemu and Paraver",
 	.directories = directories,
 	.options = options,
+	.is_sieved = true,
 	.state_size = sizeof(struct ovni),
 	.open = ovni_open,
 	.batch = ovni_batch,

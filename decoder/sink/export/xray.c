@@ -610,6 +610,7 @@ static const char *const directories[] = { NULL };
 
 static const struct sink_option options[] = {
 	{ .name = "format-version", .value = "N", .help = "version of the format: 1 or 5 (5)" },
+	SINK_SIEVE_OPTIONS,
 	{},
 };
 
@@ -618,6 +619,7 @@ const struct sink_ops sink_xray = {
 	.help = "a directory of flight data recorder files for llvm-xray",
 	.directories = directories,
 	.options = options,
+	.is_sieved = true,
 	.state_size = sizeof(struct xray),
 	.open = xray_open,
 	.calls = xray_calls,

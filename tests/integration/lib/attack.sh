@@ -145,10 +145,8 @@ honest_judge() {
 	fi
 }
 
-# Those that ran wholly since all records are there; those of the last second may not be drained yet.
-honest_judge_programs() {
-	local i n id path missing=0
-	"$O/ptdecode" sideband -o "$T/records" "$snapshot" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
+# Those that ran wholly since all records of the snapshot are there; those of the last second may not be drained yet.
+honest_expected() {
 	awk -F= 'FNR == NR {
 			x[$1] = $2
 			if (($1 == "sideband_since_ns" || $1 ~ /switch_oldest_ns/) && $2 + 0 > since)
@@ -158,7 +156,13 @@ honest_judge_programs() {
 		{ split($0, run, " ") }
 		run[2] > (since + x["realtime_offset_ns"]) / 1000 &&
 		run[3] < (x["clock_ns"] + x["realtime_offset_ns"]) / 1000 - 1000000 { print run[1] }' \
-		"$snapshot/manifest" "$T/honest/ran" >"$T/expected"
+		"$snapshot/manifest" "$T/honest/ran"
+}
+
+honest_judge_programs() {
+	local i n id path missing=0
+	"$O/ptdecode" sideband -o "$T/records" "$snapshot" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
+	honest_expected >"$T/expected"
 	n=$(wc -l <"$T/expected")
 	[[ $n -ge 5 ]] || fail "the honest user executed $n programs only, of $(wc -l <"$T/honest/ran"): $(grep 'since\|oldest\|clock_ns\|offset' "$snapshot/manifest")"
 	while read -r i; do
@@ -285,9 +289,15 @@ p99() {
 	sort -n "$1" | awk '{ x[NR] = $1 } END { print x[int((NR * 99 + 99) / 100)] }'
 }
 
+snapshot_suffices() {
+	grep -q -- "${ATTACK_NOTED:-}" "$snapshot/manifest" &&
+		[[ $source == emu || $(honest_expected | wc -l) -ge 5 ]]
+}
+
 # attack SECONDS CMD...: let it loose, and end ptd while it still is. Leaves the path of a snapshot that was
 # taken meanwhile in $snapshot, ptd's log in $T/ptd.log, and the last answers in $T/status.last and
-# $T/metrics.last. On a busy machine it takes longer: until the snapshot's manifest has ATTACK_NOTED, if that is set.
+# $T/metrics.last. On a busy machine it takes longer: until the snapshot's manifest has ATTACK_NOTED, if that is set,
+# and it can be judged by what the honest user executed.
 attack() {
 	local seconds=$1 name watcher until begun before grown status_us machine_us snapshot_us end_us
 	shift
@@ -311,7 +321,7 @@ attack() {
 			attack_time "$T/snapshot.us" "$O/ptctl" snapshot
 			snapshot=$T/state/snapshots/$(grep -m 1 '^[0-9T.]*Z-[0-9]*$' "$T/out") ||
 				fail "no snapshot: $(cat "$T/out")"
-			grep -q -- "${ATTACK_NOTED:-}" "$snapshot/manifest" || { rm "$T/snapshot.us" && sleep 1; }
+			snapshot_suffices || { rm "$T/snapshot.us" && sleep 1; }
 			[[ -e $T/snapshot.us ]] || ((${EPOCHREALTIME/[.,]/} < until + 120000000)) ||
 				skip "on a machine that is so busy this is no attack: $name"
 		fi
