@@ -355,7 +355,7 @@ static void tell_size(const struct requested_output *o)
 	ns = sink_duration_of(o->sink, (uint64_t)st.st_size / SIZE_HANDY + 1);
 	if (ns < UINT64_MAX)
 		log_notice("%s has %" PRIu64 " MiB: with --min-duration=%" PRIu64
-			   "ns it has about %" PRIu64,
+			   "ns it has less than %" PRIu64,
 			   o->path, (uint64_t)st.st_size >> 20, ns, SIZE_HANDY >> 20);
 }
 
