@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +17,7 @@
 #include "util/number.h"
 #include "util/perf/record.h"
 #include "util/textfile.h"
+#include "util/vec.h"
 
 /* Threads and mappings that are told of between two looks at the clock. */
 #define THREADS_AT_ONCE  16u
@@ -23,6 +26,13 @@
 /* How often the list of processes is read, as long as it has some that it had not before. */
 #define PASSES_MAX 8u
 
+/* How often processes are asked for again that took too long. */
+#define AGAIN_MAX 3u
+
+struct procscan_pids {
+	VEC(uint32_t) list;
+};
+
 struct procscan {
 	struct procscan_options options;
 	struct procscan_stats stats;
@@ -30,9 +40,17 @@ struct procscan {
 	struct map seen; /* pids that the list has had */
 	unsigned n_pass; /* of the list */
 	bool has_more;   /* the present pass met some for the first time */
+	bool is_listed;  /* the list has no more */
+
+	struct procscan_pids late;  /* took too long, and are to be asked for again */
+	struct procscan_pids again; /* are asked for again; @n_asked of them were */
+	size_t n_asked;
+	unsigned n_again; /* how often that was done */
 
 	/* The process that it has come to. */
 	uint32_t pid;
+	char name[16]; /* of its folder, if it is asked for again */
+
 	int pid_fd;
 	DIR *threads;      /* NULL once they are named */
 	bool has_mappings; /* false: they are asked for */
@@ -71,6 +89,9 @@ struct procscan *procscan_free(struct procscan *scan)
 	leave_process(scan);
 	dirs_closep(&scan->pids);
 	map_deinit(&scan->seen);
+	vec_deinit(&scan->late.list);
+	vec_deinit(&scan->again.list);
+
 	free(scan);
 	return NULL;
 }
@@ -171,8 +192,11 @@ static int ask_mappings(struct procscan *s, uint64_t wait_ns)
 		return 1;
 	if (r == -ENOTCONN || r == -ENOMEM)
 		return r;
-	s->stats.n_unreadable += r < 0 && r != -ESRCH && r != -ENOENT;
+	if (r == -ETIMEDOUT && vec_push(&s->late.list, s->pid) < 0)
+		return -ENOMEM;
+	s->stats.n_unreadable += r < 0 && r != -ESRCH && r != -ENOENT && r != -ETIMEDOUT;
 	if (r < 0) {
+
 		leave_process(s);
 		return 1;
 	}
@@ -209,15 +233,49 @@ static int next_pid(struct procscan *s, const char **ret_name)
 	return next_pid(s, ret_name);
 }
 
+/* Return: whether some of those that took too long are to be asked for again. */
+static bool ask_again(struct procscan *s)
+{
+	vec_deinit(&s->again.list);
+	s->again = s->late;
+	s->late = (struct procscan_pids){};
+	s->n_asked = 0;
+	if (s->again.list.n > 0 && s->n_again == AGAIN_MAX) {
+		s->stats.n_unreadable += s->again.list.n;
+		s->again.list.n = 0;
+	}
+	if (s->again.list.n == 0)
+		return false;
+	s->n_again++;
+	if (s->options.again)
+		s->options.again(s->options.userdata);
+	return true;
+}
+
+/* Find the next process of those that took too long. Return: as next_pid(). */
+static int next_late(struct procscan *s, const char **ret_name)
+{
+	if (s->n_asked == s->again.list.n && !ask_again(s))
+		return 0;
+	s->pid = s->again.list.items[s->n_asked++];
+	(void)snprintf(s->name, sizeof(s->name), "%" PRIu32, s->pid);
+	*ret_name = s->name;
+	return 1;
+}
+
 /* Return: as next_pid(). */
 static int next_process(struct procscan *s)
 {
 	const char *name;
 	int r, fd;
 
-	r = next_pid(s, &name);
+	r = s->is_listed ? 0 : next_pid(s, &name);
+	s->is_listed = r == 0;
+	if (r == 0)
+		r = next_late(s, &name);
 	if (r <= 0)
 		return r;
+
 	/* By this descriptor no other process is met that is given the number later. */
 	s->pid_fd =
 	    openat(s->options.proc_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -266,7 +324,7 @@ int procscan_step(struct procscan *scan, uint64_t budget_ns)
 }
 
 int procscan_go_on(struct procscan **scan, const struct procscan_options *options,
-		   uint64_t budget_ns)
+		   uint64_t budget_ns, struct procscan_stats *ret_stats)
 {
 	int r = 0;
 
@@ -274,6 +332,8 @@ int procscan_go_on(struct procscan **scan, const struct procscan_options *option
 		r = procscan_new(options, scan);
 	if (r == 0)
 		r = procscan_step(*scan, budget_ns);
+	if (r == 0)
+		*ret_stats = procscan_stats(*scan);
 	if (r != PROCSCAN_MORE)
 		*scan = procscan_free(*scan);
 	return r;

@@ -11,7 +11,9 @@
  *
  * The caller must already listen to the kernel's records when a scan begins. The time of each
  * record is read before /proc is, so what the kernel writes later is newer. Processes that are
- * forked meanwhile are found, too, even if their parent has not been scanned yet.
+ * forked meanwhile are found, too, even if their parent has not been scanned yet. Those that took
+ * too long are asked for again when all others are known: on a busy machine any may.
+
  *
  * A machine may have very many tasks. Therefore a scan goes on for a limited time at each call. It
  * runs in the event loop; files are read in another thread (daemon/helper/collector/mappings.h).
@@ -44,13 +46,17 @@ struct procscan_options {
 	procscan_now_fn now;
 	procscan_maps_fn maps;
 	record_put_fn put; /* is given each record */
-	void *userdata;    /* of the functions, borrowed */
+	/* Processes of which @maps said -ETIMEDOUT are asked for once more from now on; NULL: there
+	 * is nothing to do then. */
+	void (*again)(void *userdata);
+	void *userdata; /* of the functions, borrowed */
 };
 
 struct procscan_stats {
 	size_t n_processes, n_threads, n_maps;
-	size_t n_unreadable; /* processes whose mappings are not to be had */
-	size_t n_refused;    /* records that @put did not take */
+	size_t n_unreadable; /* processes whose mappings are not to be had, though they live */
+
+	size_t n_refused; /* records that @put did not take */
 };
 
 enum {
@@ -75,9 +81,10 @@ struct procscan_stats procscan_stats(const struct procscan *scan);
 
 /*
  * Go on with the scan *@scan, for source_ops.tasks. It is made if it is NULL, and freed and set to
- * NULL at its end.
+ * NULL at its end. @ret_stats is set when all tasks have been scanned.
+
  *
  * Return: as procscan_step().
  */
 _must_check_ int procscan_go_on(struct procscan **scan, const struct procscan_options *options,
-				uint64_t budget_ns);
+				uint64_t budget_ns, struct procscan_stats *ret_stats);

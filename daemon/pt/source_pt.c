@@ -37,6 +37,7 @@ struct source_pt {
 
 	int proc_fd;
 	struct procscan *scan; /* that is going on */
+	uint64_t n_unread;     /* processes of which the last one could not read the mappings */
 	struct foreignmaps *maps;
 	const char *runtime_dir; /* borrowed */
 	record_put_fn put;       /* of the present step, borrowed */
@@ -153,6 +154,7 @@ static struct source_status status(struct source *source)
 		.n_failed = cpus_count(&p->cpus, CPU_FAILED),
 		.paused = p->cpus.paused,
 		.is_active = n_recording > 0,
+		.n_unread = p->n_unread,
 		.aux_size = setup->aux_size,
 		.switch_size = setup->switch_size,
 		.bytes_held = (n_recording + n_kept) * (setup->aux_size + setup->switch_size),
@@ -273,6 +275,13 @@ static int scan_maps(void *userdata, uint32_t pid, uint64_t wait_ns, uint8_t **r
 	return foreignmaps_get(p->maps, &p->source.facts.tsc, pid, wait_ns, ret_bytes, ret_size);
 }
 
+static void scan_again(void *userdata)
+{
+	const struct source_pt *p = userdata;
+
+	foreignmaps_begin(p->maps);
+}
+
 /* Records were lost before ptd was started, and may be lost at any time, so they do not suffice. */
 static int tasks(struct source *source, const struct tasks *known, uint64_t budget_ns,
 		 record_put_fn put, void *userdata)
@@ -283,8 +292,12 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 		.now = records_now,
 		.maps = scan_maps,
 		.put = scan_put,
+		.again = scan_again,
 		.userdata = p,
+
 	};
+	struct procscan_stats stats;
+	int r;
 
 	/* The kernel names each task from its beginning. @put counts what it refuses. */
 	if (p->cpus.setup.parent > 0) {
@@ -297,7 +310,10 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 	p->put_userdata = userdata;
 	if (!p->scan)
 		foreignmaps_begin(p->maps);
-	return procscan_go_on(&p->scan, &options, budget_ns);
+	r = procscan_go_on(&p->scan, &options, budget_ns, &stats);
+	if (r == 0)
+		p->n_unread = stats.n_unreadable;
+	return r;
 }
 
 static int owner(struct source *source, uint32_t pid, uid_t *ret_uid)

@@ -32,6 +32,7 @@ struct source;
 struct snapshot_known {
 	const struct sideband_view *tasks;
 	uint64_t sideband_lost; /* records of tasks that were lost since the daemon started */
+	uint64_t n_unread;      /* processes that ran before, whose mappings were not to be had */
 	uint64_t taken_over_ns; /* on CLOCK_MONOTONIC: when the daemon took the rings over; or 0 */
 	uint64_t code_lost_bytes;      /* bytes of code in no file that only earlier daemons had */
 	struct object *const *objects; /* all in the store; those of tasks that ran are selected */

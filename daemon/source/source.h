@@ -113,6 +113,8 @@ struct source_status {
 	/* Task records that were lost before they could be drained, for which no LOST record is
 	 * drained: the switch records of the CPUs that they concern begin later. */
 	uint64_t n_tasks_lost;
+	/* Processes that lived when the source looked last, whose mappings were not to be had. */
+	uint64_t n_unread;
 };
 
 /* What the AUX ring of a CPU held at the last hold. */

@@ -94,8 +94,8 @@ static int parse_cpu(const struct checker *c, const char *key, const char *value
 	return map_put(&m->switches_since, cpu, *oldest ? *oldest : UINT64_MAX);
 }
 
-/* Keys that say whether records are missing: sideband_since_ns.UID of one user, and sideband_lost,
- * which has no time. */
+/* Keys that say whether records are missing: sideband_since_ns.UID of one user; and sideband_lost
+ * and sideband_unread, which have no time. */
 static int parse_missing(const struct checker *c, const char *key, const char *value,
 			 struct manifest *m)
 {
@@ -104,7 +104,8 @@ static int parse_missing(const struct checker *c, const char *key, const char *v
 	int64_t time;
 	int r;
 
-	if (strcmp(key, PTD_MANIFEST_SIDEBAND_LOST) == 0) {
+		if (strcmp(key, PTD_MANIFEST_SIDEBAND_LOST) == 0 ||
+	    strcmp(key, PTD_MANIFEST_SIDEBAND_UNREAD) == 0) {
 		r = parse_count(c, key, value, &n_lost);
 		if (n_lost > 0)
 			m->dropped_until_ns = UINT64_MAX;

@@ -155,6 +155,8 @@ struct ptd_code_piece {
  */
 #define PTD_MANIFEST_SIDEBAND_SINCE  "sideband_since_ns"
 #define PTD_MANIFEST_SIDEBAND_LOST   "sideband_lost"
+#define PTD_MANIFEST_SIDEBAND_UNREAD "sideband_unread"
+
 #define PTD_MANIFEST_TAKEN_BY_UID    "taken_by_uid"
 #define PTD_MANIFEST_SWITCH_OLDEST   "switch_oldest_ns"
 #define PTD_MANIFEST_SWITCH_COMPLETE "switch_complete"

@@ -39,7 +39,10 @@ struct told {
 	uint32_t only; /* tell of this process only; 0: of all */
 
 	int proc_fd;
-	bool was_asked; /* for the mappings of the present process */
+	uint32_t late;    /* a process that takes too long, */
+	unsigned n_late;  /* so often; */
+	unsigned n_again; /* how often those were asked for again */
+	bool was_asked;   /* for the mappings of the present process */
 	struct mappings *mappings;
 };
 
@@ -121,6 +124,11 @@ static int maps_of(void *userdata, uint32_t pid, uint64_t wait_ns, uint8_t **ret
 	told->was_asked = !told->was_asked;
 	if (told->was_asked)
 		return -EAGAIN;
+	if (pid == told->late && told->n_late > 0) {
+		told->n_late--;
+		return -ETIMEDOUT;
+	}
+
 	(void)snprintf(name, sizeof(name), "%u", pid);
 	pid_fd = openat(told->proc_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (pid_fd < 0)
@@ -140,6 +148,13 @@ static int maps_of(void *userdata, uint32_t pid, uint64_t wait_ns, uint8_t **ret
 	return r;
 }
 
+static void count_again(void *userdata)
+{
+	struct told *told = userdata;
+
+	told->n_again++;
+}
+
 static struct procscan_stats scan(struct told *told, const char *dir, uint64_t budget_ns)
 {
 	const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -149,12 +164,14 @@ static struct procscan_stats scan(struct told *told, const char *dir, uint64_t b
 
 	assert_true(fd >= 0);
 	told->proc_fd = fd;
-	assert_int_equal(
-	    procscan_new(
-		&(struct procscan_options){
-		    .proc_fd = fd, .now = count, .maps = maps_of, .put = put, .userdata = told },
-		&scan),
-	    0);
+	assert_int_equal(procscan_new(&(struct procscan_options){ .proc_fd = fd,
+								  .now = count,
+								  .maps = maps_of,
+								  .put = put,
+								  .again = count_again,
+								  .userdata = told },
+				      &scan),
+			 0);
 	while ((r = procscan_step(scan, budget_ns)) == PROCSCAN_MORE)
 		;
 	assert_int_equal(r, 0);
@@ -522,6 +539,32 @@ static void fork_meanwhile(void **state)
 	told_deinit(&told);
 }
 
+/* On a busy machine a process may take too long: it is asked for again, some times. */
+static void takes_too_long(void **state)
+{
+	const struct tree *t = *state;
+	struct procscan_stats stats;
+
+	for (uint32_t pid = 100; pid < 103; pid++) {
+		char name[32];
+
+		(void)snprintf(name, sizeof(name), "%u/task/%u/comm", pid, pid);
+		tempdir_put_text(t->dir, name, "program\n");
+		(void)snprintf(name, sizeof(name), "%u/maps", pid);
+		tempdir_put_text(t->dir, name, "1000-2000 r-xp 0 8:2 77 /a\n");
+	}
+	for (unsigned n = 1; n <= 5; n++) {
+		struct told told = { .late = 101, .n_late = n };
+
+		stats = scan(&told, t->dir, 0);
+		assert_int_equal(stats.n_unreadable, n > 3);
+		assert_int_equal(has(&told, "map 101 1000+1000@0 5p - 8:2:77 /a"), n <= 3);
+		assert_true(has(&told, "map 102 1000+1000@0 5p - 8:2:77 /a"));
+		assert_int_equal(told.n_again, n <= 3 ? n : 3);
+		told_deinit(&told);
+	}
+}
+
 static void exec_meanwhile(void **state)
 {
 	struct tree *t = *state;
@@ -568,6 +611,7 @@ static void ourselves(void **state)
 		.now = count, .maps = maps_of, .put = put, .userdata = &told
 	};
 	struct procscan *going = NULL;
+	struct procscan_stats stats;
 	struct tree *t = *state;
 	char hex[BUILDID_HEX_MAX], line[64];
 	pthread_barrier_t barrier;
@@ -586,7 +630,7 @@ static void ourselves(void **state)
 	/* The same as a source does it. */
 	options.proc_fd = told.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	do
-		r = procscan_go_on(&going, &options, 100000);
+		r = procscan_go_on(&going, &options, 100000, &stats);
 	while (r == PROCSCAN_MORE);
 	assert_int_equal(r, 0);
 	assert_null(going);
@@ -734,6 +778,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(build_ids, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_inode_two_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(fork_meanwhile, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(takes_too_long, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(exec_meanwhile, set_up, tear_down),
 		cmocka_unit_test(bad_options),
 		cmocka_unit_test_setup_teardown(ourselves, set_up, tear_down),
