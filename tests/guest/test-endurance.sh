@@ -190,7 +190,9 @@ is_torn() { # SNAPSHOT
 # Prints the gaps that nothing in the manifest accounts for. What the rings no longer hold is no gap
 # of the decoder's; LOST may be all of what was not yet complete again. $T/sideband has its records.
 unexplained() { # SNAPSHOT SUMMARY
-	awk -v missing="$(value "$1" objects_missing)" -v lost="$(($(value "$1" sideband_lost) + $(value "$1" sideband_unread)))" \
+	local unread
+	unread=$(value "$1" sideband_unread)
+	awk -v missing="$(value "$1" objects_missing)" -v lost="$(($(value "$1" sideband_lost) + ${unread:-0}))" \
 		-v torn="$(is_torn "$1" && echo 1)" -v late="$(begins_late "$1" && echo 1)" '
 		/^Gaps:/ { on = 1 }
 		/ in all$/ { on = 0 }
