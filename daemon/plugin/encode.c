@@ -144,13 +144,9 @@ static void restart_clock(struct encode *e)
  * each says that another byte follows. */
 static void put_cyc(struct encode *e, uint64_t n)
 {
-	uint8_t bytes[10];
-	size_t size = 0;
-
-	bytes[size++] = (uint8_t)((n & 0x1f) << 3 | (n >> 5 != 0) << 2 | 0x03);
+		put_byte(e, (uint8_t)((n & 0x1f) << 3 | (n >> 5 != 0) << 2 | 0x03));
 	for (n >>= 5; n != 0; n >>= 7)
-		bytes[size++] = (uint8_t)((n & 0x7f) << 1 | (n >> 7 != 0));
-	put_packet(e, bytes, size);
+		put_byte(e, (uint8_t)((n & 0x7f) << 1 | (n >> 7 != 0)));
 }
 
 /* Write the cycles before a packet that has a time, if any have passed. The time of a FUP is that
