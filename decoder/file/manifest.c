@@ -104,11 +104,12 @@ static int parse_missing(const struct checker *c, const char *key, const char *v
 	int64_t time;
 	int r;
 
-		if (strcmp(key, PTD_MANIFEST_SIDEBAND_LOST) == 0 ||
+	if (strcmp(key, PTD_MANIFEST_SIDEBAND_LOST) == 0 ||
 	    strcmp(key, PTD_MANIFEST_SIDEBAND_UNREAD) == 0) {
 		r = parse_count(c, key, value, &n_lost);
 		if (n_lost > 0)
 			m->dropped_until_ns = UINT64_MAX;
+		m->has_unread |= n_lost > 0 && strcmp(key, PTD_MANIFEST_SIDEBAND_UNREAD) == 0;
 		return r;
 	}
 	if (strncmp(key, prefix, strlen(prefix)) != 0)

@@ -141,9 +141,10 @@ static bool is_before_sideband(const struct lane *lane)
 }
 
 /*
- * Return: whether the recorder dropped what was mapped at @ip: nothing at all is known of the
- * process then, though the records of most other processes are complete. Of no process are later
- * records dropped than earlier ones.
+ * Return: whether the recorder dropped what was mapped at @ip, or could not read it: nothing at all
+ * is known of the process then, but for its name if the recorder says that it could not read some,
+ * though the records of most other processes are complete. Of no process are later records dropped
+ * than earlier ones.
  */
 static bool is_dropped(const struct lane *lane, uint64_t ip)
 {
@@ -151,7 +152,8 @@ static bool is_dropped(const struct lane *lane, uint64_t ip)
 
 	return has_time(lane) && lane->t < lane->config.trace->facts.dropped_until &&
 	       !lane->is_guest && ip <= INT64_MAX && lane->has_stay && stay->pid != 0 &&
-	       stay->pid != PTD_ID_UNKNOWN && stay->tid != PTD_ID_UNKNOWN && !stay->comm[0] &&
+	       stay->pid != PTD_ID_UNKNOWN && stay->tid != PTD_ID_UNKNOWN &&
+	       (!stay->comm[0] || lane->config.trace->facts.has_unread) &&
 	       (!stay->space || space_n_own(stay->space, lane->t) == 0);
 }
 

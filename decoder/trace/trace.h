@@ -157,7 +157,8 @@ struct trace_facts {
 	/* Records of some processes may be missing that are older than this, though those of others
 	 * are there; 0: no. */
 	uint64_t dropped_until;
-	bool has_tsc; /* as attr.config states, like the next ones */
+	bool has_unread; /* likewise, of processes whose names are known */
+	bool has_tsc;    /* as attr.config states, like the next ones */
 	bool has_mtc;
 	bool has_cyc;
 	bool has_events; /* event trace */

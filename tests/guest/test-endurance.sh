@@ -193,7 +193,7 @@ unexplained() { # SNAPSHOT SUMMARY
 	local unread
 	unread=$(value "$1" sideband_unread)
 	awk -v missing="$(value "$1" objects_missing)" -v lost="$(($(value "$1" sideband_lost) + ${unread:-0}))" \
-		-v torn="$(is_torn "$1" && echo 1)" -v late="$(begins_late "$1" && echo 1)" '
+		-v torn="$({ is_torn "$1" || [[ -n $unread ]]; } && echo 1)" -v late="$(begins_late "$1" && echo 1)" '
 		/^Gaps:/ { on = 1 }
 		/ in all$/ { on = 0 }
 		on && NF > 2 && $1 + 0 > 0 {
