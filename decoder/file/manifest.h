@@ -40,8 +40,7 @@ struct manifest {
 	/* For some processes it is known only since this time, or an earlier one: records of a user
 	 * were dropped, or records were lost, which have no time. 0: for all processes. */
 	uint64_t dropped_until_ns;
-	bool
-	    has_unread; /* the mappings of some processes could not be read, though they had names */
+	bool has_unread; /* what some processes had mapped could not be read; they have names */
 
 	/* The snapshot is only about a process and its descendants, whose pids are in @scope. */
 	bool has_scope;
