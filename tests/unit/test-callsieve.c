@@ -114,10 +114,20 @@ static void print_calls(const struct stream *s, const struct ptd_call_batch *cal
 	*to = '\0';
 }
 
+static void take(struct callsieve *sieve, const struct stream *stream,
+		 struct ptd_call_batch *ret_rest)
+{
+	static const struct ptd_call_thread thread;
+	const struct ptd_call_batch all = { .thread = &thread,
+					    .calls = stream->calls,
+					    .n_calls = stream->n };
+
+	assert_int_equal(callsieve_take(sieve, &all, ret_rest), 0);
+}
+
 static void sieved(void **state)
 {
 	static struct stream stream;
-	const struct ptd_call_thread thread = {};
 	char text[4 * CALLS_MAX];
 
 	(void)state;
@@ -128,12 +138,7 @@ static void sieved(void **state)
 
 		print_message("  %s\n", rows[i].name);
 		read_stream(rows[i].calls, &stream);
-		assert_int_equal(callsieve_take(&sieve,
-						&(struct ptd_call_batch){ .thread = &thread,
-									  .calls = stream.calls,
-									  .n_calls = stream.n },
-						&rest),
-				 0);
+		take(&sieve, &stream, &rest);
 		print_calls(&stream, &rest, text);
 		assert_string_equal(text, rows[i].remain);
 		assert_int_equal(sieve.n_left_out, rows[i].n_left_out);
@@ -145,18 +150,12 @@ static void sieved(void **state)
 static void folded(void **state)
 {
 	static struct stream stream;
-	const struct ptd_call_thread thread = {};
 	struct callsieve sieve = { .max_depth = 0 };
 	struct ptd_call_batch rest;
 
 	(void)state;
 	read_stream("(a(b(c)c)b(d.)d)a", &stream);
-	assert_int_equal(callsieve_take(&sieve,
-					&(struct ptd_call_batch){ .thread = &thread,
-								  .calls = stream.calls,
-								  .n_calls = stream.n },
-					&rest),
-			 0);
+	take(&sieve, &stream, &rest);
 	assert_int_equal(rest.n_calls, 2);
 	/* b took 3, c with it, and d 11 and the time that passed. */
 	assert_int_equal(rest.calls[1].t_self, stream.calls[4].t_total + stream.calls[6].t_total);
