@@ -114,7 +114,8 @@ class Input:
             yield "addresses", self.alone("export addresses", "-o", "/dev/null"), block | self.printing("ip")
         yield "text", self.alone("text", "-o", "/dev/null"), block | self.printing("ip,sym,insn")
         yield "drmemtrace", self.alone("export drmemtrace --compress=none", "-o", memory), block
-        yield from calls
+        if not self.headline:
+            yield from calls
 
     def printing(self, fields):
         if self.headline or not self.perf or not fnmatch.fnmatch(self.name, PRINTED):
@@ -135,15 +136,15 @@ def remove_output(command):
         shutil.rmtree(command[command.index("-o") + 1], ignore_errors=True)
 
 
-def measure(ours, peers, n_runs):
+def measure(ours, peers, n_runs, peer_runs=None):
     """Return: our least user and wall time, and each peer's user time with the number that it printed."""
     best, best_wall, times, counts = None, None, {}, {}
-    for _ in range(n_runs):
+    for i in range(n_runs):
         remove_output(ours)
         user, wall, _ = run(ours)
         best = min(user, best or user)
         best_wall = min(wall, best_wall or wall)
-        for peer, command in peers.items():
+        for peer, command in peers.items() if i < (peer_runs or n_runs) else ():
             user, _, text = run(command)
             times[peer] = min(user, times.get(peer, user))
             counts[peer] = first_number(text) if "iptpeer" in command[0] else None
@@ -271,7 +272,7 @@ def judge(args):
             for peer, seconds in (UNRECORDED, unrecorded), ("one callback a block, no more", minimal):
                 yield name, "record", n_insns / ours / 1e6, n_insns / seconds / 1e6, peer, seconds / ours
         for what, ours, peers in one.measures():
-            best, wall, times, counts = measure(ours, peers, args.runs)
+            best, wall, times, counts = measure(ours, peers, args.runs, 1 if args.headline else None)
             for peer, seconds in times.items():
                 if counts[peer] not in (None, n_insns):
                     print(f"  {what}: {peer} decodes {counts[peer]} instructions, not {n_insns}")

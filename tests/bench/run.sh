@@ -23,7 +23,7 @@ command_of() {
 }
 
 is_wanted() { # NAME
-	[[ $1 == ${ONLY:-*} && (-z ${HEADLINE:-} || $1 == @(python3|python3-cyc|gcc|gcc-cyc|node|short|mixed)) ]]
+	[[ $1 == ${ONLY:-*} && (-z ${HEADLINE:-} || $1 == @(python3|python3-cyc|gcc|gcc-cyc|short|mixed)) ]]
 }
 
 # The code that a recording of one program mapped, as iptpeer takes it.
