@@ -141,7 +141,8 @@ $(O)/bench/minimal.so: $(O)/tests/bench/minimal.o | $(O)/libemu.a $(O)/libdecode
 # the same code at the same place; so no other flags, which may want others.
 $(O)/ptd-subject: $(wildcard ctl/prove/*.c ctl/prove/*.h)
 	@mkdir -p $(@D)
-	$(call quiet,LD,$@)$(CC) -std=gnu17 -D_GNU_SOURCE -I. -Iinclude -O2 -g $(WARN) -static -fno-pie -pthread -o $@ $(filter %.c,$^)
+	$(call quiet,LD,$@)$(CC) -std=gnu17 -D_GNU_SOURCE -I. -Iinclude -O2 -g -ffile-prefix-map=$(CURDIR)=. $(WARN) -static -fno-pie -pthread \
+		-o $@ $(filter %.c,$^)
 $(O)/prove: ctl/prove/prove
 	@mkdir -p $(@D)
 	$(call quiet,CP,$@)cp $< $@
