@@ -260,7 +260,7 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct readin
 	facts->realtime_offset_ns = manifest.realtime_offset_ns;
 	facts->switches_apart = manifest.is_there;
 	facts->kcore_is_last = manifest.is_there;
-		facts->dropped_until = manifest.dropped_until_ns;
+	facts->dropped_until = manifest.dropped_until_ns;
 	facts->has_unread = manifest.has_unread;
 	facts->monotonic_offset_ns = manifest.monotonic_offset_ns;
 	facts->snapshot_taken = manifest.taken_ns;
