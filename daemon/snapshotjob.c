@@ -134,7 +134,7 @@ static int gather_known(struct snapshotjob *self)
 	self->known.ring_bytes = source->ops->status(source).bytes_held;
 	self->known.sideband_lost =
 	    sideband_stats(sideband).lost + source->ops->status(source).n_tasks_lost;
-		self->known.n_unread = source->ops->status(source).n_unread;
+	self->known.n_unread = source->ops->status(source).n_unread;
 	if (source->kept) {
 		self->known.taken_over_ns = kept_draft(source->kept)->taken_over_ns;
 		self->known.code_lost_bytes = kept_draft(source->kept)->code_lost_bytes;

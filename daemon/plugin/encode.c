@@ -144,7 +144,7 @@ static void restart_clock(struct encode *e)
  * each says that another byte follows. */
 static void put_cyc(struct encode *e, uint64_t n)
 {
-		put_byte(e, (uint8_t)((n & 0x1f) << 3 | (n >> 5 != 0) << 2 | 0x03));
+	put_byte(e, (uint8_t)((n & 0x1f) << 3 | (n >> 5 != 0) << 2 | 0x03));
 	for (n >>= 5; n != 0; n >>= 7)
 		put_byte(e, (uint8_t)((n & 0x7f) << 1 | (n >> 7 != 0)));
 }

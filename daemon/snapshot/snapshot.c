@@ -570,7 +570,7 @@ static void put_manifest(FILE *f, void *userdata)
 			w->result.complete_since_ns > w->scope.started_ns ? "no" : "yes");
 	scope_write_manifest(&w->scope, &w->ran, (int64_t)(w->moment.ns - w->moment.monotonic_ns),
 			     f);
-		fprintf(f, PTD_MANIFEST_SIDEBAND_LOST "=%" PRIu64 "\n", w->known.sideband_lost);
+	fprintf(f, PTD_MANIFEST_SIDEBAND_LOST "=%" PRIu64 "\n", w->known.sideband_lost);
 	if (w->known.n_unread > 0)
 		fprintf(f, PTD_MANIFEST_SIDEBAND_UNREAD "=%" PRIu64 "\n", w->known.n_unread);
 

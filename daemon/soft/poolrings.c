@@ -152,9 +152,8 @@ void poolrings_ask_flush(struct poolrings *r)
 {
 	struct emu_pool *pool = (struct emu_pool *)r->map;
 
-		r->generation = atomic_fetch_add_explicit(&pool->flush, 1, memory_order_acq_rel) + 1;
+	r->generation = atomic_fetch_add_explicit(&pool->flush, 1, memory_order_acq_rel) + 1;
 	atomic_fetch_add(&pool->news, 1);
-
 }
 
 bool poolrings_is_flushed(const struct poolrings *r)
