@@ -4,6 +4,7 @@
 # The Debian packages: built twice, elsewhere and in another environment, they are the same byte by byte; lintian has
 # no error or warning; in a bare Debian they are installed, record and decode, and are removed without a trace.
 . "$(dirname "$0")/lib/common.sh"
+. tests/integration/lib/release.sh
 need dpkg-buildpackage dh lintian mmdebstrap unshare
 [[ $EUID -eq 0 ]] || skip "a chroot needs root"
 [[ -z ${PTD_ASAN:-} ]] || skip "packages are built without sanitizers"
@@ -27,7 +28,7 @@ rm "$T"/a/deb/*-dbgsym*
 depends=$(for deb in "$T"/a/deb/*.deb; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' |
 	sed -E 's/\|.*//; s/\(.*//; s/ //g; /^libptdecode/d' | sort -u | paste -sd,)
 root=$T/root
-mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --include="$depends,qemu-user,gcc,libc6-dev,pkg-config" bookworm "$root" >"$T/debootstrap" 2>&1 ||
+mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --include="$depends,qemu-user,gcc,libc6-dev,pkg-config" bookworm "$root" "$(mirror_here)" >"$T/debootstrap" 2>&1 ||
 	skip "no Debian to install them in: $(tail -n 1 "$T/debootstrap")"
 inside() { unshare --mount --pid --fork --kill-child sh -c 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"' "$root" "$@"; }
 # What is there: files, their owners, modes and links, and users; but for what dpkg itself keeps.

@@ -4,14 +4,17 @@
 # a clone of this tree in /ptd, and not a chroot, in which there are no user namespaces and live processes of others
 # have the numbers of recorded ones.
 
+# The mirror that this machine has its packages from.
+mirror_here() {
+	apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' | head -n 1
+}
+
 # make_root RELEASE: a minimal Debian of that release in $T/root.
 make_root() {
 	need mmdebstrap git unshare pivot_root
 	[[ $EUID -eq 0 ]] || skip "another root directory needs root"
 	[[ -z ${PTD_ASAN:-} ]] || skip "the release has a build of its own"
-	local mirror
-	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' | head -n 1)
-	mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --include=git,make,ca-certificates "$1" "$T/root" "$mirror" \
+	mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --include=git,make,ca-certificates "$1" "$T/root" "$(mirror_here)" \
 		>"$T/debootstrap" 2>&1 || skip "no Debian to try it in: $(tail -n 1 "$T/debootstrap")"
 	git clone -q . "$T/root/ptd" || fail "git clone"
 	echo "$1: $(cat "$T/root/etc/debian_version"), $(git -C "$T/root/ptd" log --oneline -n 1)"
