@@ -26,7 +26,7 @@ lintian --allow-root --fail-on error,warning "$T"/a/deb/*.changes || fail "linti
 echo "--- a bare Debian with what they depend on"
 rm "$T"/a/deb/*-dbgsym*
 depends=$(for deb in "$T"/a/deb/*.deb; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' |
-	sed -E 's/\|.*//; s/\(.*//; s/ //g; /^libptdecode/d' | sort -u | paste -sd,)
+	sed -E 's/\|.*//; s/\(.*//; s/ //g; /^(lib)?ptdecode/d' | sort -u | paste -sd,)
 root=$T/root
 mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --include="$depends,qemu-user,gcc,libc6-dev,pkg-config" bookworm "$root" "$(mirror_here)" >"$T/debootstrap" 2>&1 ||
 	skip "no Debian to install them in: $(tail -n 1 "$T/debootstrap")"
