@@ -228,7 +228,6 @@ void encode_init(struct encode *e, uint64_t ring_size, uint32_t psb_period, bool
 		.ring_size = ring_size,
 		.psb_period = psb_period,
 		.return_compression = return_compression,
-		.long_tnt = long_tnt,
 		.full_tnt = UINT64_C(1) << (long_tnt ? ENCODE_TNT_LONG : ENCODE_TNT_SHORT),
 		.mode = 64,
 		.state = { .tnt = 1 },
@@ -324,13 +323,13 @@ void encode_cond(struct encode *e, bool is_taken)
 void encode_return(struct encode *e, uint64_t target)
 {
 	struct encode_stack *calls = &e->state.calls;
-	bool goes_back = false;
+	const bool is_compressed = encode_is_compressed(e, target);
 
 	if (calls->depth > 0) {
 		calls->depth--;
-		goes_back = calls->ip[--calls->top % ENCODE_SLOTS] == target;
+		calls->top--;
 	}
-	if (goes_back && e->return_compression)
+	if (is_compressed)
 		encode_cond(e, true);
 	else
 		encode_indirect(e, target);

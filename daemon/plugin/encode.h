@@ -65,7 +65,6 @@ struct encode {
 	uint64_t ring_size;  /* power of two */
 	uint32_t psb_period; /* bytes between two PSBs */
 	bool return_compression;
-	bool long_tnt;     /* write long TNT packets, too; real CPUs rarely do */
 	uint64_t full_tnt; /* the bit of encode_state.tnt that says that a packet is full */
 	uint8_t mode;      /* of the code: 64 or 32 */
 	struct encode_timing timing;
@@ -164,14 +163,19 @@ static inline bool encode_is_full(const struct encode *encode)
 	return (encode->state.tnt & encode->full_tnt) != 0;
 }
 
-/* Return: whether a near return to @target writes no packet yet. */
-static inline bool encode_return_waits(const struct encode *encode, uint64_t target)
+/* Return: whether a near return to @target is compressed. */
+static inline bool encode_is_compressed(const struct encode *encode, uint64_t target)
 {
 	const struct encode_stack *calls = &encode->state.calls;
 
 	return encode->return_compression && calls->depth > 0 &&
-	       calls->ip[(calls->top - 1) % ENCODE_SLOTS] == target &&
-	       !(encode->state.tnt << 1 & encode->full_tnt);
+	       calls->ip[(calls->top - 1) % ENCODE_SLOTS] == target;
+}
+
+/* Return: whether it then writes no packet yet. */
+static inline bool encode_return_waits(const struct encode *encode, uint64_t target)
+{
+	return encode_is_compressed(encode, target) && !(encode->state.tnt << 1 & encode->full_tnt);
 }
 
 /* A call, indirect or with a displacement other than 0, will return to @ip; or with @n_calls 0

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -50,7 +49,6 @@ struct procscan {
 	/* The process that it has come to. */
 	uint32_t pid;
 	char name[16]; /* of its folder, if it is asked for again */
-
 	int pid_fd;
 	DIR *threads;      /* NULL once they are named */
 	bool has_mappings; /* false: they are asked for */
@@ -91,7 +89,6 @@ struct procscan *procscan_free(struct procscan *scan)
 	map_deinit(&scan->seen);
 	vec_deinit(&scan->late.list);
 	vec_deinit(&scan->again.list);
-
 	free(scan);
 	return NULL;
 }
@@ -196,7 +193,6 @@ static int ask_mappings(struct procscan *s, uint64_t wait_ns)
 		return -ENOMEM;
 	s->stats.n_unreadable += r < 0 && r != -ESRCH && r != -ENOENT && r != -ETIMEDOUT;
 	if (r < 0) {
-
 		leave_process(s);
 		return 1;
 	}
@@ -275,7 +271,6 @@ static int next_process(struct procscan *s)
 		r = next_late(s, &name);
 	if (r <= 0)
 		return r;
-
 	/* By this descriptor no other process is met that is given the number later. */
 	s->pid_fd =
 	    openat(s->options.proc_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

@@ -13,7 +13,6 @@
  * record is read before /proc is, so what the kernel writes later is newer. Processes that are
  * forked meanwhile are found, too, even if their parent has not been scanned yet. Those that took
  * too long are asked for again when all others are known: on a busy machine any may.
-
  *
  * A machine may have very many tasks. Therefore a scan goes on for a limited time at each call. It
  * runs in the event loop; files are read in another thread (daemon/helper/collector/mappings.h).
@@ -55,8 +54,7 @@ struct procscan_options {
 struct procscan_stats {
 	size_t n_processes, n_threads, n_maps;
 	size_t n_unreadable; /* processes whose mappings are not to be had, though they live */
-
-	size_t n_refused; /* records that @put did not take */
+	size_t n_refused;    /* records that @put did not take */
 };
 
 enum {
@@ -82,7 +80,6 @@ struct procscan_stats procscan_stats(const struct procscan *scan);
 /*
  * Go on with the scan *@scan, for source_ops.tasks. It is made if it is NULL, and freed and set to
  * NULL at its end. @ret_stats is set when all tasks have been scanned.
-
  *
  * Return: as procscan_step().
  */

@@ -294,7 +294,6 @@ static int tasks(struct source *source, const struct tasks *known, uint64_t budg
 		.put = scan_put,
 		.again = scan_again,
 		.userdata = p,
-
 	};
 	struct procscan_stats stats;
 	int r;

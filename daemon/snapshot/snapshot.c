@@ -573,7 +573,6 @@ static void put_manifest(FILE *f, void *userdata)
 	fprintf(f, PTD_MANIFEST_SIDEBAND_LOST "=%" PRIu64 "\n", w->known.sideband_lost);
 	if (w->known.n_unread > 0)
 		fprintf(f, PTD_MANIFEST_SIDEBAND_UNREAD "=%" PRIu64 "\n", w->known.n_unread);
-
 	if (w->known.taken_over_ns > 0)
 		fprintf(f, "taken_over_ns=%" PRIu64 "\ncode_lost_bytes=%" PRIu64 "\n",
 			w->known.taken_over_ns + w->moment.ns - w->moment.monotonic_ns,

@@ -67,13 +67,14 @@ static int leave(struct callsieve *sieve, struct callsieve_stack *stack,
 /* The new stack's innermost functions belong to the other one from now on. */
 static int move(struct callsieve *sieve, const struct ptd_call *call)
 {
-	struct callsieve_stack *to = stack_of(sieve, call->moved_to);
-	struct callsieve_stack *from = stack_of(sieve, call->stack);
+	struct callsieve_stack *to = stack_of(sieve, call->moved_to), *from;
 	size_t first;
 	int r = 0;
 
-	if (!from || !(to = stack_of(sieve, call->moved_to)))
+	if (!to)
 		return -ENOMEM;
+	/* The thread is on it, so that it is there, and no pointer changes. */
+	from = stack_of(sieve, call->stack);
 	first = from->frames.n - (call->n_moved < from->frames.n ? call->n_moved : from->frames.n);
 	for (size_t i = first; i < from->frames.n && r == 0; i++)
 		r = vec_push(&to->frames, from->frames.items[i]);
