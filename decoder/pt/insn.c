@@ -831,7 +831,8 @@ static void forget(struct engine *engine, uint64_t offset)
 	struct insn_engine *e = (struct insn_engine *)engine;
 
 	break_off(&e->course);
-	e->ip = e->passed = 0;
+	e->ip = 0;
+	e->passed = offset; /* no stretch that was noted before is what libipt gives next */
 	e->calls.depth = e->ipt_calls.depth = e->tnt.n = 0;
 	e->way_out.is_due = false;
 	go_back(e, offset);
