@@ -253,14 +253,18 @@ bool encode_adopt(struct encode *e, const struct encode_state *state)
 	return missing;
 }
 
+void encode_begin(struct encode *e, uint64_t tsc)
+{
+	begin_psb(e, tsc);
+	end_psb(e);
+}
+
 void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 {
 	assert(!e->state.enabled && e->state.tnt == 1);
 
-	if (encode_psb_due(e)) {
-		begin_psb(e, tsc);
-		end_psb(e);
-	}
+	if (encode_psb_due(e))
+		encode_begin(e, tsc);
 	/* A TSC of its own: the one in the PSB+ does not say when the code that follows begins. */
 	restart_clock(e);
 	put_tsc(e, tsc);
@@ -386,10 +390,8 @@ void encode_overflow(struct encode *e, uint64_t tsc)
 	e->state.tnt = 1;
 	clear_stack(&e->state.calls);
 	/* A decoder cannot read anything before the first PSB. */
-	if (e->state.next_psb == 0) {
-		begin_psb(e, tsc);
-		end_psb(e);
-	}
+	if (e->state.next_psb == 0)
+		encode_begin(e, tsc);
 	put_packet(e, (const uint8_t[]){ 0x02, 0xf3 }, 2);
 	e->state.last_ip = NO_IP;
 	encode_tsc(e, tsc);

@@ -87,6 +87,9 @@ bool encode_adopt(struct encode *encode, const struct encode_state *state);
 void encode_init(struct encode *encode, uint64_t ring_size, uint32_t psb_period,
 		 bool return_compression, bool long_tnt);
 
+/* Write a PSB+ while packets are off. @tsc is the present time. */
+void encode_begin(struct encode *encode, uint64_t tsc);
+
 /*
  * Start packets (TIP.PGE) at @ip, the first instruction that runs. @tsc is the present time. If no
  * PSB+ was written yet or one is due, it is written first. Packets must be off.

@@ -105,8 +105,10 @@ static void configure(struct unit *unit, uint64_t control)
 		encode_paging(e, qemu_register(unit->vcpu, QEMU_X86_CR3));
 	if (unit->restarts != unit->ring->restarts) {
 		unit->restarts = unit->ring->restarts;
-		e->state.next_psb = 0;
 		e->state.timed = e->state.now;
+		/* Now, as hardware does ("Packet Generation Scenarios"), though nothing may run of
+		 * what is recorded: the next buffer may be another's. */
+		encode_begin(e, (uint64_t)cpu_get_ticks());
 	}
 }
 

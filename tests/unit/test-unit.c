@@ -213,12 +213,35 @@ static void kernel_only(void **state)
 	(void)state;
 	begin(CONTROL | VMRING_OS);
 	run(USER, NOP);
-	assert_int_equal(shared.ring.head, 0);
+	at = EXPECT(0, PSB TSC "\x02\x43\0\x02\0\0\0\0" CBR PSBEND);
 	run(HANDLER, IRET);
-	at = EXPECT(0, PSB TSC "\x02\x43\0\x02\0\0\0\0" CBR PSBEND TSC EXEC
-			       "\x71\0\0\xc0\x81\xff\xff");
+	at = EXPECT(at, TSC EXEC "\x71\0\0\xc0\x81\xff\xff");
 	run(USER + 1, NOP);
 	EXPECT(at, PGD);
+	end();
+}
+
+/* Two recorders take turns on the CPU, each with a buffer of its own, which begins with a PSB: also
+ * if its thread has run nothing of what is recorded when the other's comes. */
+static void restarts(void **state)
+{
+	uint64_t at = 0;
+
+	(void)state;
+	begin(CONTROL | VMRING_USER);
+	for (int i = 0; i < 2; i++) {
+		shared.ring.control = CONTROL | VMRING_USER;
+		run(KERNEL, NOP);
+		at = EXPECT(at, PSB TSC CBR PSBEND);
+		shared.ring.control = 0;
+		run(KERNEL + 1, NOP);
+		shared.ring.restarts++;
+	}
+	/* It goes on. */
+	shared.ring.restarts--;
+	shared.ring.control = CONTROL | VMRING_USER;
+	run(KERNEL, NOP);
+	assert_int_equal(shared.ring.head, at);
 	end();
 }
 
@@ -308,11 +331,9 @@ static void bytes_of_an_instruction(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(user_only),
-		cmocka_unit_test(with_kernel),
-		cmocka_unit_test(kernel_only),
-		cmocka_unit_test(overflows),
-		cmocka_unit_test(bytes_of_an_instruction),
+		cmocka_unit_test(user_only),   cmocka_unit_test(with_kernel),
+		cmocka_unit_test(kernel_only), cmocka_unit_test(restarts),
+		cmocka_unit_test(overflows),   cmocka_unit_test(bytes_of_an_instruction),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
