@@ -182,7 +182,7 @@ $(O)/tools/ptd-nopt: $(O)/tests/tools/ptd-nopt.o $(O)/daemon/main.o | $(O)/libpt
 # Programs that are recorded: built as a user would build them, without our flags.
 $(O)/targets/%.c: tests/targets/%.c
 	@mkdir -p $(@D)
-	$(call quiet,CC,$<)$(CC) -O2 -g -pthread -o $@ $<
+	$(call quiet,CC,$<)$(CC) -O2 -g -pthread -Iinclude -o $@ $<
 $(O)/targets/%.c: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) -O2 -g -o $@ $<

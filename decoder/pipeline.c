@@ -18,6 +18,7 @@
 #include "decoder/image/cache.h"
 #include "decoder/image/objects.h"
 #include "decoder/overlay.h"
+#include "decoder/probes.h"
 #include "decoder/session.h"
 #include "decoder/sideband/sidebandrecord.h"
 #include "decoder/sideband/timeline.h"
@@ -42,6 +43,7 @@
 struct ptd_decoder {
 	struct session session;
 	struct codemap codemap;
+	struct probes probes;
 	struct corestacks *core;         /* NULL: there is no core file */
 	pthread_mutex_t positions_mutex; /* held by the thread that asks for source positions */
 
@@ -73,6 +75,7 @@ static int annotate(void *userdata, const struct object *object, const struct pt
 		    struct ptd_insn *insns)
 {
 	struct ptd_decoder *d = userdata;
+	struct ptd_block *own = (struct ptd_block *)(uintptr_t)block;
 	uint32_t symbol = PTD_NO_SYMBOL;
 	uint64_t end = block->address;
 	int r;
@@ -88,7 +91,7 @@ static int annotate(void *userdata, const struct object *object, const struct pt
 		}
 		insns[i].symbol = symbol;
 	}
-	return 0;
+	return probes_look_at(&d->probes, object, block, &own->has_probes);
 }
 
 /* --- the part that is asked for --------------------------------------------------------------- */
@@ -324,6 +327,7 @@ int decoder_new(const struct ptd_options *given, const struct decoder_config *co
 		return -ENOMEM;
 	(void)pthread_mutex_init(&d->positions_mutex, NULL);
 	r = session_open(&d->session, options, config->feed, reterr_message);
+	probes_init(&d->probes, d->session.resolver);
 	if (r == 0 && options->core)
 		r = corestacks_new(options->core, d->session.timeline, &d->core, reterr_message);
 	if (r == 0)
@@ -372,6 +376,7 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	extract_free(decoder->extract);
 	cache_free(decoder->cache);
 	codemap_deinit(&decoder->codemap);
+	probes_deinit(&decoder->probes);
 	corestacks_free(decoder->core);
 	session_deinit(&decoder->session);
 	(void)pthread_mutex_destroy(&decoder->positions_mutex);
@@ -502,7 +507,8 @@ static int lay_over(struct ptd_decoder *d, struct ptd_batch *batch)
 static void count_events(struct ptd_decoder *d, const struct ptd_batch *batch)
 {
 	for (size_t i = 0; i < batch->n_marks; i++)
-		d->n_events += ptd_mark_has_name(&batch->marks[i]);
+		d->n_events +=
+		    ptd_mark_has_name(&batch->marks[i]) && batch->marks[i].kind != PTD_MARK_PROBE;
 }
 
 /* Return: PTD_END or -ENOMEM. */
@@ -534,6 +540,8 @@ static int next_given(struct ptd_decoder *d)
 			return end(d);
 		if (r == 0 && overlay)
 			r = lay_over(d, &next->batch);
+		if (r == 0)
+			r = d->r = probes_batch(&d->probes, &next->batch);
 		if (r != 0)
 			return r;
 		if (!d->extract)
@@ -594,6 +602,12 @@ int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *
 		r = source->ops->positions(source, address, ret_positions);
 	(void)pthread_mutex_unlock(&decoder->positions_mutex);
 	return r;
+}
+
+int ptd_decoder_probes(struct ptd_decoder *decoder, const struct ptd_object *object,
+		       const struct ptd_probe **ret_probes, size_t *ret_n)
+{
+	return probes_find(&decoder->probes, (const struct object *)object, ret_probes, ret_n);
 }
 
 int ptd_decoder_place(struct ptd_decoder *decoder, uint32_t space, uint64_t t, uint64_t ip,

@@ -23,6 +23,7 @@ static const struct verb verbs[] = {
 	{ .ops = &sink_stacks, .group = VERB_ASK, .properties = USUAL | VERB_CORE },
 	{ .ops = &sink_crash, .group = VERB_ASK, .properties = USUAL | VERB_CORE },
 	{ .ops = &sink_branches, .group = VERB_ASK, .properties = USUAL },
+	{ .ops = &sink_probes, .group = VERB_ASK, .properties = USUAL },
 	{ .ops = &diff_ops, .group = VERB_ASK, .properties = VERB_WRITES | VERB_ENGINE },
 	{ .ops = &sink_sideband, .group = VERB_ASK, .properties = USUAL },
 	{ .group = VERB_ASK,

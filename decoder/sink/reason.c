@@ -57,6 +57,7 @@ const char *ptd_mark_kind_name(enum ptd_mark_kind kind)
 		[PTD_MARK_BEGIN] = "begin",
 		[PTD_MARK_END] = "end",
 		[PTD_MARK_POINT] = "point",
+		[PTD_MARK_PROBE] = "probe",
 	};
 
 	return (size_t)kind < ARRAY_LEN(names) ? names[kind] : "unknown";

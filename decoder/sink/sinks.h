@@ -21,6 +21,7 @@ extern const struct sink_ops sink_html;
 extern const struct sink_ops sink_latency;
 extern const struct sink_ops sink_ovni;
 extern const struct sink_ops sink_pprof;
+extern const struct sink_ops sink_probes;
 extern const struct sink_ops sink_sideband;
 extern const struct sink_ops sink_stacks;
 extern const struct sink_ops sink_summary;

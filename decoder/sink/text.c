@@ -452,12 +452,14 @@ static void put_values(struct output *output, const struct ptd_mark *mark)
 	output_printf(output, "\n");
 }
 
-/* What the program noted itself. */
+/* What has a name. */
 static void put_noted(struct output *output, const struct ptd_batch *batch,
 		      const struct ptd_mark *mark)
 {
 	output_printf(output, "%s: ", ptd_mark_kind_name(mark->kind));
 	output_name(output, batch->symbols[mark->value]->name);
+	if (mark->ip)
+		output_printf(output, ", ip %" PRIx64, mark->ip);
 	output_printf(output, "\n");
 }
 
@@ -506,6 +508,7 @@ static int put_mark(struct memory *memory, const struct ptd_batch *batch,
 	case PTD_MARK_BEGIN:
 	case PTD_MARK_END:
 	case PTD_MARK_POINT:
+	case PTD_MARK_PROBE:
 		put_noted(output, batch, mark);
 		break;
 	default:

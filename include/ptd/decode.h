@@ -294,6 +294,26 @@ int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_side
 int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *object,
 			  uint64_t address, struct ptd_position *ret_positions);
 
+/* A static probe of a program (USDT): a nop that says what happens where it is executed. */
+struct ptd_probe {
+	uint64_t address;   /* of the nop, as linked: see ptd_block.address */
+	uint64_t semaphore; /* address as linked of what counts who enabled it; 0: there is none */
+	bool is_guarded;    /* code reads the semaphore: it is not executed unless it is enabled */
+	const char *provider, *name;
+	const char *arguments; /* where they are, as the compiler noted it: "8@%rax -4@$1" */
+};
+
+/*
+ * Get all probes of @object, an ELF file which a batch showed, by address, whether or not they were
+ * executed. They belong to the decoder. (Each execution is a mark: PTD_MARK_PROBE.)
+ *
+ * Any thread may call this, while another one calls ptd_decoder_next(). Calls wait for each other.
+ *
+ * Return: 0 and @ret_probes, @ret_n of them, 0 if it has none; or -ENOMEM.
+ */
+int ptd_decoder_probes(struct ptd_decoder *decoder, const struct ptd_object *object,
+		       const struct ptd_probe **ret_probes, size_t *ret_n);
+
 /*
  * Get the code of @object, an ELF file which a batch showed, at @address as linked, whether or not
  * it was executed: at most @size bytes.

@@ -106,8 +106,9 @@ struct ptd_position {
 struct ptd_block {
 	uint32_t id; /* dense, from 0, never used twice: sinks may use it as an index */
 	uint16_t n_insns;
-	uint16_t size; /* bytes */
-	uint8_t mode;  /* 16, 32 or 64 */
+	uint16_t size;   /* bytes */
+	uint8_t mode;    /* 16, 32 or 64 */
+	bool has_probes; /* some of its instructions are static probes: see PTD_MARK_PROBE */
 	const struct ptd_object *object;
 	uint64_t address; /* of its first byte, as the object was linked: an ELF virtual address */
 	const uint8_t *bytes;
@@ -166,6 +167,10 @@ enum ptd_mark_kind {
 	PTD_MARK_BEGIN,
 	PTD_MARK_END,
 	PTD_MARK_POINT,
+
+	/* The thread executed the static probe (USDT) at @ip. It stands behind the run that has it.
+	 * @value is the id of the symbol PROVIDER:NAME. */
+	PTD_MARK_PROBE,
 	_PTD_MARK_KINDS,
 };
 
@@ -359,7 +364,7 @@ const char *ptd_mark_kind_name(enum ptd_mark_kind kind);
 static inline bool ptd_mark_has_name(const struct ptd_mark *mark)
 {
 	return mark->kind == PTD_MARK_BEGIN || mark->kind == PTD_MARK_END ||
-	       mark->kind == PTD_MARK_POINT;
+	       mark->kind == PTD_MARK_POINT || mark->kind == PTD_MARK_PROBE;
 }
 
 #ifdef __cplusplus
