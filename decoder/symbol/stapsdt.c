@@ -14,9 +14,6 @@
 /* Real files have some 500; hostile ones could have 40 million in a section. */
 #define PROBES_MAX 65536u
 
-/* How far behind the displacement of an operand its instruction may end: immediate bytes. */
-#define IMMEDIATE_MAX 4
-
 typedef VEC(struct ptd_probe) probe_list;
 
 static int by_address(const void *pa, const void *pb)
@@ -123,33 +120,68 @@ static int by_semaphore(const void *pa, const void *pb)
 /* The operand of an instruction refers to @address. */
 static void note_reference(probe_list *probes, uint64_t address)
 {
-	size_t i = vec_bisect(probes, probe, probe->semaphore < address);
+	size_t i = address ? vec_bisect(probes, probe, probe->semaphore < address) : probes->n;
 
 	for (; i < probes->n && probes->items[i].semaphore == address; i++)
 		probes->items[i].is_guarded = true;
 }
 
-/* Look at each displacement that code may have: relative to the end of its instruction; or, of
- * 32-bit code, to @base. The probes are ordered by semaphore. */
-static void look_for_references(probe_list *probes, const struct elfsym_section *code, bool is_wide,
-				uint64_t base)
+/*
+ * Return: how many bytes of an immediate follow the displacement of the instruction whose ModRM byte
+ *         is at @modrm, which has two bytes before it; -1: it is none that reads a semaphore.
+ */
+static int immediate_size(const uint8_t *modrm)
 {
-	const size_t n_without = vec_bisect(probes, probe, probe->semaphore == 0);
-	const uint64_t first = probes->items[n_without].semaphore;
-	const uint64_t last = probes->items[probes->n - 1].semaphore;
-	const uint64_t n_behind = is_wide ? IMMEDIATE_MAX : 0;
+	switch (modrm[-1]) {
+	case 0x80: /* cmpb $, */
+	case 0x83: /* cmpw $, */
+		return 1;
+	case 0x81: /* cmpw $, or cmpl $, */
+		return modrm[-2] == 0x66 ? 2 : 4;
+	case 0x39: /* cmp to memory, from memory; test; mov; lea */
+	case 0x3b:
+	case 0x85:
+	case 0x8b:
+	case 0x8d:
+		return 0;
+	case 0xb7: /* movzwl, movswl */
+	case 0xbf:
+		return modrm[-2] == 0x0f ? 0 : -1;
+	default:
+		return -1;
+	}
+}
 
-	for (size_t i = 0; i + sizeof(int32_t) <= code->size; i++) {
+/* How code may refer to data. */
+enum reference {
+	TO_RIP,      /* relative to the end of the instruction */
+	TO_ABSOLUTE, /* by its address */
+	TO_BASE,     /* relative to what a register has: the global offset table */
+};
+
+/* Look at each place where an operand that refers to a semaphore may stand. The probes are ordered
+ * by semaphore. */
+static void look_for_references(probe_list *probes, const struct elfsym_section *code,
+				enum reference reference, uint64_t base)
+{
+	const uint8_t mask = reference == TO_BASE ? 0xc0 : 0xc7; /* of the ModRM byte */
+	const uint8_t wanted = reference == TO_BASE ? 0x80 : 0x05;
+
+	for (size_t i = 2; i + 1 + sizeof(int32_t) <= code->size; i++) {
+		const uint8_t *modrm = code->bytes + i;
+		/* A mov to ax or eax has no ModRM byte. */
+		const int more = reference == TO_ABSOLUTE && *modrm == 0xa1 ? 0
+				 : (*modrm & mask) == wanted                ? immediate_size(modrm)
+									    : -1;
 		int32_t value;
-		uint64_t to;
 
-		memcpy(&value, code->bytes + i, sizeof(value));
-		to = is_wide ? code->header.sh_addr + i + sizeof(value) + (uint64_t)(int64_t)value
-			     : (uint32_t)(base + (uint64_t)value);
-		if (to > last || to + n_behind < first)
+		if (more < 0)
 			continue;
-		for (uint64_t k = 0; k <= n_behind; k++)
-			note_reference(probes, to + k);
+		memcpy(&value, modrm + 1, sizeof(value));
+		note_reference(probes, reference == TO_RIP
+					   ? code->header.sh_addr + i + 1 + sizeof(value) +
+						 (uint64_t)more + (uint64_t)(int64_t)value
+					   : (uint32_t)(base + (uint64_t)value));
 	}
 }
 
@@ -174,9 +206,9 @@ static void find_guards(probe_list *probes, const struct elfsym *elf, bool is_wi
 
 		if (!(s->header.sh_flags & SHF_EXECINSTR) || !elfsym_bytes(elf, s))
 			continue;
-		look_for_references(probes, s, is_wide, 0);
+		look_for_references(probes, s, is_wide ? TO_RIP : TO_ABSOLUTE, 0);
 		if (got)
-			look_for_references(probes, s, is_wide, got);
+			look_for_references(probes, s, TO_BASE, got);
 	}
 }
 
