@@ -112,6 +112,7 @@ ready_or_ended() { grep -qs ready "$T/server" || ! kill -0 $server; }
 serve() {
 	local directory=$1
 	shift
+	rm -f "$T/server" # the one before was ready
 	"$O/tools/attack-stuckfs" "$directory" "$served" $NOBODY "$@" >"$T/server" 2>"$T/err" &
 	server=$!
 	await ready_or_ended
