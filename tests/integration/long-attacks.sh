@@ -175,6 +175,7 @@ programs() {
 	local verbs=()
 	[[ $1 == honest ]] || verbs=(look stat open read)
 	mkdir -p "$T/served"
+	rm -f "$T/server"
 	"$O/tools/attack-stuckfs" "$T/served" /bin/sleep $NOBODY $NOBODY "${verbs[@]}" >"$T/server" &
 	await grep -qs ready "$T/server"
 	as_nobody bash -c 'for name in a b c d; do "$1/$name" 1000 & done; while :; do "$1/short" 0; sleep 0.05; done' - "$T/served"
