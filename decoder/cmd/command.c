@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "decoder/cmd/verb.h"
 #include "decoder/sink/answer/diff.h"
+#include "decoder/sink/answer/rank.h"
 #include "ptd/control.h"
 #include "ptd/snapshot.h"
 #include "util/message.h"
@@ -391,20 +392,24 @@ static int default_buildid_dir(struct command *c)
  * If the input is no file but can be the name of a snapshot, use that snapshot. Without an input,
  * use the latest one.
  */
-static int find_snapshot(const struct command *c, const char **input, char **ret_snapshot)
+static int find_snapshot(struct command *c, const char **input)
 {
 	const char *from_env = getenv("PTD_STATE_DIR"), *state_dir = c->state_dir;
-	char *message = NULL;
+	char *message = NULL, *found = NULL;
 	int r;
 
 	if (*input && !snapname_is(*input))
 		return PTDECODE_OK;
 	if (!state_dir)
 		state_dir = from_env && from_env[0] ? from_env : PTD_STATE_DIR_DEFAULT;
-	r = snapname_find(*input ?: SNAPID_LATEST, state_dir, ret_snapshot, &message);
-	if (r < 0)
+	r = snapname_find(*input ?: SNAPID_LATEST, state_dir, &found, &message);
+	if (r == 0)
+		r = vec_push(&c->snapshots, found);
+	if (r < 0) {
+		free(found);
 		return report(r, message);
-	*input = *ret_snapshot;
+	}
+	*input = found;
 	return PTDECODE_OK;
 }
 
@@ -413,25 +418,32 @@ static int find_snapshots(struct command *c)
 	int status = PTDECODE_OK;
 
 	if (!c->options.raw_pt)
-		status = find_snapshot(c, &c->options.input, &c->snapshots[0]);
-	if (status == PTDECODE_OK && c->other_input)
-		status = find_snapshot(c, &c->other_input, &c->snapshots[1]);
+		status = find_snapshot(c, &c->options.input);
+	for (size_t i = 0; i < c->others.n && status == PTDECODE_OK; i++)
+		status = find_snapshot(c, &c->others.items[i]);
 	return status;
 }
 
-static int check_diff(const struct command *c)
+/* Check what is compared. */
+static int check_others(const struct command *c)
 {
-	const char *const inputs[] = { c->options.input, c->other_input };
 	const struct sink_config *config = &c->outputs.items[0].config;
 
-	if (!c->diff)
-		return PTDECODE_OK;
-	if (c->options.raw_pt || (!c->other_input && !sink_option(config, "function")))
+	if (c->diff &&
+	    (c->options.raw_pt || (c->others.n == 0 && !sink_option(config, "function"))))
 		return wrong("diff compares two recordings, or executions of a --function in one",
 			     NULL);
-	for (size_t i = 0; i < ARRAY_LEN(inputs) && inputs[i]; i++)
-		if (strcmp(inputs[i], "-") == 0)
-			return wrong("diff reads its recordings more than once", inputs[i]);
+	if (c->rank && (c->options.raw_pt || c->n_behind == 0 || c->n_behind > c->others.n))
+		return wrong("rank takes recordings of good runs, --, and recordings of bad runs",
+			     NULL);
+	if (!c->diff && !c->rank)
+		return PTDECODE_OK;
+	for (size_t i = 0; i <= c->others.n; i++) {
+		const char *input = i == 0 ? c->options.input : c->others.items[i - 1];
+
+		if (input && strcmp(input, "-") == 0)
+			return wrong("what is compared is read from files", input);
+	}
 	return PTDECODE_OK;
 }
 
@@ -439,13 +451,15 @@ static int check_diff(const struct command *c)
 static int check_rules(const struct command *c)
 {
 	const struct ptd_options *o = &c->options;
+	bool is_empty = o->input && !o->input[0];
+	for (size_t i = 0; i < c->others.n; i++)
+		is_empty = is_empty || !c->others.items[i][0];
 	const struct {
 		bool is_broken;
 		const char *message, *argument;
 	} rules[] = {
 		{ o->input && o->raw_pt, "--raw-pt takes the place of a recording", o->input },
-		{ (o->input && !o->input[0]) || (c->other_input && !c->other_input[0]),
-		  "the name of the recording is empty", NULL },
+		{ is_empty, "the name of the recording is empty", NULL },
 		{ !o->raw_pt && c->code.n > 0,
 		  "--raw-pages, --raw-elf and --raw-code go with --raw-pt", o->input },
 		{ o->core && o->raw_pt, "--core goes with a recording", o->core },
@@ -466,8 +480,9 @@ static int take_inputs(struct command *c, char *const *words)
 {
 	if (*words)
 		c->options.input = *words++;
-	if (*words && c->diff)
-		c->other_input = *words++;
+	while (*words && (c->rank || (c->diff && c->others.n == 0)))
+		if (vec_push(&c->others, *words++) < 0)
+			return report(-ENOMEM, NULL);
 	return *words ? wrong("one recording at a time", *words) : PTDECODE_OK;
 }
 
@@ -527,6 +542,7 @@ static int take_words(struct command *c, char *const *words, const struct reques
 		return PTDECODE_USAGE;
 	c->verify = !verb->ops;
 	c->diff = verb->ops == &diff_ops;
+	c->rank = verb->ops == &rank_ops;
 	status = check_options(verb, given);
 	if (status == PTDECODE_OK)
 		status = take_inputs(c, words + n_words);
@@ -542,7 +558,7 @@ static int take_words(struct command *c, char *const *words, const struct reques
 		r = requested_parse(&c->outputs, c->also[i]);
 	if (r < 0)
 		return r == -EINVAL ? PTDECODE_USAGE : report(r, NULL);
-	return check_diff(c);
+	return check_others(c);
 }
 
 /* The part of the trace that is asked for borrows the lists. */
@@ -568,19 +584,30 @@ static void fill_in_part(struct command *c)
 static int list_inputs(struct command *c)
 {
 	const struct ptd_options *o = &c->options;
-	const char *const named[] = { o->input, c->other_input, o->raw_pt,
-				      o->core,  o->instr_map,   o->ovni };
+	const char *const named[] = { o->input, o->raw_pt, o->core, o->instr_map, o->ovni };
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(named) && r == 0; i++)
 		if (named[i])
 			r = vec_push(&c->inputs, named[i]);
+	for (size_t i = 0; i < c->others.n && r == 0; i++)
+		r = vec_push(&c->inputs, c->others.items[i]);
 	for (size_t i = 0; i < c->code.n && r == 0; i++) {
 		r = vec_push(&c->inputs, c->code.items[i].path);
 		if (r == 0 && c->code.items[i].address_path)
 			r = vec_push(&c->inputs, c->code.items[i].address_path);
 	}
 	return r;
+}
+
+/* Return: how many words stand behind the first "--". (getopt_long() moves words that stand before
+ * it behind it.) */
+static size_t count_behind(int argc, char *const *argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--") == 0)
+			return (size_t)(argc - i - 1);
+	return 0;
 }
 
 int command_parse(struct command *c, int argc, char **argv)
@@ -593,6 +620,7 @@ int command_parse(struct command *c, int argc, char **argv)
 
 	*c = (struct command){};
 	c->options.size = sizeof(c->options);
+	c->n_behind = count_behind(argc, argv);
 	verb_options(options);
 	while (status == PTDECODE_OK && (id = verb_next_option(argc, argv, options, &name)) != -1) {
 		if (id < 0)
@@ -630,8 +658,8 @@ void command_deinit(struct command *c)
 	requested_deinit(&c->outputs);
 	rawcode_deinit(&c->raw_code);
 	free(c->home_debug);
-	for (size_t i = 0; i < ARRAY_LEN(c->snapshots); i++)
-		free(c->snapshots[i]);
+	vec_deinit(&c->others);
+	vec_deinit_each(&c->snapshots, path, free(*path));
 }
 
 static int read_code(struct rawcode *raw, const struct command_code *code, char **reterr_message)

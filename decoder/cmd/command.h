@@ -61,14 +61,16 @@ struct command {
 	size_t n_threads;     /* as asked for; 0: as many as there are CPUs */
 	size_t n_threads_max; /* at most this number is started */
 	struct ptd_threads *threads;
-	char *home_debug;        /* ~/.debug */
-	const char *state_dir;   /* where snapshots are found by their ids; NULL: the default */
-	const char *other_input; /* what the input is compared with, if @diff */
-	bool diff;
-	char *snapshots[2]; /* paths of the inputs that were found by their ids */
-	bool debuginfod;    /* servers may be asked for files */
-	bool verify;        /* both engines decode, and are compared; there are no outputs */
-	bool help;          /* show how to use the verb, and do nothing else */
+	char *home_debug;      /* ~/.debug */
+	const char *state_dir; /* where snapshots are found by their ids; NULL: the default */
+	/* What the input is compared with: by diff one, by rank any number. */
+	VEC(const char *) others;
+	VEC(char *) snapshots; /* paths of the inputs that were found by their ids */
+	size_t n_behind;       /* words behind "--" */
+	bool diff, rank;
+	bool debuginfod; /* servers may be asked for files */
+	bool verify;     /* both engines decode, and are compared; there are no outputs */
+	bool help;       /* show how to use the verb, and do nothing else */
 };
 
 /*

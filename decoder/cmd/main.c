@@ -21,6 +21,7 @@
 #include "decoder/cmd/sandbox.h"
 #include "decoder/cmd/verify.h"
 #include "decoder/sink/answer/diff.h"
+#include "decoder/sink/answer/rank.h"
 #include "decoder/sink/sink.h"
 #include "decoder/symbol/debugfile.h"
 #include "decoder/util/spill.h"
@@ -421,7 +422,7 @@ static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 
 	if (ptd_decoder_info(d)->truncated_at)
 		return true;
-	if (!c->diff && !wants(c, true))
+	if (!c->diff && !c->rank && !wants(c, true))
 		return false;
 	if (is_nothing(stats)) {
 		log_warning("%s: no instruction was decoded: its PT has no PSB, from which "
@@ -566,6 +567,7 @@ static int collect_roots(const struct command *c, struct roots *roots)
 	const struct ptd_options *o = &c->options;
 	const char *const places[] = { DEBUGFILE_SYSTEM_DIR, o->debug_dir, o->buildid_dir,
 				       o->symfs };
+	bool is_whole;
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(places) && r == 0; i++)
@@ -578,13 +580,15 @@ static int collect_roots(const struct command *c, struct roots *roots)
 
 		r = copy ? add_own_root(roots, strdup(dirname(copy))) : -ENOMEM;
 	}
-	if ((o->input && !has_manifest(o->input)) ||
-	    (c->other_input && !has_manifest(c->other_input)))
+	is_whole = !o->input || has_manifest(o->input);
+	for (size_t i = 0; i < c->others.n; i++)
+		is_whole = is_whole && has_manifest(c->others.items[i]);
+	if (!is_whole)
 		return r < 0 ? r : add_everywhere(roots);
 	if (r == 0 && o->input && !o->symfs)
 		r = add_all_lacked(roots, o->input);
-	if (r == 0 && c->other_input && !o->symfs)
-		r = add_all_lacked(roots, c->other_input);
+	for (size_t i = 0; i < c->others.n && r == 0 && !o->symfs; i++)
+		r = add_all_lacked(roots, c->others.items[i]);
 	return r;
 }
 
@@ -766,9 +770,18 @@ static int verify(struct command *c)
 	return r == VERIFY_EQUAL ? PTDECODE_OK : PTDECODE_FAILED;
 }
 
-/* Have @diff see the stream of one input. Return: 0, or negative errno after it was logged. */
-static int show_stream(struct command *c, struct diff *diff, unsigned int pass, enum diff_side side,
-		       bool *damaged)
+/* What takes a stream that is compared with others. */
+struct taker {
+	const char *verb;
+	int (*begin)(void *userdata, struct ptd_decoder *d);
+	int (*batch)(void *userdata, const struct ptd_batch *batch);
+	int (*end)(void *userdata);
+	void *userdata;
+	bool complains; /* about the input, which it did not do before */
+};
+
+/* Have it take the stream of one input. Return: 0, or negative errno after it was logged. */
+static int take_stream(struct command *c, const struct taker *taker, bool *damaged)
 {
 	const struct ptd_batch *batch;
 	struct ptd_decoder *d = NULL;
@@ -782,16 +795,16 @@ static int show_stream(struct command *c, struct diff *diff, unsigned int pass, 
 		explain(c, r);
 		return r;
 	}
-	r = diff_begin(diff, pass, side, ptd_decoder_info(d));
+	r = taker->begin(taker->userdata, d);
 	if (r == 0)
-		r = check_has_insns(d, "diff");
+		r = check_has_insns(d, taker->verb);
 	while (r == 0 && (r = next_batch(d, &batch)) == 0)
-		r = diff_batch(diff, batch);
+		r = taker->batch(taker->userdata, batch);
 	clear_progress();
 	if (r >= 0)
-		r = diff_end(diff);
+		r = taker->end(taker->userdata);
 	explain(c, r);
-	if (pass == 0) {
+	if (taker->complains) {
 		complain(c, d);
 		*damaged = *damaged || is_damaged(c, d);
 	}
@@ -799,15 +812,52 @@ static int show_stream(struct command *c, struct diff *diff, unsigned int pass, 
 	return r;
 }
 
+/* A pass of diff over one stream. */
+struct diff_pass {
+	struct diff *diff;
+	unsigned int pass;
+	enum diff_side side;
+};
+
+static int begin_diff(void *userdata, struct ptd_decoder *d)
+{
+	const struct diff_pass *p = userdata;
+
+	return diff_begin(p->diff, p->pass, p->side, ptd_decoder_info(d));
+}
+
+static int diff_take(void *userdata, const struct ptd_batch *batch)
+{
+	return diff_batch(((struct diff_pass *)userdata)->diff, batch);
+}
+
+static int end_diff(void *userdata)
+{
+	return diff_end(((struct diff_pass *)userdata)->diff);
+}
+
+static int show_stream(struct command *c, struct diff_pass *pass, bool *damaged)
+{
+	const struct taker taker = { .verb = "diff",
+				     .begin = begin_diff,
+				     .batch = diff_take,
+				     .end = end_diff,
+				     .userdata = pass,
+				     .complains = pass->pass == 0 };
+
+	return take_stream(c, &taker, damaged);
+}
+
 /* Compare the two inputs. Return: an exit status. */
 static int write_diff(struct command *c)
 {
 	const struct sink_config *config = &c->outputs.items[0].config;
-	const char *const inputs[] = { c->options.input, c->other_input ?: c->options.input };
+	const char *const inputs[] = { c->options.input,
+				       c->others.n > 0 ? c->others.items[0] : c->options.input };
 	struct diff_subject subject = {
 		.names = { inputs[0], inputs[1] },
 		.function = sink_option(config, "function"),
-		.numbers = { 1, c->other_input ? 1 : 2 },
+		.numbers = { 1, c->others.n > 0 ? 1 : 2 },
 	};
 	const struct ptd_stats no_stats = {};
 	struct ptd_info info = {};
@@ -823,7 +873,8 @@ static int write_diff(struct command *c)
 	for (unsigned int pass = 0; r == 0 && pass < DIFF_PASSES && diff_needs(diff, pass); pass++)
 		for (size_t i = 0; r == 0 && i < ARRAY_LEN(inputs); i++) {
 			c->options.input = inputs[i];
-			r = show_stream(c, diff, pass, (enum diff_side)i, &damaged);
+			r = show_stream(c, &(struct diff_pass){ diff, pass, (enum diff_side)i },
+					&damaged);
 		}
 	if (r == 0) {
 		info.clock = diff_clock(diff);
@@ -833,6 +884,78 @@ static int write_diff(struct command *c)
 		r = finish_outputs(c, &no_stats);
 	close_outputs(c);
 	diff_free(diff);
+	if (r < 0)
+		return PTDECODE_FAILED;
+	return damaged ? PTDECODE_GAPS : PTDECODE_OK;
+}
+
+/* A run that rank takes. */
+struct rank_run {
+	struct rank *rank;
+	bool is_bad;
+};
+
+static int begin_rank(void *userdata, struct ptd_decoder *d)
+{
+	const struct rank_run *run = userdata;
+
+	rank_begin(run->rank, d, run->is_bad);
+	return 0;
+}
+
+static int rank_take(void *userdata, const struct ptd_batch *batch)
+{
+	return rank_batch(((struct rank_run *)userdata)->rank, batch);
+}
+
+static int end_rank(void *userdata)
+{
+	return rank_end(((struct rank_run *)userdata)->rank);
+}
+
+/* Have @rank take all inputs, one after the other. Return: 0, or negative errno after it was
+ * logged. */
+static int rank_inputs(struct command *c, struct rank *rank, bool *damaged)
+{
+	const size_t n = 1 + c->others.n;
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		struct rank_run run = { rank, i >= n - c->n_behind };
+		const struct taker taker = { .verb = "rank",
+					     .begin = begin_rank,
+					     .batch = rank_take,
+					     .end = end_rank,
+					     .userdata = &run,
+					     .complains = true };
+
+		if (i > 0)
+			c->options.input = c->others.items[i - 1];
+		r = take_stream(c, &taker, damaged);
+	}
+	return r;
+}
+
+/* Rank what good and bad runs do differently. Return: an exit status. */
+static int write_rank(struct command *c)
+{
+	const struct ptd_stats no_stats = {};
+	const struct ptd_info info = {};
+	struct rank *rank = NULL;
+	bool damaged = false;
+	int r = rank_new(&rank);
+
+	c->outputs.items[0].config.userdata = rank;
+	if (r < 0)
+		(void)log_error_errno(r, "cannot compare: %m");
+	else
+		r = rank_inputs(c, rank, &damaged);
+	if (r == 0)
+		r = open_outputs(c, &info, NULL);
+	if (r == 0)
+		r = finish_outputs(c, &no_stats);
+	close_outputs(c);
+	rank_free(rank);
 	if (r < 0)
 		return PTDECODE_FAILED;
 	return damaged ? PTDECODE_GAPS : PTDECODE_OK;
@@ -880,6 +1003,7 @@ int main(int argc, char **argv)
 		if (r == 0)
 			status = c.verify ? verify(&c)
 				 : c.diff ? write_diff(&c)
+				 : c.rank ? write_rank(&c)
 					  : write_outputs(&c);
 		else
 			close_outputs(&c);

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "decoder/sink/answer/diff.h"
+#include "decoder/sink/answer/rank.h"
 #include "decoder/sink/sinks.h"
 #include "ptd/snapshot.h"
 
@@ -25,6 +26,7 @@ static const struct verb verbs[] = {
 	{ .ops = &sink_branches, .group = VERB_ASK, .properties = USUAL },
 	{ .ops = &sink_probes, .group = VERB_ASK, .properties = USUAL },
 	{ .ops = &diff_ops, .group = VERB_ASK, .properties = VERB_WRITES | VERB_ENGINE },
+	{ .ops = &rank_ops, .group = VERB_ASK, .properties = VERB_WRITES | VERB_ENGINE },
 	{ .ops = &sink_sideband, .group = VERB_ASK, .properties = USUAL },
 	{ .group = VERB_ASK,
 	  .name = "verify",
@@ -339,8 +341,11 @@ void verb_help_of(FILE *f, const struct verb *verb)
 	for (const struct sink_option *o = options; o && o->name; o++)
 		if (o->is_required)
 			fprintf(f, " --%s %s", o->name, o->value);
-	fprintf(f, " [OPTION]... [RECORDING]%s\n\n%s\n\nOptions:\n",
-		verb->ops == &diff_ops ? " [RECORDING]" : "", help_of(verb));
+	fprintf(f, " [OPTION]... %s\n\n%s\n\nOptions:\n",
+		verb->ops == &diff_ops   ? "[RECORDING] [RECORDING]"
+		: verb->ops == &rank_ops ? "GOOD... -- BAD..."
+					 : "[RECORDING]",
+		help_of(verb));
 	for (const struct sink_option *o = options; o && o->name; o++)
 		help_sink_option(f, o);
 	for (enum verb_section section = VERB_OUTPUT; section <= VERB_CPU; section++)

@@ -124,7 +124,14 @@ static void wrong_ones(void **state)
 		{ "diff a", "diff compares two recordings, or executions of a --function in one" },
 		{ "diff", "diff compares two recordings" },
 		{ "diff a b c", "one recording at a time: \"c\"" },
-		{ "diff a -", "diff reads its recordings more than once: \"-\"" },
+		{ "diff a -", "what is compared is read from files: \"-\"" },
+		{ "rank", "rank takes recordings of good runs, --, and recordings of bad runs" },
+		{ "rank a b", "rank takes recordings of good runs" },
+		{ "rank a --", "rank takes recordings of good runs" },
+		{ "rank -- a b", "rank takes recordings of good runs" },
+		{ "rank a -- b -", "what is compared is read from files: \"-\"" },
+		{ "rank a -- ''", "the name of the recording is empty" },
+		{ "rank --raw-pt p -- a", "--raw-pt takes the place of a recording" },
 		{ "diff a ''", "the name of the recording is empty" },
 		{ "diff --raw-pt a b c", "--raw-pt takes the place of a recording" },
 		{ "diff --raw-pt a", "diff compares two recordings" },
@@ -333,7 +340,15 @@ static void outputs(void **state)
 	command_deinit(&l.command);
 	c = parse_well(&l, "diff ./a ./b");
 	assert_true(c->diff && !c->verify);
-	assert_string_equal(c->other_input, "./b");
+	assert_int_equal(c->others.n, 1);
+	assert_string_equal(c->others.items[0], "./b");
+	command_deinit(&l.command);
+	c = parse_well(&l, "rank --rows 5 ./a ./b -- ./c");
+	assert_true(c->rank && !c->diff);
+	assert_int_equal(c->others.n, 2);
+	assert_int_equal(c->n_behind, 1);
+	assert_string_equal(c->options.input, "./a");
+	assert_string_equal(c->others.items[1], "./c");
 	command_deinit(&l.command);
 	c = parse_well(&l, "crash --core C ./a");
 	assert_string_equal(c->options.core, "C");

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Rank
+ *
+ * Which branches went another way in runs that failed than in runs that did not: statistical
+ * debugging. Of each run it counts only whether something was seen in it: that a conditional branch
+ * was taken, or was not, or went only one way; that an indirect one led to a place; that a function
+ * was entered. What was seen is ranked by how well it tells bad runs from good ones, by Jaccard's
+ * coefficient: the number of bad runs in which it was seen, divided by that of the runs which are
+ * bad or in which it was seen. This is 1 for what was in all bad runs and in no good one.
+ *
+ * What was seen in the same runs is one group, in which the program goes before its libraries, then
+ * that of which the source line is known, then what came first in the bad runs: what fails later
+ * because of it predicts the failure, too. Groups of the system's libraries alone go behind those of
+ * programs, unless these say no more than that there was a run.
+ *
+ * The streams are taken one after the other. Code of one object is the same in all of them if it has
+ * the same build-id, or without one the same name.
+ */
+
+#include <stdbool.h>
+
+#include "base/base.h"
+#include "decoder/sink/sink.h"
+#include "ptd/record.h"
+
+struct ptd_decoder;
+struct rank;
+
+/* Return: 0 or -ENOMEM. */
+_must_check_ int rank_new(struct rank **ret_rank);
+struct rank *rank_free(struct rank *rank);
+
+/* A run begins, whose decoder is borrowed until rank_end(). */
+void rank_begin(struct rank *rank, struct ptd_decoder *decoder, bool is_bad);
+
+/* Take the next batch of the run. Return: 0 or -ENOMEM. */
+_must_check_ int rank_batch(struct rank *rank, const struct ptd_batch *batch);
+
+/* The run is over; its decoder still exists. Return: 0 or -ENOMEM. */
+_must_check_ int rank_end(struct rank *rank);
+
+DEFINE_CLEANUP(struct rank *, rank_free);
+
+/*
+ * The kind of sink that writes the ranking after the last run: a struct rank is the userdata of its
+ * config. The sink takes no batches.
+ */
+extern const struct sink_ops rank_ops;

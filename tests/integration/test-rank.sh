@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Rank finds planted faults: of programs that go wrong for some inputs, six good and six bad runs are recorded, and
+# the line of the fault, or of a branch next to it, is to be among the first three. FAULTS says which of them;
+# long-rank.sh takes all ten, of which eight are to be found.
+. "$(dirname "$0")/lib/common.sh"
+need qemu-x86_64 python3
+
+start_ptd
+: "${FAULTS:=bounds head digit}" "${LEAST:=3}"
+N=6
+n_found=0
+for name in $FAULTS; do
+	good=() bad=()
+	for ((seed = 100; ${#good[@]} < N || ${#bad[@]} < N; seed++)); do
+		[[ $seed -lt 500 ]] || fail "$name: ${#good[@]} good and ${#bad[@]} bad runs"
+		# Most runs of the one with threads are good; of the others it is known which ones are.
+		if [[ $name != lock ]]; then
+			("$O/targets/faults.c" $name $seed) >/dev/null 2>&1 && kind=good || kind=bad
+			declare -n runs=$kind
+			[[ ${#runs[@]} -lt $N ]] || continue
+		fi
+		"$O/ptctl" record -o "$T/recorded" -- "$O/targets/faults.c" $name $seed >/dev/null 2>"$T/err" && kind=good || kind=bad
+		[[ -e $T/recorded/data ]] || fail "$name $seed: no recording: $(cat "$T/err")"
+		declare -n runs=$kind
+		[[ ${#runs[@]} -lt $N ]] || { rm -rf "$T/recorded"; continue; }
+		runs+=("$T/$name.$kind.${#runs[@]}")
+		mv "$T/recorded" "${runs[-1]}"
+	done
+	"$O/ptdecode" rank --json -o "$T/json" "${good[@]}" -- "${bad[@]}" 2>"$T/err" || [[ $? == 3 ]] || fail "$name: $(cat "$T/err")"
+	"$O/ptdecode" rank --rows=3 -o "$T/text" "${good[@]}" -- "${bad[@]}" 2>/dev/null
+	place=$(python3 - "$T/json" "$name" tests/targets/faults.c <<'EOF'
+import json, sys
+document = json.load(open(sys.argv[1]))
+assert document["format"] == "rank" and document["good"] == document["bad"] == 6, document
+lines = open(sys.argv[3]).read().split("\n")
+fault = next(i for i, line in enumerate(lines, 1) if f"FAULT: {sys.argv[2]};" in line)
+scores = [row["score_millionths"] for row in document["rank"]]
+assert scores == sorted(scores, reverse=True) and scores[0] <= 1000000
+for row in document["rank"]:
+    assert row["score_millionths"] == round(1e6 * row["in_bad"] / (6 + row["in_good"])), row
+# Its line, or that of the nearest branch. Of a group, what the text shows.
+branches = {seen["line"] for row in document["rank"] for seen in row["seen"]
+            if seen["file"] == "faults.c" and seen["what"] != "entered"}
+nearest = min(abs(line - fault) for line in branches)
+near = [i for i, row in enumerate(document["rank"], 1) for seen in row["seen"][:8]
+        if seen["file"] == "faults.c" and abs(seen["line"] - fault) == nearest]
+print(near[0] if near else 0)
+EOF
+	) || fail "$name: the JSON"
+	echo "$name: the fault's line is number $place of what is ranked"
+	cat "$T/text"
+	[[ $place -eq 0 || $place -gt 3 ]] || n_found=$((n_found + 1))
+	rm -rf "$T/$name".*
+done
+echo "$n_found found"
+[[ $n_found -ge $LEAST ]] || fail "$n_found found, of at least $LEAST"
