@@ -127,8 +127,8 @@ static void note_reference(probe_list *probes, uint64_t address)
 }
 
 /*
- * Return: how many bytes of an immediate follow the displacement of the instruction whose ModRM byte
- *         is at @modrm, which has two bytes before it; -1: it is none that reads a semaphore.
+ * Return: how many bytes of an immediate follow the displacement of the instruction whose ModRM
+ *         byte is at @modrm, which has two bytes before it; -1: it is none that reads a semaphore.
  */
 static int immediate_size(const uint8_t *modrm)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Ten small programs, each with one fault, for what ranks branches by how well they predict a bad run:
- * "faults NAME SEED" makes its input from the seed, and ends with 1 or a signal if the fault has shown.
- * The line of each fault says so: "FAULT: NAME".
+ * Ten small programs, each with one fault, for what ranks branches by how well they predict a bad
+ * run: "faults NAME SEED" makes its input from the seed, and ends with 1 or a signal if the fault
+ * has shown. The line of each fault says so: "FAULT: NAME".
  */
 
 #include <pthread.h>

@@ -5,8 +5,8 @@
  * Branch counts
  *
  * How often each conditional branch of a stream was taken, and where each indirect jump or call led
- * to. A branch is named by its object and its address as linked, so that the counts of all processes
- * that execute it are one.
+ * to. A branch is named by its object and its address as linked, so that the counts of all
+ * processes that execute it are one.
  *
  * Which way a branch went follows from the run behind it. The way of the last branch before a gap,
  * a system call or a switch of threads is not known, unless the mark there says where the thread

@@ -346,8 +346,8 @@ static int by_score(const void *pa, const void *pb, void *userdata)
 	       ?: COMPARE(a->seen, b->seen) ?: COMPARE(a->spot, b->spot) ?: COMPARE(a->to, b->to);
 }
 
-/* Return: the class of a group, of which lower ones go first: what predicts bad runs better than that
- * there was a run at all, of the program, and of the system's libraries; and what does not. */
+/* Return: the class of a group, of which lower ones go first: what predicts bad runs better than
+ * that there was a run at all, of the program, and of the system's libraries; and what does not. */
 static int class_of(const struct rank *rank, const struct fact *head)
 {
 	const double least =
