@@ -177,7 +177,8 @@ int decode_taken(sd_bus *bus, const char *id, const struct decode_wish *wish)
 		r = client_open_snapshot(bus, id, &dir);
 	if (r == EXIT_OK)
 		r = decode_run(dir, (const char *const *)words.items, &status);
-	if (r == EXIT_OK && status != PTDECODE_OK && status != PTDECODE_GAPS)
+	if (r == EXIT_OK && status != PTDECODE_OK && status != PTDECODE_GAPS &&
+	    status != PTDECODE_EMPTY)
 		r = EXIT_FAILED;
 	return r == EXIT_OK ? client_call(bus, "RemoveSnapshot", &reply, "s", id) : r;
 }

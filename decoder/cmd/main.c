@@ -961,6 +961,34 @@ static int write_rank(struct command *c)
 	return damaged ? PTDECODE_GAPS : PTDECODE_OK;
 }
 
+/* Return: whether only what some processes, functions and so on executed is asked for. */
+static bool asks_for_part(const struct ptd_part *part)
+{
+	return part->time || part->n_cpus > 0 || part->n_pids > 0 || part->n_tids > 0 ||
+	       part->n_comms > 0 || part->n_symbols > 0 || part->n_objects > 0;
+}
+
+/* Return: whether what is asked for is not in the recording, which is said. */
+static bool is_empty(const struct command *c, struct ptd_decoder *d)
+{
+	const struct ptd_stats *stats = ptd_decoder_stats(d);
+	const struct ptd_part *part = &c->options.part;
+	uint64_t n_insns = 0;
+	bool is = false;
+
+	for (size_t i = 0; i < c->outputs.n; i++)
+		is = is || sink_is_empty(c->outputs.items[i].sink);
+	for (size_t i = 0; i < stats->n_cpus; i++)
+		n_insns += stats->cpus[i].n_insns;
+	if (is || n_insns > 0 || !wants(c, true) || !asks_for_part(part) ||
+	    ptd_decoder_info(d)->logs_calls)
+		return is;
+	log_warning("%s: nothing of what was asked for was executed; %s lists what was",
+		    c->options.input ?: c->options.raw_pt,
+		    part->n_symbols > 0 ? "functions" : "summary");
+	return true;
+}
+
 /* Decode into the outputs. Return: an exit status. */
 static int write_outputs(struct command *c)
 {
@@ -980,6 +1008,8 @@ static int write_outputs(struct command *c)
 	} else if (open_outputs(c, ptd_decoder_info(d), d) == 0 && decode(c, d) == 0 &&
 		   finish_outputs(c, ptd_decoder_stats(d)) == 0) {
 		status = is_damaged(c, d) ? PTDECODE_GAPS : PTDECODE_OK;
+		if (is_empty(c, d))
+			status = PTDECODE_EMPTY;
 	}
 	close_outputs(c);
 	ptd_decoder_free(d);

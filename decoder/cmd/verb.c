@@ -328,7 +328,9 @@ void verb_help(FILE *f)
 	fputs(
 	    "\nExit status: 0 all was decoded, 1 failed or the engines differ, 2 wrong usage, 3 "
 	    "decoded\n"
-	    "with gaps because the input is damaged or code is missing (the summary says where).\n",
+	    "with gaps because the input is damaged or code is missing (the summary says where), 4 "
+	    "the\n"
+	    "recording has nothing of what was asked for.\n",
 	    f);
 }
 

@@ -405,6 +405,11 @@ const char *sink_omission(struct sink *sink)
 	return sink->ops->omission ? sink->ops->omission(sink->state) : NULL;
 }
 
+bool sink_is_empty(const struct sink *sink)
+{
+	return sink->ops->is_empty && sink->ops->is_empty(sink->state);
+}
+
 uint64_t sink_n_left_out(const struct sink *sink)
 {
 	return sink->sieve.n_left_out;

@@ -209,6 +209,10 @@ struct sink_ops {
 	 */
 	const char *(*omission)(void *state);
 
+	/* Return: whether there was nothing of what the sink was asked about. This is called after
+	 * finish(). */
+	bool (*is_empty)(const void *state);
+
 	/* Free what the state has, also of a sink whose open() failed. */
 	void (*close)(void *state);
 
@@ -280,6 +284,9 @@ int sink_finish(struct sink *sink, const struct ptd_stats *stats);
 
 /* Return: what was left out, a text for the user that belongs to the sink; NULL: nothing. */
 const char *sink_omission(struct sink *sink);
+
+/* Return: whether there was nothing of what the sink was asked about. */
+bool sink_is_empty(const struct sink *sink);
 
 /* Return: how many calls were left out because of SINK_SIEVE_OPTIONS. */
 uint64_t sink_n_left_out(const struct sink *sink);

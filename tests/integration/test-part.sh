@@ -18,7 +18,7 @@ input_of() {
 "$O/ptdecode" summary "$(input_of scope)" >/dev/null
 [[ $? -eq 3 ]] || fail "scope has no gap"
 for part in "--pid 20" "--cpu 7" "--time 0.000001,"; do
-	"$O/ptdecode" summary $part "$(input_of scope)" >"$T/summary" || fail "scope $part: exit status $?"
+	"$O/ptdecode" summary $part "$(input_of scope)" >"$T/summary" 2>"$T/err" || [[ $? == 4 ]] || fail "scope $part: $(cat "$T/err")"
 	grep -qx "Gaps: 0" "$T/summary" || fail "scope $part: the summary has gaps"
 	grep -q "^Out of scope: [1-9]" "$T/summary" || fail "scope $part: nothing is out of scope"
 done
@@ -73,10 +73,20 @@ echo "$n_refused of $n_pieces pieces are needed for the last 1000 instructions"
 [[ $n_refused -ge 2 ]] || fail "the first and the last piece are needed"
 printf 'damaged' | dd of="$T/copy/data" bs=1 seek=2000000 conv=notrunc 2>/dev/null
 says "is not the file that was written" "$T/copy"
-"$O/ptdecode" text --cpu 7 "$T/copy" >/dev/null || fail "PT is checked that is not asked for: exit status $?"
+"$O/ptdecode" text --cpu 7 "$T/copy" >/dev/null 2>"$T/err"
+[[ $? == 4 ]] || fail "PT is checked that is not asked for: $(cat "$T/err")"
 sed -i '1s/^./x/' "$T/copy/pieces"
 says "pieces is not the file that was written" --last 1000 "$T/copy"
 rm "$T/copy/pieces"
 says "pieces is missing" --last 1000 "$T/copy"
 sed -i '/  pieces$/d' "$T/copy/SHA256SUMS"
 says "data is not the file that was written" --last 1000 "$T/copy"
+
+# What is asked for and was not there is said, and has a status of its own.
+for asked in "summary --tid 99999" "text --comm nobody" "functions --symbol nosuch" "calls --object /no/such" \
+	"latency --function=nosuch" "probes"; do
+	# shellcheck disable=SC2086
+	"$O/ptdecode" $asked "$T/family" >/dev/null 2>"$T/err"
+	status=$?
+	[[ $status == 4 && -s $T/err ]] || fail "$asked: status $status: $(cat "$T/err")"
+done

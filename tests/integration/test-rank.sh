@@ -40,12 +40,12 @@ scores = [row["score_millionths"] for row in document["rank"]]
 assert scores == sorted(scores, reverse=True) and scores[0] <= 1000000
 for row in document["rank"]:
     assert row["score_millionths"] == round(1e6 * row["in_bad"] / (6 + row["in_good"])), row
-# Its line, or that of the nearest branch. Of a group, what the text shows.
+# Its line, one of four beside it, or that of the nearest branch. Of a group, what the text shows.
 branches = {seen["line"] for row in document["rank"] for seen in row["seen"]
             if seen["file"] == "faults.c" and seen["what"] != "entered"}
 nearest = min(abs(line - fault) for line in branches)
 near = [i for i, row in enumerate(document["rank"], 1) for seen in row["seen"][:8]
-        if seen["file"] == "faults.c" and abs(seen["line"] - fault) == nearest]
+        if seen["file"] == "faults.c" and abs(seen["line"] - fault) <= max(4, nearest)]
 print(near[0] if near else 0)
 EOF
 	) || fail "$name: the JSON"

@@ -339,11 +339,16 @@ static void latency_close(void *state)
 	executions_deinit(&latency->executions);
 }
 
-static const char *latency_omission(void *state)
+static bool latency_is_empty(const void *state)
 {
 	const struct latency *latency = state;
 
-	return latency->executions.n == latency->executions.n_partial
+	return latency->executions.n == latency->executions.n_partial;
+}
+
+static const char *latency_omission(void *state)
+{
+	return latency_is_empty(state)
 		   ? "no call of that function was seen from its beginning to its end; functions "
 		     "lists the names of those that were called"
 		   : NULL;
@@ -367,6 +372,7 @@ const struct sink_ops sink_latency = {
 	.text = put_text,
 	.json = put_json,
 	.omission = latency_omission,
+	.is_empty = latency_is_empty,
 	.close = latency_close,
 	.writes_last = true,
 };

@@ -329,6 +329,11 @@ static int probes_finish(void *state, const struct ptd_stats *stats, struct outp
 	return r;
 }
 
+static bool probes_is_empty(const void *state)
+{
+	return ((const struct probes *)state)->rows.n == 0;
+}
+
 static const char *probes_omission(void *state)
 {
 	const struct probes *p = state;
@@ -369,6 +374,7 @@ const struct sink_ops sink_probes = {
 	.text = put_text,
 	.json = put_json,
 	.omission = probes_omission,
+	.is_empty = probes_is_empty,
 	.close = probes_close,
 	.writes_last = true,
 };
