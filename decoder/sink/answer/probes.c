@@ -46,7 +46,7 @@ struct thread {
 struct probes {
 	enum ptd_clock clock;
 	uint64_t n_rows;
-	struct ptd_decoder *decoder; /* borrowed */
+	struct ptd_decoder *decoder; /* borrowed; NULL: no probes are known */
 
 	VEC(const struct ptd_object *) objects; /* by id; NULL: none has been seen */
 	VEC(struct row) rows;
@@ -85,6 +85,8 @@ static int see_objects(struct probes *p, const struct ptd_batch *batch)
 	const struct ptd_object *last = NULL;
 	int r = 0;
 
+	if (!p->decoder)
+		return 0;
 	for (size_t i = 0; i < batch->n_runs && r == 0; i++) {
 		const struct ptd_object *object = batch->runs[i].block->object;
 
@@ -168,7 +170,7 @@ static int probes_batch(void *state, const struct ptd_batch *batch, uint64_t t_e
 	struct probes *p = state;
 	int r = see_objects(p, batch);
 
-	for (size_t i = 0; i < batch->n_marks && r == 0; i++)
+	for (size_t i = 0; i < batch->n_marks && r == 0 && p->rows.n > 0; i++)
 		if (batch->marks[i].kind == PTD_MARK_PROBE && batch->marks[i].run > 0)
 			r = count_hit(p, batch, &batch->marks[i]);
 	return r;
