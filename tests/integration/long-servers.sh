@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # All servers of lib/servers.sh: each serves as many requests recorded as by itself, and what is decoded equals the
-# log. What is not installed is left out, and that is said. PTD_SERVERS="nginx php" runs these only.
+# log. What is not installed is left out, and that is said. PTD_SERVERS="nginx php" runs these only, PTD_ENGINES=flow
+# compares what this engine lists only: the other one takes ten times as long.
 . "$(dirname "$0")/lib/common.sh"
 . tests/integration/lib/servers.sh
 need qemu-x86_64 curl

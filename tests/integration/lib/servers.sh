@@ -227,7 +227,7 @@ both() {
 	start_ptd AuxSize=1G
 	mkdir "$T/$1.log"
 	PTD_EMU_LOG=$T/$1.log run_server "$1" "$O/ptctl" record -o "$T/$1" --
-	for engine in flow insn; do
+	for engine in ${PTD_ENGINES:-flow insn}; do
 		"$O/tools/exact" -e $engine "$T/$1" "$T/$1.log" >"$T/exact" || { tail -n 20 "$T/exact"; fail "$1, $engine: not what ran"; }
 		! grep '^gap:' "$T/exact" || fail "$1, $engine: gaps"
 	done
