@@ -424,6 +424,24 @@ static int find_snapshots(struct command *c)
 	return status;
 }
 
+/* Check what is ranked: by @bad, or NULL. */
+static int check_rank(const struct command *c, const char *bad)
+{
+	enum rank_kind kind;
+	const char *function;
+
+	if (bad && rank_kind_of(bad, &kind, &function) < 0)
+		return wrong("rank takes --bad crash or --bad enter:NAME", bad);
+	if (bad && (c->n_behind > 0 || c->others.n == 0))
+		return wrong("rank takes recordings, of which --bad says which are bad ones, "
+			     "without --",
+			     NULL);
+	if (c->options.raw_pt || (!bad && (c->n_behind == 0 || c->n_behind > c->others.n)))
+		return wrong("rank takes recordings of good runs, --, and recordings of bad runs",
+			     NULL);
+	return PTDECODE_OK;
+}
+
 /* Check what is compared. */
 static int check_others(const struct command *c)
 {
@@ -433,9 +451,8 @@ static int check_others(const struct command *c)
 	    (c->options.raw_pt || (c->others.n == 0 && !sink_option(config, "function"))))
 		return wrong("diff compares two recordings, or executions of a --function in one",
 			     NULL);
-	if (c->rank && (c->options.raw_pt || c->n_behind == 0 || c->n_behind > c->others.n))
-		return wrong("rank takes recordings of good runs, --, and recordings of bad runs",
-			     NULL);
+	if (c->rank && check_rank(c, sink_option(config, "bad")) != PTDECODE_OK)
+		return PTDECODE_USAGE;
 	if (!c->diff && !c->rank)
 		return PTDECODE_OK;
 	for (size_t i = 0; i <= c->others.n; i++) {

@@ -892,14 +892,15 @@ static int write_diff(struct command *c)
 /* A run that rank takes. */
 struct rank_run {
 	struct rank *rank;
-	bool is_bad;
+	enum rank_kind kind;
+	const char *function;
 };
 
 static int begin_rank(void *userdata, struct ptd_decoder *d)
 {
 	const struct rank_run *run = userdata;
 
-	rank_begin(run->rank, d, run->is_bad);
+	rank_begin(run->rank, d, run->kind, run->function);
 	return 0;
 }
 
@@ -917,11 +918,12 @@ static int end_rank(void *userdata)
  * logged. */
 static int rank_inputs(struct command *c, struct rank *rank, bool *damaged)
 {
+	const char *bad = sink_option(&c->outputs.items[0].config, "bad");
 	const size_t n = 1 + c->others.n;
 	int r = 0;
 
 	for (size_t i = 0; i < n && r == 0; i++) {
-		struct rank_run run = { rank, i >= n - c->n_behind };
+		struct rank_run run = { rank, i >= n - c->n_behind ? RANK_BAD : RANK_GOOD, NULL };
 		const struct taker taker = { .verb = "rank",
 					     .begin = begin_rank,
 					     .batch = rank_take,
@@ -931,7 +933,10 @@ static int rank_inputs(struct command *c, struct rank *rank, bool *damaged)
 
 		if (i > 0)
 			c->options.input = c->others.items[i - 1];
-		r = take_stream(c, &taker, damaged);
+		if (bad)
+			r = rank_kind_of(bad, &run.kind, &run.function);
+		if (r == 0)
+			r = take_stream(c, &taker, damaged);
 	}
 	return r;
 }
@@ -942,7 +947,7 @@ static int write_rank(struct command *c)
 	const struct ptd_stats no_stats = {};
 	const struct ptd_info info = {};
 	struct rank *rank = NULL;
-	bool damaged = false;
+	bool damaged = false, is_one_kind;
 	int r = rank_new(&rank);
 
 	c->outputs.items[0].config.userdata = rank;
@@ -954,10 +959,16 @@ static int write_rank(struct command *c)
 		r = open_outputs(c, &info, NULL);
 	if (r == 0)
 		r = finish_outputs(c, &no_stats);
+	is_one_kind = r == 0 && (rank_n_runs(rank, true) == 0 || rank_n_runs(rank, false) == 0);
+	if (is_one_kind)
+		log_warning("all runs are %s ones: there is nothing to compare them with",
+			    rank_n_runs(rank, true) == 0 ? "good" : "bad");
 	close_outputs(c);
 	rank_free(rank);
 	if (r < 0)
 		return PTDECODE_FAILED;
+	if (is_one_kind)
+		return PTDECODE_EMPTY;
 	return damaged ? PTDECODE_GAPS : PTDECODE_OK;
 }
 

@@ -30,6 +30,19 @@ for name in $FAULTS; do
 	done
 	"$O/ptdecode" rank --json -o "$T/json" "${good[@]}" -- "${bad[@]}" 2>"$T/err" || [[ $? == 3 ]] || fail "$name: $(cat "$T/err")"
 	"$O/ptdecode" rank --rows=3 -o "$T/text" "${good[@]}" -- "${bad[@]}" 2>/dev/null
+	# The recordings know which of them crashed.
+	if [[ $name == head ]]; then
+		"$O/ptdecode" rank --bad=crash --json -o "$T/crash" "${bad[@]:0:3}" "${good[@]}" "${bad[@]:3}" 2>"$T/err" ||
+			[[ $? == 3 ]] || fail "--bad=crash: $(cat "$T/err")"
+		python3 -c 'import json, sys
+one, other = (json.load(open(name)) for name in sys.argv[1:])
+keys = "good", "bad"
+assert [one[k] for k in keys] == [other[k] for k in keys]
+seen = lambda d: {(r["in_bad"], r["in_good"], s["address"], s["what"]) for r in d["rank"] for s in r["seen"]}
+assert seen(one) == seen(other)' "$T/json" "$T/crash" || fail "--bad=crash ranks otherwise"
+		"$O/ptdecode" rank --bad=enter:main "${good[@]}" >/dev/null 2>&1
+		[[ $? == 4 ]] || fail "runs of one kind"
+	fi
 	place=$(python3 - "$T/json" "$name" tests/targets/faults.c <<'EOF'
 import json, sys
 document = json.load(open(sys.argv[1]))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "decoder/sink/answer/branchcount.h"
+#include "decoder/sink/answer/executions.h"
 #include "decoder/sink/json.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
@@ -83,6 +84,7 @@ struct rank {
 
 	/* Of the run that is being taken. */
 	struct ptd_decoder *decoder;
+	const char *function; /* that makes it bad; NULL: none does */
 	bool is_bad;
 	uint64_t run_number; /* stands for it, so that sums of different runs differ */
 	struct branchcount count;
@@ -126,12 +128,46 @@ struct rank *rank_free(struct rank *rank)
 	return NULL;
 }
 
-void rank_begin(struct rank *rank, struct ptd_decoder *decoder, bool is_bad)
+int rank_kind_of(const char *text, enum rank_kind *ret_kind, const char **ret_function)
+{
+	static const char enter[] = "enter:";
+	const size_t size = sizeof(enter) - 1;
+
+	*ret_function = NULL;
+	if (strcmp(text, "crash") == 0) {
+		*ret_kind = RANK_CRASH;
+		return 0;
+	}
+	if (strncmp(text, enter, size) != 0 || !text[size])
+		return -EINVAL;
+	*ret_kind = RANK_ENTER;
+	*ret_function = text + size;
+	return 0;
+}
+
+/* Return: whether a signal killed a process. */
+static bool has_crashed(struct ptd_decoder *decoder)
+{
+	const struct ptd_sideband *record;
+	bool has = false;
+
+	while (ptd_decoder_next_sideband(decoder, &record) == 0)
+		has = has || (record->kind == PTD_SIDEBAND_EXIT && record->signal != 0);
+	return has;
+}
+
+void rank_begin(struct rank *rank, struct ptd_decoder *decoder, enum rank_kind kind,
+		const char *function)
 {
 	rank->decoder = decoder;
-	rank->is_bad = is_bad;
-	rank->n_runs[is_bad]++;
+	rank->function = kind == RANK_ENTER ? function : NULL;
+	rank->is_bad = kind == RANK_BAD || (kind == RANK_CRASH && has_crashed(decoder));
 	rank->run_number = rank->run_number * UINT64_C(6364136223846793005) + 1442695040888963407;
+}
+
+uint32_t rank_n_runs(const struct rank *rank, bool is_bad)
+{
+	return rank->n_runs[is_bad];
 }
 
 /* Return: whether @block begins where its function does. */
@@ -156,8 +192,13 @@ static int note_entries(struct rank *rank, const struct ptd_batch *batch)
 		if (*at || batch->runs[i].first > 0)
 			continue;
 		*at = rank->count.n_runs + i + 1;
-		if (is_entry(batch, block))
-			r = vec_push(&rank->blocks, block);
+		if (!is_entry(batch, block))
+			continue;
+		r = vec_push(&rank->blocks, block);
+		if (rank->function &&
+		    executions_name_is(batch->symbols[block->insns[0].symbol]->name,
+				       rank->function))
+			rank->is_bad = true;
 	}
 	return r;
 }
@@ -314,6 +355,7 @@ int rank_end(struct rank *rank)
 {
 	int r = branchcount_end(&rank->count);
 
+	rank->n_runs[rank->is_bad]++;
 	for (size_t i = 0; i < rank->count.rows.n && r == 0; i++)
 		r = take_branch(rank, &rank->count.rows.items[i]);
 	for (size_t i = 0; i < rank->blocks.n && r == 0; i++)
@@ -560,6 +602,9 @@ static int rank_open(void *state, const struct sink_config *config, struct outpu
 }
 
 static const struct sink_option options[] = {
+	{ .name = "bad",
+	  .value = "RULE",
+	  .help = "which runs are bad, in place of --: crash, or enter:NAME" },
 	{ .name = "rows", .value = "N", .help = "how many groups are shown (20)" },
 	{ .name = "json", .help = "as JSON, all groups" },
 	{},

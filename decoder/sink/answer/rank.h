@@ -33,8 +33,30 @@ struct rank;
 _must_check_ int rank_new(struct rank **ret_rank);
 struct rank *rank_free(struct rank *rank);
 
-/* A run begins, whose decoder is borrowed until rank_end(). */
-void rank_begin(struct rank *rank, struct ptd_decoder *decoder, bool is_bad);
+enum rank_kind {
+	RANK_GOOD,
+	RANK_BAD,
+	RANK_CRASH, /* it is bad if a signal killed a process */
+	RANK_ENTER, /* it is bad if the function was entered */
+};
+
+/*
+ * Read what makes a run bad: "crash", or "enter:" and the name of a function, which is borrowed.
+ *
+ * Return: 0; or -EINVAL if @text is neither.
+ */
+_must_check_ int rank_kind_of(const char *text, enum rank_kind *ret_kind,
+			      const char **ret_function);
+
+/*
+ * A run begins, whose decoder is borrowed until rank_end(). @function is that of RANK_ENTER,
+ * borrowed likewise. Of RANK_CRASH all sideband records are taken.
+ */
+void rank_begin(struct rank *rank, struct ptd_decoder *decoder, enum rank_kind kind,
+		const char *function);
+
+/* Return: how many runs were bad, or were good. */
+uint32_t rank_n_runs(const struct rank *rank, bool is_bad);
 
 /* Take the next batch of the run. Return: 0 or -ENOMEM. */
 _must_check_ int rank_batch(struct rank *rank, const struct ptd_batch *batch);
