@@ -540,8 +540,6 @@ static int next_given(struct ptd_decoder *d)
 			return end(d);
 		if (r == 0 && overlay)
 			r = lay_over(d, &next->batch);
-		if (r == 0)
-			r = d->r = probes_batch(&d->probes, &next->batch);
 		if (r != 0)
 			return r;
 		if (!d->extract)
@@ -551,6 +549,10 @@ static int next_given(struct ptd_decoder *d)
 			return d->r = r;
 	} while (given->batch.n_runs == 0 && given->n_calls == 0 && given->batch.n_marks == 0);
 
+	/* Of what is given out: a part may have the block, and not the probe. */
+	r = probes_batch(&d->probes, &given->batch);
+	if (r < 0)
+		return d->r = r;
 	if (overlay)
 		count_events(d, &given->batch);
 	if (d->given_slice->id == NO_SLICE)

@@ -59,7 +59,8 @@ static int name_probe(struct probes_of *of, const struct ptd_probe *probe)
 		free(text);
 		return r;
 	}
-	return symbol_list_add(&of->names, probe->address, 1, text,
+	/* Several may be at one address: the index is that of the name. */
+	return symbol_list_add(&of->names, of->texts.n - 1, 1, text,
 			       (uint16_t)strnlen(text, UINT16_MAX), NULL);
 }
 
@@ -150,7 +151,8 @@ static int add_mark(struct probes *probes, struct probes_of *of, const struct pt
 	uint64_t end;
 	int r;
 
-	r = resolver_find(probes->resolver, &of->names.source, probe->address, &name, &end);
+	r = resolver_find(probes->resolver, &of->names.source, (uint64_t)(probe - of->all.items),
+			  &name, &end);
 	if (r < 0)
 		return r;
 	return vec_push(&probes->marks, { .run = i + 1,

@@ -436,6 +436,9 @@ static int check_rank(const struct command *c, const char *bad)
 		return wrong("rank takes recordings, of which --bad says which are bad ones, "
 			     "without --",
 			     NULL);
+	for (size_t i = 0; i < c->others.n; i++)
+		if (strcmp(c->others.items[i], "--") == 0)
+			return wrong("rank takes one --", NULL);
 	if (c->options.raw_pt || (!bad && (c->n_behind == 0 || c->n_behind > c->others.n)))
 		return wrong("rank takes recordings of good runs, --, and recordings of bad runs",
 			     NULL);

@@ -947,7 +947,7 @@ static int write_rank(struct command *c)
 	const struct ptd_stats no_stats = {};
 	const struct ptd_info info = {};
 	struct rank *rank = NULL;
-	bool damaged = false, is_one_kind;
+	bool damaged = false, is_one_kind, is_none;
 	int r = rank_new(&rank);
 
 	c->outputs.items[0].config.userdata = rank;
@@ -963,13 +963,14 @@ static int write_rank(struct command *c)
 	if (is_one_kind)
 		log_warning("all runs are %s ones: there is nothing to compare them with",
 			    rank_n_runs(rank, true) == 0 ? "good" : "bad");
+	is_none = r == 0 && sink_is_empty(c->outputs.items[0].sink);
+	if (is_none)
+		log_warning("nothing of what was asked for was executed in any of the runs");
 	close_outputs(c);
 	rank_free(rank);
 	if (r < 0)
 		return PTDECODE_FAILED;
-	if (is_one_kind)
-		return PTDECODE_EMPTY;
-	return damaged ? PTDECODE_GAPS : PTDECODE_OK;
+	return damaged ? PTDECODE_GAPS : is_one_kind || is_none ? PTDECODE_EMPTY : PTDECODE_OK;
 }
 
 /* Return: whether only what some processes, functions and so on executed is asked for. */
@@ -985,19 +986,20 @@ static bool is_empty(const struct command *c, struct ptd_decoder *d)
 	const struct ptd_stats *stats = ptd_decoder_stats(d);
 	const struct ptd_part *part = &c->options.part;
 	uint64_t n_insns = 0;
-	bool is = false;
 
-	for (size_t i = 0; i < c->outputs.n; i++)
-		is = is || sink_is_empty(c->outputs.items[i].sink);
 	for (size_t i = 0; i < stats->n_cpus; i++)
 		n_insns += stats->cpus[i].n_insns;
-	if (is || n_insns > 0 || !wants(c, true) || !asks_for_part(part) ||
-	    ptd_decoder_info(d)->logs_calls)
-		return is;
-	log_warning("%s: nothing of what was asked for was executed; %s lists what was",
-		    c->options.input ?: c->options.raw_pt,
-		    part->n_symbols > 0 ? "functions" : "summary");
-	return true;
+	if (n_insns == 0 && wants(c, true) && asks_for_part(part) &&
+	    !ptd_decoder_info(d)->logs_calls) {
+		log_warning("%s: nothing of what was asked for was executed; %s lists what was",
+			    c->options.input ?: c->options.raw_pt,
+			    part->n_symbols > 0 ? "functions" : "summary");
+		return true;
+	}
+	for (size_t i = 0; i < c->outputs.n; i++)
+		if (sink_is_empty(c->outputs.items[i].sink))
+			return true;
+	return false;
 }
 
 /* Decode into the outputs. Return: an exit status. */
@@ -1019,7 +1021,8 @@ static int write_outputs(struct command *c)
 	} else if (open_outputs(c, ptd_decoder_info(d), d) == 0 && decode(c, d) == 0 &&
 		   finish_outputs(c, ptd_decoder_stats(d)) == 0) {
 		status = is_damaged(c, d) ? PTDECODE_GAPS : PTDECODE_OK;
-		if (is_empty(c, d))
+		/* What is missing may be in the gaps. */
+		if (is_empty(c, d) && status == PTDECODE_OK)
 			status = PTDECODE_EMPTY;
 	}
 	close_outputs(c);

@@ -7,6 +7,7 @@
 
 #include "base/cursor.h"
 #include "decoder/symbol/elfsym.h"
+#include "decoder/util/filebytes.h"
 
 #define NOTE_TYPE 3
 #define NOTE_NAME "stapsdt"
@@ -75,7 +76,7 @@ static int read_probe(struct cursor *note, bool is_wide, uint64_t base, struct p
 	if (cursor_get_string(note, &probe.arguments) < 0)
 		probe.arguments = "";
 	moved = base ? base - base_before : 0;
-	probe.address = address + moved;
+	probe.address = address ? address + moved : 0;
 	probe.semaphore = semaphore ? semaphore + moved : 0;
 	*ret_probe = probe;
 	return 0;
@@ -93,9 +94,10 @@ static int read_notes(struct cursor notes, bool is_wide, uint64_t base, probe_li
 		if (get_padded(&notes, header.n_namesz, &name) < 0 ||
 		    get_padded(&notes, header.n_descsz, &text) < 0)
 			return 0;
+		/* A linker leaves 0 of code that it discarded. */
 		if (header.n_type != NOTE_TYPE || header.n_namesz != sizeof(NOTE_NAME) ||
 		    memcmp(name.pos, NOTE_NAME, sizeof(NOTE_NAME)) != 0 ||
-		    read_probe(&text, is_wide, base, &probe) < 0)
+		    read_probe(&text, is_wide, base, &probe) < 0 || probe.address == 0)
 			continue;
 		if (vec_push(probes, probe) < 0)
 			return -ENOMEM;
@@ -107,7 +109,8 @@ static int read_notes(struct cursor notes, bool is_wide, uint64_t base, probe_li
 
 /*
  * A semaphore counts who has enabled the probe. Code that reads it runs the probe only if it is not
- * 0; but most notes name a semaphore that no code reads. (postgresql 15: 58 of 71.)
+ * 0; but most notes name a semaphore that no code reads. (postgresql 15: 58 of 71.) What reads one
+ * by the global offset table is not found.
  */
 
 static int by_semaphore(const void *pa, const void *pb)
@@ -122,7 +125,9 @@ static void note_reference(probe_list *probes, uint64_t address)
 {
 	size_t i = address ? vec_bisect(probes, probe, probe->semaphore < address) : probes->n;
 
-	for (; i < probes->n && probes->items[i].semaphore == address; i++)
+	for (;
+	     i < probes->n && probes->items[i].semaphore == address && !probes->items[i].is_guarded;
+	     i++)
 		probes->items[i].is_guarded = true;
 }
 
@@ -159,6 +164,33 @@ enum reference {
 	TO_BASE,     /* relative to what a register has: the global offset table */
 };
 
+/* Return: where the operand behind the ModRM byte at @i leads, relative to the code's beginning. */
+static int64_t leads_to(const struct elfsym_section *code, size_t i)
+{
+	int32_t value;
+
+	memcpy(&value, code->bytes + i + 1, sizeof(value));
+	return (int64_t)i + 1 + (int64_t)sizeof(value) + value;
+}
+
+/*
+ * Return: whether the lea whose ModRM byte is at @i is one of two that stand side by side and lead
+ *         to the same place: the start-up code's __TMC_END__, which lies where .data ends and the
+ *         semaphores begin.
+ */
+static bool is_of_startup(const struct elfsym_section *code, size_t i)
+{
+	const size_t insn = 7, others[] = { i - insn, i + insn }; /* 48 8d, ModRM, displacement */
+
+	if (code->bytes[i - 1] != 0x8d || i < insn + 2 || i + 2 * insn > code->size)
+		return false;
+	for (size_t k = 0; k < ARRAY_LEN(others); k++)
+		if (code->bytes[others[k] - 1] == 0x8d &&
+		    leads_to(code, others[k]) == leads_to(code, i))
+			return true;
+	return false;
+}
+
 /* Look at each place where an operand that refers to a semaphore may stand. The probes are ordered
  * by semaphore. */
 static void look_for_references(probe_list *probes, const struct elfsym_section *code,
@@ -175,7 +207,7 @@ static void look_for_references(probe_list *probes, const struct elfsym_section 
 									    : -1;
 		int32_t value;
 
-		if (more < 0)
+		if (more < 0 || (reference == TO_RIP && is_of_startup(code, i)))
 			continue;
 		memcpy(&value, modrm + 1, sizeof(value));
 		note_reference(probes, reference == TO_RIP
@@ -197,6 +229,8 @@ static uint64_t find_got(const struct elfsym *elf)
 static void find_guards(probe_list *probes, const struct elfsym *elf, bool is_wide)
 {
 	const uint64_t got = is_wide ? 0 : find_got(elf);
+	uint64_t left =
+	    filebytes_size(elf->file); /* hostile sections may all have the same bytes */
 
 	vec_sort(probes, by_semaphore);
 	if (probes->items[probes->n - 1].semaphore == 0)
@@ -204,8 +238,10 @@ static void find_guards(probe_list *probes, const struct elfsym *elf, bool is_wi
 	for (size_t i = 0; i < elf->sections.n; i++) {
 		struct elfsym_section *s = &elf->sections.items[i];
 
-		if (!(s->header.sh_flags & SHF_EXECINSTR) || !elfsym_bytes(elf, s))
+		if (!(s->header.sh_flags & SHF_EXECINSTR) || s->size > left ||
+		    !elfsym_bytes(elf, s))
 			continue;
+		left -= s->size;
 		look_for_references(probes, s, is_wide ? TO_RIP : TO_ABSOLUTE, 0);
 		if (got)
 			look_for_references(probes, s, TO_BASE, got);

@@ -298,7 +298,9 @@ int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *
 struct ptd_probe {
 	uint64_t address;   /* of the nop, as linked: see ptd_block.address */
 	uint64_t semaphore; /* address as linked of what counts who enabled it; 0: there is none */
-	bool is_guarded;    /* code reads the semaphore: it is not executed unless it is enabled */
+	/* Code reads the semaphore, which is seen if it does not do so by the global offset table:
+	 * the probe is not executed unless it is enabled. */
+	bool is_guarded;
 	const char *provider, *name;
 	const char *arguments; /* where they are, as the compiler noted it: "8@%rax -4@$1" */
 };

@@ -25,7 +25,7 @@
  * semaphore; and three strings. The section is there once in a file, whoever defines it. */
 #define PTD_MARK(provider, name)                                                       \
 	__asm__ __volatile__("1:	nop\n"                                                \
-			     "	.pushsection .note.stapsdt, \"\", @note\n"              \
+			     "	.pushsection .note.stapsdt, \"?\", @note\n"             \
 			     "	.balign 4\n"                                            \
 			     "	.4byte 8, 3f - 2f, 3\n"                                 \
 			     "	.asciz \"stapsdt\"\n"                                   \

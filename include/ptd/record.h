@@ -169,7 +169,7 @@ enum ptd_mark_kind {
 	PTD_MARK_POINT,
 
 	/* The thread executed the static probe (USDT) at @ip. It stands behind the run that has it.
-	 * @value is the id of the symbol PROVIDER:NAME. */
+	 * @value is the id of the symbol PROVIDER:NAME, whose address says nothing. */
 	PTD_MARK_PROBE,
 	_PTD_MARK_KINDS,
 };

@@ -20,7 +20,7 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-#define HITS_MAX  ((size_t)1 << 23) /* that are kept, and shown one by one */
+#define HITS_MAX  ((size_t)1 << 23) /* that are kept, the last ones, and shown one by one */
 #define HITS_WIDE 12
 
 struct row {
@@ -35,7 +35,7 @@ struct hit {
 	uint64_t t;
 	uint32_t thread; /* index */
 	uint32_t row;    /* index */
-	uint32_t number; /* as they came */
+	uint64_t number; /* as they came */
 };
 
 struct thread {
@@ -99,8 +99,9 @@ static int see_objects(struct probes *p, const struct ptd_batch *batch)
 	return r;
 }
 
-/* Return: the probe that stands at @ip of the run; NULL: none does. */
-static int find_row(struct probes *p, const struct ptd_run *run, uint64_t ip, struct row **ret_row)
+/* Find the row of the probe at @ip of the run; of several there, number @k. NULL: there is none. */
+static int find_row(struct probes *p, const struct ptd_run *run, uint64_t ip, size_t k,
+		    struct row **ret_row)
 {
 	const uint64_t address = run->block->address + (ip - run->base);
 	const struct ptd_probe *probes;
@@ -116,8 +117,8 @@ static int find_row(struct probes *p, const struct ptd_run *run, uint64_t ip, st
 		else
 			high = middle;
 	}
-	if (r == 0 && low < n && probes[low].address == address)
-		*ret_row = &p->rows.items[*map_get(&p->row_of, (uintptr_t)&probes[low])];
+	if (r == 0 && n - low > k && probes[low + k].address == address)
+		*ret_row = &p->rows.items[*map_get(&p->row_of, (uintptr_t)&probes[low + k])];
 	return r;
 }
 
@@ -133,35 +134,41 @@ static const struct ptd_symbol *function_at(const struct ptd_batch *batch,
 static int keep_hit(struct probes *p, const struct ptd_slice *slice, const struct row *row,
 		    uint64_t t)
 {
+	struct hit hit;
 	int r = 0;
 
-	if (p->hits.n >= HITS_MAX)
-		return 0;
 	if (p->threads.n == 0 || slice->id != p->slice)
 		r = vec_push(&p->threads, { slice->pid, slice->tid, slice->comm });
 	p->slice = slice->id;
-	return r < 0 ? r
-		     : vec_push(&p->hits, { .t = t,
-					    .thread = (uint32_t)p->threads.n - 1,
-					    .row = (uint32_t)(row - p->rows.items),
-					    .number = (uint32_t)p->hits.n });
+	hit = (struct hit){ .t = t,
+			    .thread = (uint32_t)p->threads.n - 1,
+			    .row = (uint32_t)(row - p->rows.items),
+			    .number = p->n_hits++ };
+	if (r == 0 && p->hits.n < HITS_MAX)
+		return vec_push(&p->hits, hit);
+	if (r == 0)
+		p->hits.items[hit.number % HITS_MAX] = hit;
+	return r;
 }
 
-static int count_hit(struct probes *p, const struct ptd_batch *batch, const struct ptd_mark *mark)
+/* Count the execution of the probe; of several at its place, number @k. */
+static int count_hit(struct probes *p, const struct ptd_batch *batch, const struct ptd_mark *mark,
+		     size_t k)
 {
 	const struct ptd_run *run = &batch->runs[mark->run - 1];
 	struct row *row;
 	int r;
 
-	r = find_row(p, run, mark->ip, &row);
+	r = find_row(p, run, mark->ip, k, &row);
 	if (r < 0 || !row)
 		return r;
-	if (row->n_hits++ == 0) {
-		row->t_first = mark->t;
+	if (row->n_hits++ == 0)
 		row->function = function_at(batch, run, mark->ip);
-	}
-	row->t_last = mark->t;
-	p->n_hits++;
+	/* Threads come one after the other. */
+	if (row->n_hits == 1 || mark->t < row->t_first)
+		row->t_first = mark->t;
+	if (mark->t > row->t_last)
+		row->t_last = mark->t;
 	return keep_hit(p, batch->slice, row, mark->t);
 }
 
@@ -169,10 +176,19 @@ static int probes_batch(void *state, const struct ptd_batch *batch, uint64_t t_e
 {
 	struct probes *p = state;
 	int r = see_objects(p, batch);
+	size_t k = 0;
 
-	for (size_t i = 0; i < batch->n_marks && r == 0 && p->rows.n > 0; i++)
-		if (batch->marks[i].kind == PTD_MARK_PROBE && batch->marks[i].run > 0)
-			r = count_hit(p, batch, &batch->marks[i]);
+	for (size_t i = 0; i < batch->n_marks && r == 0 && p->rows.n > 0; i++) {
+		const struct ptd_mark *mark = &batch->marks[i];
+
+		if (mark->kind != PTD_MARK_PROBE || mark->run == 0)
+			continue;
+		k = i > 0 && mark[-1].kind == PTD_MARK_PROBE && mark[-1].run == mark->run &&
+			    mark[-1].ip == mark->ip
+			? k + 1
+			: 0;
+		r = count_hit(p, batch, mark, k);
+	}
 	return r;
 }
 

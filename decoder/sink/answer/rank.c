@@ -46,13 +46,21 @@ struct spot {
 	uint64_t address;
 	const char *symbol; /* "" if there is none; texts are the rank's */
 	uint64_t offset;    /* in the symbol */
-	const char *file;   /* NULL: not known */
+	const char *file;   /* the last part of its path; NULL: not known */
+	uint64_t path;      /* a hash of all of it */
 	uint32_t line;
+	bool has_others; /* it led to more places than are counted */
+
+	/* In run number @run: code of several objects may be the same. */
+	uint32_t run;
+	bool taken, not_taken;
+	uint64_t taken_at, not_taken_at;
 };
 
 struct fact {
 	uint32_t spot, to; /* indices; @to of SEEN_TARGET */
 	enum seen seen;
+	uint32_t run;       /* the last one that has counted it */
 	uint32_t n_runs[2]; /* good ones, bad ones */
 	uint64_t runs;      /* which ones: a sum of the numbers that stand for each */
 	double at;          /* sum over bad runs: when it was seen first, as a part of the run */
@@ -86,6 +94,8 @@ struct rank {
 	struct ptd_decoder *decoder;
 	const char *function; /* that makes it bad; NULL: none does */
 	bool is_bad;
+	uint32_t run; /* its number, from 1 */
+	VEC(uint32_t) spots_of_run;
 	uint64_t run_number; /* stands for it, so that sums of different runs differ */
 	struct branchcount count;
 	VEC(uint64_t) entered;                /* by block id: that of the first run, + 1; 0: none */
@@ -106,6 +116,7 @@ int rank_new(struct rank **ret_rank)
 static void forget_run(struct rank *rank)
 {
 	branchcount_deinit(&rank->count);
+	vec_deinit(&rank->spots_of_run);
 	vec_deinit(&rank->entered);
 	vec_deinit(&rank->blocks);
 	vec_deinit(&rank->object_of);
@@ -160,6 +171,7 @@ void rank_begin(struct rank *rank, struct ptd_decoder *decoder, enum rank_kind k
 		const char *function)
 {
 	rank->decoder = decoder;
+	rank->run++;
 	rank->function = kind == RANK_ENTER ? function : NULL;
 	rank->is_bad = kind == RANK_BAD || (kind == RANK_CRASH && has_crashed(decoder));
 	rank->run_number = rank->run_number * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -222,15 +234,20 @@ static bool is_same_object(const struct rank_object *a, const struct ptd_object 
 	return strcmp(a->name, b->name) == 0;
 }
 
-/* Return: whether the file is most likely not the user's own. */
+/* Return: whether it is a library of the system, or the kernel's. */
 static bool is_system(const char *name)
 {
-	static const char *const places[] = { "/lib", "/usr/lib", "[", "/snap/" };
+	static const char *const places[] = { "/lib/",     "/lib32/",     "/lib64/",
+					      "/usr/lib/", "/usr/lib32/", "/usr/lib64/" };
+	static const char *const own[] = { "[jit", "[anon", "[heap", "[stack" };
 
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		if (strncmp(name, own[i], strlen(own[i])) == 0)
+			return false;
 	for (size_t i = 0; i < ARRAY_LEN(places); i++)
 		if (strncmp(name, places[i], strlen(places[i])) == 0)
-			return strncmp(name, "[jit", 4) != 0;
-	return false;
+			return strstr(basename(name), ".so");
+	return name[0] == '[';
 }
 
 static int find_object(struct rank *rank, const struct ptd_object *object, uint32_t *ret_index)
@@ -273,6 +290,7 @@ static int name_spot(struct rank *rank, const struct branch_place *place, struct
 	if (n <= 0 || !positions[0].file || positions[0].line == 0)
 		return n < 0 ? n : 0;
 	spot->file = arena_strdup(&rank->arena, basename(positions[0].file));
+	spot->path = map_hash(positions[0].file, strlen(positions[0].file));
 	spot->line = positions[0].line;
 	return spot->file ? 0 : -ENOMEM;
 }
@@ -299,6 +317,7 @@ static int find_spot(struct rank *rank, const struct branch_place *place, uint32
 /* Count that it was seen in the run, first behind @at runs of blocks. */
 static int count_fact(struct rank *rank, uint32_t spot, uint32_t to, enum seen seen, uint64_t at)
 {
+	struct fact *fact;
 	uint64_t index;
 	int r;
 
@@ -308,11 +327,32 @@ static int count_fact(struct rank *rank, uint32_t spot, uint32_t to, enum seen s
 		r = vec_push(&rank->facts, { .spot = spot, .to = to, .seen = seen });
 	if (r < 0)
 		return r;
-	rank->facts.items[index].n_runs[rank->is_bad]++;
-	rank->facts.items[index].runs += rank->run_number;
+	fact = &rank->facts.items[index];
+	if (fact->run == rank->run)
+		return 0;
+	fact->run = rank->run;
+	fact->n_runs[rank->is_bad]++;
+	fact->runs += rank->run_number;
 	if (rank->is_bad)
-		rank->facts.items[index].at += (double)at / (double)(rank->count.n_runs + 1);
+		fact->at += (double)at / (double)(rank->count.n_runs + 1);
 	return 0;
+}
+
+/* Note which ways the branch went. */
+static void note_ways(struct rank *rank, struct spot *spot, const struct branch *branch)
+{
+	if (spot->run != rank->run) {
+		spot->run = rank->run;
+		spot->taken = spot->not_taken = false;
+	}
+	if (branch->n_taken > 0 && (!spot->taken || branch->taken_at < spot->taken_at))
+		spot->taken_at = branch->taken_at;
+	if (branch->n_not_taken > 0 &&
+	    (!spot->not_taken || branch->not_taken_at < spot->not_taken_at))
+		spot->not_taken_at = branch->not_taken_at;
+	spot->taken = spot->taken || branch->n_taken > 0;
+	spot->not_taken = spot->not_taken || branch->n_not_taken > 0;
+	spot->has_others = spot->has_others || branch->n_others > 0;
 }
 
 static int take_branch(struct rank *rank, const struct branch *branch)
@@ -325,19 +365,32 @@ static int take_branch(struct rank *rank, const struct branch *branch)
 	if (symbol < rank->n_symbols && rank->symbols[symbol]->is_plt)
 		return 0;
 	r = find_spot(rank, &branch->place, &spot);
-	if (r == 0 && branch->n_taken > 0)
-		r = count_fact(rank, spot, 0, SEEN_TAKEN, branch->taken_at);
-	if (r == 0 && branch->n_not_taken > 0)
-		r = count_fact(rank, spot, 0, SEEN_NOT_TAKEN, branch->not_taken_at);
-	if (r == 0 && branch->n_taken > 0 && branch->n_not_taken == 0)
-		r = count_fact(rank, spot, 0, SEEN_ONLY_TAKEN, branch->taken_at);
-	if (r == 0 && branch->n_not_taken > 0 && branch->n_taken == 0)
-		r = count_fact(rank, spot, 0, SEEN_ONLY_NOT_TAKEN, branch->not_taken_at);
+	if (r == 0 && rank->spots.items[spot].run != rank->run)
+		r = vec_push(&rank->spots_of_run, spot);
+	if (r == 0)
+		note_ways(rank, &rank->spots.items[spot], branch);
 	for (size_t i = 0; i < branch->targets.n && r == 0; i++) {
 		r = find_spot(rank, &branch->targets.items[i].place, &to);
 		if (r == 0)
 			r = count_fact(rank, spot, to, SEEN_TARGET, branch->targets.items[i].at);
 	}
+	return r;
+}
+
+/* All of the run was noted. */
+static int count_ways(struct rank *rank, uint32_t index)
+{
+	const struct spot spot = rank->spots.items[index];
+	int r = 0;
+
+	if (spot.taken)
+		r = count_fact(rank, index, 0, SEEN_TAKEN, spot.taken_at);
+	if (spot.not_taken && r == 0)
+		r = count_fact(rank, index, 0, SEEN_NOT_TAKEN, spot.not_taken_at);
+	if (spot.taken && !spot.not_taken && r == 0)
+		r = count_fact(rank, index, 0, SEEN_ONLY_TAKEN, spot.taken_at);
+	if (spot.not_taken && !spot.taken && r == 0)
+		r = count_fact(rank, index, 0, SEEN_ONLY_NOT_TAKEN, spot.not_taken_at);
 	return r;
 }
 
@@ -358,6 +411,8 @@ int rank_end(struct rank *rank)
 	rank->n_runs[rank->is_bad]++;
 	for (size_t i = 0; i < rank->count.rows.n && r == 0; i++)
 		r = take_branch(rank, &rank->count.rows.items[i]);
+	for (size_t i = 0; i < rank->spots_of_run.n && r == 0; i++)
+		r = count_ways(rank, rank->spots_of_run.items[i]);
 	for (size_t i = 0; i < rank->blocks.n && r == 0; i++)
 		r = take_entry(rank, rank->blocks.items[i]);
 	forget_run(rank);
@@ -388,14 +443,14 @@ static int by_score(const void *pa, const void *pb, void *userdata)
 	       ?: COMPARE(a->seen, b->seen) ?: COMPARE(a->spot, b->spot) ?: COMPARE(a->to, b->to);
 }
 
-/* Return: the class of a group, of which lower ones go first: what predicts bad runs better than
- * that there was a run at all, of the program, and of the system's libraries; and what does not. */
+/* Return: the class of a group, of which lower ones go first: what is more frequent in bad runs
+ * than in all, of programs, and of the system's libraries; and what is not. */
 static int class_of(const struct rank *rank, const struct fact *head)
 {
-	const double least =
-	    (double)rank->n_runs[true] / (double)(rank->n_runs[true] + rank->n_runs[false]);
+	const uint64_t n_bad = rank->n_runs[true], n_good = rank->n_runs[false];
 
-	if (head->score <= least)
+	if (head->n_runs[true] * (n_bad + n_good) <=
+	    n_bad * ((uint64_t)head->n_runs[true] + head->n_runs[false]))
 		return 2;
 	return rank->objects.items[rank->spots.items[head->spot].object].is_system;
 }
@@ -421,13 +476,15 @@ static int leave_out_repeats(struct rank *rank)
 	for (size_t i = 0; i < rank->facts.n && r >= 0; i++) {
 		const struct fact *fact = &rank->facts.items[i];
 		const struct spot *spot = &rank->spots.items[fact->spot];
-		const uint64_t where =
-		    spot->file ? map_hash(spot->file, strlen(spot->file)) : spot->address;
+		const uint64_t where = spot->file ? spot->path : spot->address;
 		const uint64_t key[] = { spot->object, where, spot->line, fact->runs };
 		uint64_t unused;
 
 		if (fact->score <= 0)
 			break;
+		/* It may have led there in other runs, too. */
+		if (fact->seen == SEEN_TARGET && spot->has_others)
+			continue;
 		r = map_number(&shown, map_hash(key, sizeof(key)), 1, &unused);
 		if (r > 0)
 			rank->facts.items[n++] = *fact;
@@ -610,6 +667,11 @@ static const struct sink_option options[] = {
 	{},
 };
 
+static bool rank_is_empty(const void *state)
+{
+	return (*(struct rank *const *)state)->groups.n == 0;
+}
+
 const struct sink_ops rank_ops = {
 	.name = "rank",
 	.help = "what good runs and bad runs do differently, the best predictor of bad ones first",
@@ -619,5 +681,6 @@ const struct sink_ops rank_ops = {
 	.finish = rank_finish,
 	.text = put_text,
 	.json = put_json,
+	.is_empty = rank_is_empty,
 	.writes_last = true,
 };

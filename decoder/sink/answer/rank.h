@@ -14,7 +14,7 @@
  * What was seen in the same runs is one group, in which the program goes before its libraries, then
  * that of which the source line is known, then what came first in the bad runs: what fails later
  * because of it predicts the failure, too. Groups of the system's libraries alone go behind those
- * of programs, unless these say no more than that there was a run.
+ * of programs, unless these are no more frequent in bad runs than in all.
  *
  * The streams are taken one after the other. Code of one object is the same in all of them if it
  * has the same build-id, or without one the same name.
