@@ -141,6 +141,8 @@ serve_java() {
 					exchange.close();
 				});
 				s.start();
+				// At SIGTERM it would end with 143.
+				Runtime.getRuntime().addShutdownHook(new Thread(() -> Runtime.getRuntime().halt(0)));
 				Files.writeString(Path.of(args[0], "pid"), "" + ProcessHandle.current().pid());
 				Files.writeString(Path.of(args[0], "port"), "" + s.getAddress().getPort());
 			}
@@ -202,7 +204,7 @@ ready_or_ended() { ready || ! kill -0 "$server"; }
 
 # run_server NAME COMMAND...: start it by that command, ask it, stop it. Sets $n to what it served.
 run_server() {
-	local name=$1 command=()
+	local name=$1 command=() status
 	shift
 	D=$T/$name.dir
 	rm -rf "$D" "$socket"
@@ -214,7 +216,9 @@ run_server() {
 	ready >/dev/null 2>&1 || { tail -n 20 "$T/$name".*; fail "$name: it does not answer"; }
 	n=$(served)
 	stop
-	wait "$server" || { tail -n 20 "$T/$name".*; fail "$name: exit status $?"; }
+	wait "$server"
+	status=$?
+	[[ $status == 0 ]] || { tail -n 20 "$T/$name".{out,err}; fail "$name: exit status $status"; }
 }
 
 # In a shell of its own, in which its functions are.
