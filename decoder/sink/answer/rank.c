@@ -304,8 +304,8 @@ static int find_spot(struct rank *rank, const struct branch_place *place, uint32
 	r = find_object(rank, place->object, &spot.object);
 	if (r < 0)
 		return r;
-	r = map_number(&rank->spot_of,
-		       map_hash((const uint64_t[]){ spot.object, spot.address }, 16), rank->spots.n,
+	/* No program has as many objects, or addresses as wide, that two keys would be one. */
+	r = map_number(&rank->spot_of, (uint64_t)spot.object << 48 ^ spot.address, rank->spots.n,
 		       &index);
 	*ret_index = (uint32_t)index;
 	if (r <= 0)
