@@ -75,7 +75,8 @@ static int read_probe(struct cursor *note, bool is_wide, uint64_t base, struct p
 		return r;
 	if (cursor_get_string(note, &probe.arguments) < 0)
 		probe.arguments = "";
-	moved = base ? base - base_before : 0;
+	/* A linker that discards the section states 0: findings/usdt-gc-sections.sh. */
+	moved = base && base_before ? base - base_before : 0;
 	probe.address = address ? address + moved : 0;
 	probe.semaphore = semaphore ? semaphore + moved : 0;
 	*ret_probe = probe;

@@ -116,6 +116,37 @@ static void moved(void **state)
 	close_program(&p);
 }
 
+/* lld states a base of 0 if it discards unused sections; another file may have brought one. */
+static void without_base(void **state)
+{
+	static const char name[] = "stapsdt";
+	struct stapsdt before, probes;
+	struct program p;
+	uint8_t *bytes;
+
+	(void)state;
+	open_program(&p, "linked");
+	assert_int_equal(read_probes(&p, &before), 0);
+	bytes = memmem(p.copy.bytes, p.copy.size, name, sizeof(name));
+	assert_non_null(bytes);
+	memset(bytes + sizeof(name) + 8, 0, 8);
+	p.file = filebytes_unref(p.file);
+	assert_int_equal(read_probes(&p, &probes), 0);
+	assert_int_equal(probes.n, 2);
+	assert_int_equal(probes.items[0].address, before.items[0].address);
+	stapsdt_deinit(&probes);
+
+	/* And of code that it discarded, the address 0. */
+	memset(bytes + sizeof(name), 0, 8);
+	p.file = filebytes_unref(p.file);
+	assert_int_equal(read_probes(&p, &probes), 0);
+	assert_int_equal(probes.n, 1);
+	assert_string_equal(probes.items[0].name, "two");
+	stapsdt_deinit(&before);
+	stapsdt_deinit(&probes);
+	close_program(&p);
+}
+
 static int read_again(void *userdata)
 {
 	struct program *p = userdata;
@@ -147,9 +178,8 @@ static void calls_that_fail(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(of_64_bits),
-		cmocka_unit_test(of_32_bits),
-		cmocka_unit_test(moved),
+		cmocka_unit_test(of_64_bits),      cmocka_unit_test(of_32_bits),
+		cmocka_unit_test(moved),           cmocka_unit_test(without_base),
 		cmocka_unit_test(calls_that_fail),
 	};
 
