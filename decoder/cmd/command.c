@@ -424,12 +424,17 @@ static int find_snapshots(struct command *c)
 	return status;
 }
 
-/* Check what is ranked: by @bad, or NULL. */
-static int check_rank(const struct command *c, const char *bad)
+/* Check what is ranked. */
+static int check_rank(const struct command *c, const struct sink_config *config)
 {
+	const char *bad = sink_option(config, "bad");
 	enum rank_kind kind;
 	const char *function;
 
+	if (sink_option(config, "function"))
+		return bad || c->n_behind > 0 || c->others.n > 0 || c->options.raw_pt
+			   ? wrong("rank takes one recording with --function", NULL)
+			   : PTDECODE_OK;
 	if (bad && rank_kind_of(bad, &kind, &function) < 0)
 		return wrong("rank takes --bad crash or --bad enter:NAME", bad);
 	if (bad && (c->n_behind > 0 || c->others.n == 0))
@@ -454,7 +459,7 @@ static int check_others(const struct command *c)
 	    (c->options.raw_pt || (c->others.n == 0 && !sink_option(config, "function"))))
 		return wrong("diff compares two recordings, or executions of a --function in one",
 			     NULL);
-	if (c->rank && check_rank(c, sink_option(config, "bad")) != PTDECODE_OK)
+	if (c->rank && check_rank(c, config) != PTDECODE_OK)
 		return PTDECODE_USAGE;
 	if (!c->diff && !c->rank)
 		return PTDECODE_OK;

@@ -22,6 +22,7 @@
 #include "decoder/cmd/verify.h"
 #include "decoder/sink/answer/diff.h"
 #include "decoder/sink/answer/rank.h"
+#include "decoder/sink/answer/rankexec.h"
 #include "decoder/sink/sink.h"
 #include "decoder/symbol/debugfile.h"
 #include "decoder/util/spill.h"
@@ -890,28 +891,29 @@ static int write_diff(struct command *c)
 }
 
 /* A run that rank takes. */
-struct rank_run {
+struct ranked {
 	struct rank *rank;
 	enum rank_kind kind;
 	const char *function;
+	struct rank_run *run;
 };
 
 static int begin_rank(void *userdata, struct ptd_decoder *d)
 {
-	const struct rank_run *run = userdata;
+	struct ranked *ranked = userdata;
 
-	rank_begin(run->rank, d, run->kind, run->function);
-	return 0;
+	rank_use(ranked->rank, d);
+	return rank_run_new(ranked->rank, ranked->kind, ranked->function, &ranked->run);
 }
 
 static int rank_take(void *userdata, const struct ptd_batch *batch)
 {
-	return rank_batch(((struct rank_run *)userdata)->rank, batch);
+	return rank_run_batch(((struct ranked *)userdata)->run, batch);
 }
 
 static int end_rank(void *userdata)
 {
-	return rank_end(((struct rank_run *)userdata)->rank);
+	return rank_run_end(((struct ranked *)userdata)->run);
 }
 
 /* Have @rank take all inputs, one after the other. Return: 0, or negative errno after it was
@@ -923,7 +925,8 @@ static int rank_inputs(struct command *c, struct rank *rank, bool *damaged)
 	int r = 0;
 
 	for (size_t i = 0; i < n && r == 0; i++) {
-		struct rank_run run = { rank, i >= n - c->n_behind ? RANK_BAD : RANK_GOOD, NULL };
+		struct ranked run = { rank, i >= n - c->n_behind ? RANK_BAD : RANK_GOOD, NULL,
+				      NULL };
 		const struct taker taker = { .verb = "rank",
 					     .begin = begin_rank,
 					     .batch = rank_take,
@@ -937,6 +940,44 @@ static int rank_inputs(struct command *c, struct rank *rank, bool *damaged)
 			r = rank_kind_of(bad, &run.kind, &run.function);
 		if (r == 0)
 			r = take_stream(c, &taker, damaged);
+		rank_run_free(run.run);
+	}
+	return r;
+}
+
+static int begin_executions(void *userdata, struct ptd_decoder *d)
+{
+	return rankexec_begin(userdata, d);
+}
+
+static int executions_take(void *userdata, const struct ptd_batch *batch)
+{
+	return rankexec_batch(userdata, batch);
+}
+
+static int end_executions(void *userdata)
+{
+	return rankexec_end(userdata);
+}
+
+/* Have @rank take the executions of @function. Return: 0, or negative errno after it was logged. */
+static int rank_executions(struct command *c, struct rank *rank, const char *function,
+			   bool *damaged)
+{
+	_cleanup_(rankexec_freep) struct rankexec *rankexec = NULL;
+	struct taker taker = { .verb = "rank",
+			       .begin = begin_executions,
+			       .batch = executions_take,
+			       .end = end_executions,
+			       .complains = true };
+	int r = rankexec_new(rank, function, &rankexec);
+
+	if (r < 0)
+		return log_error_errno(r, "cannot compare: %m");
+	taker.userdata = rankexec;
+	for (int pass = 0; pass < RANKEXEC_PASSES && r == 0; pass++) {
+		r = take_stream(c, &taker, damaged);
+		taker.complains = false;
 	}
 	return r;
 }
@@ -947,6 +988,7 @@ static int write_rank(struct command *c)
 	const struct ptd_stats no_stats = {};
 	const struct ptd_info info = {};
 	struct rank *rank = NULL;
+	const char *function = sink_option(&c->outputs.items[0].config, "function");
 	bool damaged = false, is_one_kind, is_none;
 	int r = rank_new(&rank);
 
@@ -954,7 +996,8 @@ static int write_rank(struct command *c)
 	if (r < 0)
 		(void)log_error_errno(r, "cannot compare: %m");
 	else
-		r = rank_inputs(c, rank, &damaged);
+		r = function ? rank_executions(c, rank, function, &damaged)
+			     : rank_inputs(c, rank, &damaged);
 	if (r == 0)
 		r = open_outputs(c, &info, NULL);
 	if (r == 0)

@@ -67,5 +67,19 @@ EOF
 	[[ $place -eq 0 || $place -gt 3 ]] || n_found=$((n_found + 1))
 	rm -rf "$T/$name".*
 done
+
+# Of one recording: request 731 is slow, since it makes the table anew.
+"$O/ptctl" record -o "$T/requests" -- "$O/targets/requests.c" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
+line=$(grep -n 'if (number == SPIKE_AT)' tests/targets/requests.c | cut -d : -f 1)
+for options in "-e flow --threads 1" "-e flow --threads 3" "-e insn"; do
+	# shellcheck disable=SC2086
+	"$O/ptdecode" rank --function=handle_request $options -o "$T/slow" "$T/requests" || fail "rank --function: status $?"
+	grep -qx "Runs: 1999 good, 1 bad" "$T/slow" && sed -n '4,5p' "$T/slow" | grep -q "^1.000 .* at requests.c:$line (" &&
+		grep -q "entered *grow_table" "$T/slow" || { cat "$T/slow"; fail "rank --function, $options"; }
+done
+"$O/ptdecode" rank --function=nosuch "$T/requests" >/dev/null 2>&1
+[[ $? == 4 ]] || fail "rank of a function that was not called"
+"$O/ptdecode" rank --function=main -- "$T/requests" >/dev/null 2>&1
+[[ $? == 2 ]] || fail "rank --function with bad runs"
 echo "$n_found found"
 [[ $n_found -ge $LEAST ]] || fail "$n_found found, of at least $LEAST"

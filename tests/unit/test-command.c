@@ -134,6 +134,8 @@ static void wrong_ones(void **state)
 		{ "rank --bad crash a",
 		  "rank takes recordings, of which --bad says which are bad ones" },
 		{ "rank --bad crash a -- b", "rank takes recordings, of which --bad says" },
+		{ "rank --function=f a b", "rank takes one recording with --function" },
+		{ "rank --function=f -- a", "rank takes one recording with --function" },
 		{ "rank --bad enter: a b",
 		  "rank takes --bad crash or --bad enter:NAME: \"enter:\"" },
 		{ "rank --raw-pt p -- a", "--raw-pt takes the place of a recording" },

@@ -90,19 +90,28 @@ struct rank {
 	uint32_t n_runs[2];          /* good ones, bad ones */
 	uint64_t n_rows;
 
-	/* Of the run that is being taken. */
+	/* Of the decoder whose stream is taken. */
 	struct ptd_decoder *decoder;
+	VEC(uint32_t) object_of; /* by id: index + 1 */
+	const struct ptd_symbol *const *symbols;
+	size_t n_symbols;
+
+	/* Of the run that is being counted. */
+	uint32_t run; /* its number, from 1 */
+	bool is_bad;
+	uint64_t run_number; /* stands for it, so that sums of different runs differ */
+	uint64_t run_size;   /* how many runs of blocks it has */
+	VEC(uint32_t) spots_of_run;
+};
+
+/* A run, or a part of one, that is being taken. */
+struct rank_run {
+	struct rank *rank;    /* borrowed */
 	const char *function; /* that makes it bad; NULL: none does */
 	bool is_bad;
-	uint32_t run; /* its number, from 1 */
-	VEC(uint32_t) spots_of_run;
-	uint64_t run_number; /* stands for it, so that sums of different runs differ */
 	struct branchcount count;
 	VEC(uint64_t) entered;                /* by block id: that of the first run, + 1; 0: none */
 	VEC(const struct ptd_block *) blocks; /* that begin functions, and were entered */
-	VEC(uint32_t) object_of;              /* by id: index + 1 */
-	const struct ptd_symbol *const *symbols;
-	size_t n_symbols;
 };
 
 /* --- a run ------------------------------------------------------------------------------------ */
@@ -113,21 +122,12 @@ int rank_new(struct rank **ret_rank)
 	return *ret_rank ? 0 : -ENOMEM;
 }
 
-static void forget_run(struct rank *rank)
-{
-	branchcount_deinit(&rank->count);
-	vec_deinit(&rank->spots_of_run);
-	vec_deinit(&rank->entered);
-	vec_deinit(&rank->blocks);
-	vec_deinit(&rank->object_of);
-	rank->count = (struct branchcount){};
-}
-
 struct rank *rank_free(struct rank *rank)
 {
 	if (!rank)
 		return NULL;
-	forget_run(rank);
+	vec_deinit(&rank->object_of);
+	vec_deinit(&rank->spots_of_run);
 	vec_deinit(&rank->objects);
 	vec_deinit(&rank->spots);
 	vec_deinit(&rank->facts);
@@ -167,14 +167,35 @@ static bool has_crashed(struct ptd_decoder *decoder)
 	return has;
 }
 
-void rank_begin(struct rank *rank, struct ptd_decoder *decoder, enum rank_kind kind,
-		const char *function)
+void rank_use(struct rank *rank, struct ptd_decoder *decoder)
 {
 	rank->decoder = decoder;
-	rank->run++;
-	rank->function = kind == RANK_ENTER ? function : NULL;
-	rank->is_bad = kind == RANK_BAD || (kind == RANK_CRASH && has_crashed(decoder));
-	rank->run_number = rank->run_number * UINT64_C(6364136223846793005) + 1442695040888963407;
+	rank->object_of.n = 0;
+}
+
+int rank_run_new(struct rank *rank, enum rank_kind kind, const char *function,
+		 struct rank_run **ret_run)
+{
+	struct rank_run *run = calloc(1, sizeof(*run));
+
+	if (!run)
+		return -ENOMEM;
+	run->rank = rank;
+	run->function = kind == RANK_ENTER ? function : NULL;
+	run->is_bad = kind == RANK_BAD || (kind == RANK_CRASH && has_crashed(rank->decoder));
+	*ret_run = run;
+	return 0;
+}
+
+struct rank_run *rank_run_free(struct rank_run *run)
+{
+	if (!run)
+		return NULL;
+	branchcount_deinit(&run->count);
+	vec_deinit(&run->entered);
+	vec_deinit(&run->blocks);
+	free(run);
+	return NULL;
 }
 
 uint32_t rank_n_runs(const struct rank *rank, bool is_bad)
@@ -191,37 +212,36 @@ static bool is_entry(const struct ptd_batch *batch, const struct ptd_block *bloc
 	       batch->symbols[symbol]->address == block->address && !batch->symbols[symbol]->is_plt;
 }
 
-static int note_entries(struct rank *rank, const struct ptd_batch *batch)
+static int note_entries(struct rank_run *run, const struct ptd_batch *batch)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < batch->n_runs && r == 0; i++) {
 		const struct ptd_block *block = batch->runs[i].block;
-		uint64_t *at = vec_at(&rank->entered, block->id, 0);
+		uint64_t *at = vec_at(&run->entered, block->id, 0);
 
 		if (!at)
 			return -ENOMEM;
 		if (*at || batch->runs[i].first > 0)
 			continue;
-		*at = rank->count.n_runs + i + 1;
+		*at = run->count.n_runs + i + 1;
 		if (!is_entry(batch, block))
 			continue;
-		r = vec_push(&rank->blocks, block);
-		if (rank->function &&
-		    executions_name_is(batch->symbols[block->insns[0].symbol]->name,
-				       rank->function))
-			rank->is_bad = true;
+		r = vec_push(&run->blocks, block);
+		if (run->function &&
+		    executions_name_is(batch->symbols[block->insns[0].symbol]->name, run->function))
+			run->is_bad = true;
 	}
 	return r;
 }
 
-int rank_batch(struct rank *rank, const struct ptd_batch *batch)
+int rank_run_batch(struct rank_run *run, const struct ptd_batch *batch)
 {
-	const int r = note_entries(rank, batch);
+	const int r = note_entries(run, batch);
 
-	rank->symbols = batch->symbols;
-	rank->n_symbols = batch->n_symbols;
-	return r < 0 ? r : branchcount_batch(&rank->count, batch);
+	run->rank->symbols = batch->symbols;
+	run->rank->n_symbols = batch->n_symbols;
+	return r < 0 ? r : branchcount_batch(&run->count, batch);
 }
 
 /* --- from a run to all of them ---------------------------------------------------------------- */
@@ -334,7 +354,7 @@ static int count_fact(struct rank *rank, uint32_t spot, uint32_t to, enum seen s
 	fact->n_runs[rank->is_bad]++;
 	fact->runs += rank->run_number;
 	if (rank->is_bad)
-		fact->at += (double)at / (double)(rank->count.n_runs + 1);
+		fact->at += (double)at / (double)(rank->run_size + 1);
 	return 0;
 }
 
@@ -394,28 +414,33 @@ static int count_ways(struct rank *rank, uint32_t index)
 	return r;
 }
 
-static int take_entry(struct rank *rank, const struct ptd_block *block)
+static int take_entry(struct rank *rank, const struct ptd_block *block, uint64_t at)
 {
 	const struct branch_place place = { block->object, block->address, block->insns[0].symbol };
 	uint32_t spot;
 	const int r = find_spot(rank, &place, &spot);
 
-	return r < 0 ? r
-		     : count_fact(rank, spot, 0, SEEN_ENTERED, rank->entered.items[block->id] - 1);
+	return r < 0 ? r : count_fact(rank, spot, 0, SEEN_ENTERED, at);
 }
 
-int rank_end(struct rank *rank)
+int rank_run_end(struct rank_run *run)
 {
-	int r = branchcount_end(&rank->count);
+	struct rank *rank = run->rank;
+	int r = branchcount_end(&run->count);
 
-	rank->n_runs[rank->is_bad]++;
-	for (size_t i = 0; i < rank->count.rows.n && r == 0; i++)
-		r = take_branch(rank, &rank->count.rows.items[i]);
+	rank->run++;
+	rank->run_number = rank->run_number * UINT64_C(6364136223846793005) + 1442695040888963407;
+	rank->run_size = run->count.n_runs;
+	rank->is_bad = run->is_bad;
+	rank->n_runs[run->is_bad]++;
+	rank->spots_of_run.n = 0;
+	for (size_t i = 0; i < run->count.rows.n && r == 0; i++)
+		r = take_branch(rank, &run->count.rows.items[i]);
 	for (size_t i = 0; i < rank->spots_of_run.n && r == 0; i++)
 		r = count_ways(rank, rank->spots_of_run.items[i]);
-	for (size_t i = 0; i < rank->blocks.n && r == 0; i++)
-		r = take_entry(rank, rank->blocks.items[i]);
-	forget_run(rank);
+	for (size_t i = 0; i < run->blocks.n && r == 0; i++)
+		r = take_entry(rank, run->blocks.items[i],
+			       run->entered.items[run->blocks.items[i]->id] - 1);
 	return r;
 }
 
@@ -662,6 +687,9 @@ static const struct sink_option options[] = {
 	{ .name = "bad",
 	  .value = "RULE",
 	  .help = "which runs are bad, in place of --: crash, or enter:NAME" },
+	{ .name = "function",
+	  .value = "NAME",
+	  .help = "of one recording: its slow executions against the others" },
 	{ .name = "rows", .value = "N", .help = "how many groups are shown (20)" },
 	{ .name = "json", .help = "as JSON, all groups" },
 	{},

@@ -28,6 +28,7 @@
 
 struct ptd_decoder;
 struct rank;
+struct rank_run;
 
 /* Return: 0 or -ENOMEM. */
 _must_check_ int rank_new(struct rank **ret_rank);
@@ -48,23 +49,31 @@ enum rank_kind {
 _must_check_ int rank_kind_of(const char *text, enum rank_kind *ret_kind,
 			      const char **ret_function);
 
+/* The runs that follow are of the stream of @decoder, which is borrowed until the next one is used,
+ * or all runs are counted. */
+void rank_use(struct rank *rank, struct ptd_decoder *decoder);
+
 /*
- * A run begins, whose decoder is borrowed until rank_end(). @function is that of RANK_ENTER,
- * borrowed likewise. Of RANK_CRASH all sideband records are taken.
+ * A run begins. Several may be taken at the same time. @function is that of RANK_ENTER, borrowed
+ * until it is over. Of RANK_CRASH all sideband records are taken.
+ *
+ * Return: 0 or -ENOMEM.
  */
-void rank_begin(struct rank *rank, struct ptd_decoder *decoder, enum rank_kind kind,
-		const char *function);
+_must_check_ int rank_run_new(struct rank *rank, enum rank_kind kind, const char *function,
+			      struct rank_run **ret_run);
+struct rank_run *rank_run_free(struct rank_run *run);
+
+/* Take the next batch of the run. Return: 0 or -ENOMEM. */
+_must_check_ int rank_run_batch(struct rank_run *run, const struct ptd_batch *batch);
+
+/* The run is over, and counts; its decoder still exists. Return: 0 or -ENOMEM. */
+_must_check_ int rank_run_end(struct rank_run *run);
 
 /* Return: how many runs were bad, or were good. */
 uint32_t rank_n_runs(const struct rank *rank, bool is_bad);
 
-/* Take the next batch of the run. Return: 0 or -ENOMEM. */
-_must_check_ int rank_batch(struct rank *rank, const struct ptd_batch *batch);
-
-/* The run is over; its decoder still exists. Return: 0 or -ENOMEM. */
-_must_check_ int rank_end(struct rank *rank);
-
 DEFINE_CLEANUP(struct rank *, rank_free);
+DEFINE_CLEANUP(struct rank_run *, rank_run_free);
 
 /*
  * The kind of sink that writes the ranking after the last run: a struct rank is the userdata of its
