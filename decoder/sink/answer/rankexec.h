@@ -8,8 +8,8 @@
  * bad. These are those behind the largest step in what the slower half of them took, or if there is
  * none, the slowest tenth. If the times do not tell executions apart, their instructions do.
  *
- * An execution is a call, seen from its beginning to its end, while no other call of the function is
- * open on its stack. The stream is taken twice: to find out how long each execution took, and to
+ * An execution is a call, seen from its beginning to its end, while no other call of the function
+ * is open on its stack. The stream is taken twice: to find out how long each execution took, and to
  * count what was seen in it.
  */
 
