@@ -212,8 +212,8 @@ static void look_for_references(probe_list *probes, const struct elfsym_section 
 			continue;
 		memcpy(&value, modrm + 1, sizeof(value));
 		note_reference(probes, reference == TO_RIP
-					   ? code->header.sh_addr + i + 1 + sizeof(value) +
-						 (uint64_t)more + (uint64_t)(int64_t)value
+					   ? code->header.sh_addr + (uint64_t)leads_to(code, i) +
+						 (uint64_t)more
 					   : (uint32_t)(base + (uint64_t)value));
 	}
 }

@@ -104,22 +104,20 @@ static int find_row(struct probes *p, const struct ptd_run *run, uint64_t ip, si
 		    struct row **ret_row)
 {
 	const uint64_t address = run->block->address + (ip - run->base);
-	const struct ptd_probe *probes;
-	size_t n, low = 0, high;
-	const int r = ptd_decoder_probes(p->decoder, run->block->object, &probes, &n);
+	struct {
+		const struct ptd_probe *items;
+		size_t n;
+	} probes;
+	const int r = ptd_decoder_probes(p->decoder, run->block->object, &probes.items, &probes.n);
+	size_t i;
 
 	*ret_row = NULL;
-	for (high = r < 0 ? 0 : n; low < high;) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (probes[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (r == 0 && n - low > k && probes[low + k].address == address)
-		*ret_row = &p->rows.items[*map_get(&p->row_of, (uintptr_t)&probes[low + k])];
-	return r;
+	if (r < 0)
+		return r;
+	i = vec_bisect(&probes, probe, probe->address < address) + k;
+	if (i < probes.n && probes.items[i].address == address)
+		*ret_row = &p->rows.items[*map_get(&p->row_of, (uintptr_t)&probes.items[i])];
+	return 0;
 }
 
 static const struct ptd_symbol *function_at(const struct ptd_batch *batch,
