@@ -521,7 +521,7 @@ static int on_records(sd_event_source *records, int fd, uint32_t revents, void *
 	return r;
 }
 
-int intake_expect(struct intake *intake)
+static int drain_for_a_while(struct intake *intake)
 {
 	int r;
 
@@ -531,6 +531,14 @@ int intake_expect(struct intake *intake)
 	if (r >= 0)
 		r = sd_event_source_set_enabled(intake->timer, SD_EVENT_ONESHOT);
 	return r < 0 ? r : 0;
+}
+
+int intake_expect(struct intake *intake)
+{
+	/* What a program has left that had no business to write leaves no room for others, and what
+	 * comes behind it cannot be told from it. */
+	intake_drain(intake);
+	return drain_for_a_while(intake);
 }
 
 /* Records of hardware are drained as long as the daemon runs. */
@@ -576,7 +584,7 @@ static int resume_intake(struct intake *intake)
 	sideband_view_deinit(&view);
 	if (intake->code)
 		codestore_lose(intake->code);
-	return r < 0 ? r : intake_expect(intake);
+	return r < 0 ? r : drain_for_a_while(intake);
 }
 
 /* Scan the existing tasks as soon as the event loop runs. */

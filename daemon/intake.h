@@ -46,8 +46,9 @@ struct intake *intake_free(struct intake *intake);
 DEFINE_CLEANUP(struct intake *, intake_free);
 
 /*
- * A program may begin to write to the source from now on: drain records for a while even if the
- * source is not active yet, as long as it takes a program to start.
+ * A program may begin to write to the source from now on: take the records that others have left,
+ * and drain records for a while even if the source is not active yet, as long as it takes a program
+ * to start.
  *
  * Return: 0, or negative errno.
  */
