@@ -70,7 +70,7 @@ PACKAGES_BUILD = gcc binutils libc6-dev libipt-dev libzydis-dev libelf-dev libdw
                  libdebuginfod-dev
 # Later releases build qemu-user without plugins: "make emulator" has one then.
 PACKAGES_DEMO  = $(if $(filter VERSION_CODENAME=bookworm,$(file </etc/os-release)),qemu-user) python3 $(if $(shell command -v node),,nodejs)
-PACKAGES_CHECK = libcmocka-dev unzip elfutils mandoc dwz xz-utils g++ gcc-multilib clang llvm libclang-rt-%clang%-dev clang-format linux-perf python3 python3-prometheus-client binutils strace libglib2.0-bin pkg-config \
+PACKAGES_CHECK = libcmocka-dev unzip elfutils lcov mandoc dwz xz-utils g++ gcc-multilib clang llvm libclang-rt-%clang%-dev clang-format linux-perf python3 python3-prometheus-client binutils strace libglib2.0-bin pkg-config \
                  qemu-system-x86 pahole busybox-static cpio systemd php-cli valgrind curl redis-tools
 PACKAGES_DEB   = build-essential debhelper lintian
 PACKAGES_LONG  = $(PACKAGES_DEB) mmdebstrap libc6-dbg bolt-%newest% chromium rustc default-jdk-headless ocaml-nox golang-go erlang-base \

@@ -606,6 +606,20 @@ int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *
 	return r;
 }
 
+int ptd_decoder_lines(struct ptd_decoder *decoder, const struct ptd_object *object,
+		      struct ptd_line_table *ret_table)
+{
+	struct symbol_source *source = ((const struct object *)object)->symbols;
+	int r = 0;
+
+	*ret_table = (struct ptd_line_table){};
+	(void)pthread_mutex_lock(&decoder->positions_mutex);
+	if (source && source->ops->lines)
+		r = source->ops->lines(source, ret_table);
+	(void)pthread_mutex_unlock(&decoder->positions_mutex);
+	return r;
+}
+
 int ptd_decoder_probes(struct ptd_decoder *decoder, const struct ptd_object *object,
 		       const struct ptd_probe **ret_probes, size_t *ret_n)
 {

@@ -38,6 +38,7 @@ static const struct verb verbs[] = {
 	{ .ops = &sink_pprof, .group = VERB_EXPORT, .properties = USUAL | VERB_POSITIONS },
 	{ .ops = &sink_callgrind, .group = VERB_EXPORT, .properties = USUAL | VERB_POSITIONS },
 	{ .ops = &sink_autofdo, .group = VERB_EXPORT, .properties = USUAL },
+	{ .ops = &sink_lcov, .group = VERB_EXPORT, .properties = USUAL },
 	{ .ops = &sink_bolt, .group = VERB_EXPORT, .properties = USUAL },
 	{ .ops = &sink_drmemtrace, .group = VERB_EXPORT, .properties = USUAL },
 	{ .ops = &sink_xray, .group = VERB_EXPORT, .properties = USUAL },

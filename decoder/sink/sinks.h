@@ -19,6 +19,7 @@ extern const struct sink_ops sink_functions;
 extern const struct sink_ops sink_fxt;
 extern const struct sink_ops sink_html;
 extern const struct sink_ops sink_latency;
+extern const struct sink_ops sink_lcov;
 extern const struct sink_ops sink_ovni;
 extern const struct sink_ops sink_pprof;
 extern const struct sink_ops sink_probes;

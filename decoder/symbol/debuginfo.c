@@ -34,6 +34,8 @@
 /* How often, on average, libdw may pass over a byte of a unit: at most once for each level. */
 #define PASSES_MAX 32u
 
+#define ROWS_MAX (1u << 24) /* of the line tables of all units */
+
 #define NO_FUNCTION UINT32_MAX
 
 #define AT_GNU_DISCRIMINATOR 0x2136 /* of the place of a call; dwarf.h lacks it */
@@ -78,6 +80,13 @@ struct debuginfo {
 	struct coverage coverage; /* of the units */
 	struct arena names;
 	struct map paths; /* a file's name in libdw's memory → the path that is shown */
+
+	/* Of all line tables, once they were asked for. */
+	bool has_rows;
+	VEC(struct ptd_line_row) rows;
+	VEC(struct ptd_line_function) row_functions;
+	VEC(uint32_t) numbers; /* while a table is read: index of a unit's function → of its own */
+	uint64_t n_lines;      /* of tables that were gone through: units may claim the same one */
 };
 
 /* --- want of memory --------------------------------------------------------------------------- */
@@ -286,10 +295,11 @@ static int seal_coverage(struct coverage *coverage, int r)
 	return r == 0 || r == -E2BIG ? symtab_seal(&coverage->code, NULL, NULL) : r;
 }
 
-static bool find_owner(const struct coverage *coverage, uint64_t address, uint32_t *ret_owner)
+/* @ret_end: up to where the answer is the same. */
+static bool find_owner(const struct coverage *coverage, uint64_t address, uint32_t *ret_owner,
+		       uint64_t *ret_end)
 {
-	uint64_t end;
-	const uint32_t i = symtab_find(&coverage->code, address, &end);
+	const uint32_t i = symtab_find(&coverage->code, address, ret_end);
 
 	if (i == SYMTAB_NONE)
 		return false;
@@ -628,11 +638,12 @@ static int find_positions(struct debuginfo *debuginfo, uint64_t address,
 			  struct ptd_position *positions)
 {
 	uint32_t u, function = NO_FUNCTION;
+	uint64_t end;
 	struct unit *unit;
 	Dwarf_Die die;
 	int r;
 
-	if (!find_owner(&debuginfo->coverage, address, &u))
+	if (!find_owner(&debuginfo->coverage, address, &u, &end))
 		return 0;
 	unit = &debuginfo->units.items[u];
 	if (!dwarf_offdie(debuginfo->main.dwarf, unit->die, &die) || !has_lines(debuginfo, &die))
@@ -643,8 +654,186 @@ static int find_positions(struct debuginfo *debuginfo, uint64_t address,
 	r = read_functions(unit, &die);
 	if (r < 0)
 		return r;
-	(void)find_owner(&unit->coverage, address, &function);
+	(void)find_owner(&unit->coverage, address, &function, &end);
 	return find_calls(debuginfo, unit, &die, function, positions);
+}
+
+/* --- line tables ------------------------------------------------------------------------------ */
+
+/* Return: 0 and where the function is entered; or -ENOENT. */
+static int find_entry(Dwarf_Die *die, uint64_t *ret_entry)
+{
+	Dwarf_Addr base, start, end;
+
+	/* Without DW_AT_entry_pc, the first range that a compiler lists is where it is called. */
+	if (dwarf_entrypc(die, ret_entry) == 0)
+		return 0;
+	if (dwarf_ranges(die, 0, &base, &start, &end) <= 0)
+		return -ENOENT;
+	*ret_entry = start;
+	return 0;
+}
+
+/* Did the compiler make it without a text? gcc says so of a lambda, too, which has one. */
+static bool is_artificial(const struct debuginfo *debuginfo, Dwarf_Die *die)
+{
+	Dwarf_Attribute found;
+	const char *name = string_of(debuginfo, die, DW_AT_name);
+
+	return dwarf_attr_integrate(die, DW_AT_artificial, &found) &&
+	       !(name && strcmp(name, "operator()") == 0);
+}
+
+/*
+ * Add the functions of the unit that were compiled on their own, and note, for each function of the
+ * unit, the index of the one that it is or was inlined into.
+ */
+static int add_functions(struct debuginfo *debuginfo, struct unit *unit, Dwarf_Die *unit_die)
+{
+	debuginfo->numbers.n = 0;
+	for (size_t i = 0; i < unit->functions.n; i++) {
+		struct function *function = &unit->functions.items[i];
+		struct ptd_line_function shown = {};
+		Dwarf_Attribute found;
+		uint32_t number = NO_FUNCTION;
+		Dwarf_Die die;
+		int r;
+
+		/* What is around it stands before it. */
+		if (function->parent != NO_FUNCTION)
+			number = debuginfo->numbers.items[function->parent];
+		r = vec_push(&debuginfo->numbers, number);
+		if (r < 0)
+			return r;
+		if (function->parent != NO_FUNCTION ||
+		    !dwarf_offdie(debuginfo->main.dwarf, function->die, &die) ||
+		    find_entry(&die, &shown.entry) < 0)
+			continue;
+		r = name_function(debuginfo, function, &die);
+		if (r == 0)
+			r = find_path(debuginfo, unit_die, dwarf_decl_file(&die), &shown.file);
+		if (r < 0)
+			return r;
+		shown.name = function->name;
+		shown.linkage_name = function->linkage_name;
+		shown.line = function->line;
+		shown.has_value = dwarf_attr_integrate(&die, DW_AT_type, &found) != NULL;
+		shown.is_artificial = is_artificial(debuginfo, &die);
+		debuginfo->numbers.items[i] = (uint32_t)debuginfo->row_functions.n;
+		r = vec_push(&debuginfo->row_functions, shown);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_row(struct debuginfo *debuginfo, struct unit *unit, Dwarf_Die *unit_die,
+		   Dwarf_Line *line, uint64_t end)
+{
+	struct ptd_line_row row = { .end = end, .function = NO_FUNCTION };
+	uint64_t unit_end, function_end;
+	int number = 0, r;
+	uint32_t owner;
+
+	/* libdw sorts the end of a sequence before a row without code at the same address, which
+	 * then seems to reach up to the next sequence. */
+	if (dwarf_lineaddr(line, &row.address) != 0 || row.address >= end ||
+	    dwarf_lineno(line, &number) != 0 || number <= 0 ||
+	    !find_owner(&debuginfo->coverage, row.address, &owner, &unit_end) ||
+	    &debuginfo->units.items[owner] != unit)
+		return 0;
+	if (unit_end < end)
+		row.end = unit_end;
+	row.line = (uint32_t)number;
+	r = find_path(debuginfo, unit_die, dwarf_linesrc(line, NULL, NULL), &row.file);
+	if (r < 0 || !row.file)
+		return r;
+	if (find_owner(&unit->coverage, row.address, &owner, &function_end)) {
+		row.function = debuginfo->numbers.items[owner];
+		row.is_inlined = unit->functions.items[owner].parent != NO_FUNCTION;
+	}
+	return vec_push(&debuginfo->rows, row);
+}
+
+/* Add the rows of the unit's line table, which stand by address. */
+static int add_rows(struct debuginfo *debuginfo, struct unit *unit, Dwarf_Die *unit_die)
+{
+	Dwarf_Lines *lines;
+	size_t n;
+	int r;
+
+	if (dwarf_getsrclines(unit_die, &lines, &n) != 0)
+		return 0;
+	debuginfo->n_lines += n;
+	if (debuginfo->n_lines > ROWS_MAX)
+		return -E2BIG;
+	r = read_functions(unit, unit_die);
+	if (r < 0)
+		return r;
+	r = add_functions(debuginfo, unit, unit_die);
+	for (size_t i = 0; r == 0 && i + 1 < n; i++) {
+		Dwarf_Line *line = dwarf_onesrcline(lines, i);
+		Dwarf_Addr end;
+		bool is_over = true;
+
+		if (dwarf_lineendsequence(line, &is_over) == 0 && !is_over &&
+		    dwarf_lineaddr(dwarf_onesrcline(lines, i + 1), &end) == 0)
+			r = add_row(debuginfo, unit, unit_die, line, end);
+	}
+	return r;
+}
+
+static int compare_rows(const void *pa, const void *pb)
+{
+	const struct ptd_line_row *a = pa, *b = pb;
+
+	return COMPARE(a->address, b->address) ?: COMPARE(a->end, b->end);
+}
+
+static int read_rows(struct debuginfo *debuginfo)
+{
+	int r = 0;
+
+	debuginfo->rows.n = debuginfo->row_functions.n = 0;
+	debuginfo->n_lines = 0;
+	for (size_t i = 0; r == 0 && i < debuginfo->units.n; i++) {
+		struct unit *unit = &debuginfo->units.items[i];
+		Dwarf_Die die;
+
+		/* Partial units have tables of files, and no code. */
+		if (dwarf_offdie(debuginfo->main.dwarf, unit->die, &die) &&
+		    dwarf_tag(&die) == DW_TAG_compile_unit && has_lines(debuginfo, &die))
+			r = add_rows(debuginfo, unit, &die);
+	}
+	if (r < 0 && r != -E2BIG)
+		return r;
+	vec_sort(&debuginfo->rows, compare_rows);
+	debuginfo->has_rows = true;
+	return 0;
+}
+
+int debuginfo_lines(struct debuginfo *debuginfo, struct ptd_line_table *ret_table)
+{
+	jmp_buf here;
+	int r = 0;
+
+	if (debuginfo->is_broken)
+		return 0;
+	if (!debuginfo->has_rows) {
+		if (!has_room() || setjmp(here) != 0) {
+			debuginfo->is_broken = true;
+			return -ENOMEM;
+		}
+		escape = &here;
+		r = read_rows(debuginfo);
+		escape = NULL;
+	}
+	if (r == 0)
+		*ret_table = (struct ptd_line_table){ .rows = debuginfo->rows.items,
+						      .n_rows = debuginfo->rows.n,
+						      .functions = debuginfo->row_functions.items,
+						      .n_functions = debuginfo->row_functions.n };
+	return r;
 }
 
 int debuginfo_find(struct debuginfo *debuginfo, uint64_t address,
@@ -718,6 +907,9 @@ struct debuginfo *debuginfo_free(struct debuginfo *debuginfo)
 	close_dwarf(&debuginfo->alternate);
 	(void)filebytes_unref(debuginfo->alternate_file);
 	map_deinit(&debuginfo->paths);
+	vec_deinit(&debuginfo->rows);
+	vec_deinit(&debuginfo->row_functions);
+	vec_deinit(&debuginfo->numbers);
 	arena_deinit(&debuginfo->names);
 	free(debuginfo);
 	return NULL;

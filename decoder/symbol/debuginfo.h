@@ -47,4 +47,12 @@ struct debuginfo *debuginfo_free(struct debuginfo *debuginfo);
 _must_check_ int debuginfo_find(struct debuginfo *debuginfo, uint64_t address,
 				struct ptd_position ret_positions[static PTD_POSITIONS_MAX]);
 
+/*
+ * Get the rows of all line tables, as ptd_decoder_lines() does. The table belongs to @debuginfo.
+ * Of more than 2^24 rows, which no program has, the rest is left out.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int debuginfo_lines(struct debuginfo *debuginfo, struct ptd_line_table *ret_table);
+
 DEFINE_CLEANUP(struct debuginfo *, debuginfo_free);

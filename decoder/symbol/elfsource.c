@@ -75,6 +75,16 @@ static int find_positions(struct symbol_source *source, uint64_t address,
 	return elf->debuginfo ? debuginfo_find(elf->debuginfo, address, ret_positions) : 0;
 }
 
+static int get_lines(struct symbol_source *source, struct ptd_line_table *ret_table)
+{
+	struct elf_source *elf = (struct elf_source *)source;
+	const int r = elf->has_debuginfo ? 0 : open_debuginfo(elf);
+
+	if (r < 0)
+		return r;
+	return elf->debuginfo ? debuginfo_lines(elf->debuginfo, ret_table) : 0;
+}
+
 static bool find_function(struct symbol_source *source, uint64_t address, uint64_t *ret_start,
 			  uint64_t *ret_end)
 {
@@ -144,7 +154,8 @@ static const struct symbol_source_ops elf_ops = { .read = read_elf,
 						  .bounds = find_function,
 						  .name = name_function,
 						  .entry = find_entry,
-						  .positions = find_positions };
+						  .positions = find_positions,
+						  .lines = get_lines };
 
 void elf_source_init(struct elf_source *source, const struct debugfile_places *places,
 		     const struct ptd_object *object, struct filebytes *file)

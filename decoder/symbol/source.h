@@ -23,6 +23,7 @@
 
 struct ehframe_entry;
 struct ptd_position;
+struct ptd_line_table;
 struct symbol_source;
 
 struct symbol_source_ops {
@@ -74,6 +75,9 @@ struct symbol_source_ops {
 	 */
 	int (*positions)(struct symbol_source *source, uint64_t address,
 			 struct ptd_position *ret_positions);
+
+	/* Get the line tables, as ptd_decoder_lines() does; likewise. */
+	int (*lines)(struct symbol_source *source, struct ptd_line_table *ret_table);
 };
 
 struct symbol_source {

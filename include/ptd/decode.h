@@ -294,6 +294,45 @@ int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_side
 int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *object,
 			  uint64_t address, struct ptd_position *ret_positions);
 
+/* A function that was compiled on its own. */
+struct ptd_line_function {
+	const char *name;         /* as it was written */
+	const char *linkage_name; /* the same, in a language that has no other */
+	const char *file;         /* in which it is declared; NULL: not known */
+	uint32_t line;            /* where it is declared; 0: not known */
+	uint64_t entry;           /* address as linked at which it is called */
+	bool has_value;           /* it returns one */
+	bool is_artificial;       /* the compiler made it, without a text, as a constructor */
+};
+
+/* A row of a line table: the code from @address up to @end was compiled from @line. */
+struct ptd_line_row {
+	uint64_t address, end; /* as linked: see ptd_block.address */
+	const char *file;      /* its path where the program was compiled */
+	uint32_t line;         /* from 1 */
+	uint32_t function;     /* index of the one around it; UINT32_MAX: not known */
+	bool is_inlined;       /* it is of a function that was inlined into that one */
+};
+
+struct ptd_line_table {
+	const struct ptd_line_row *rows; /* by address, then by end */
+	size_t n_rows;
+	const struct ptd_line_function *functions;
+	size_t n_functions;
+};
+
+/*
+ * Get the rows of all line tables of @object, which a batch showed, whether or not their code was
+ * executed, and the functions that they are in. Code without a line is in no row. They belong to
+ * the decoder.
+ *
+ * Any thread may call this, while another one calls ptd_decoder_next(). Calls wait for each other.
+ *
+ * Return: 0, with no rows if the object has no DWARF; or -ENOMEM.
+ */
+int ptd_decoder_lines(struct ptd_decoder *decoder, const struct ptd_object *object,
+		      struct ptd_line_table *ret_table);
+
 /* A static probe of a program (USDT): a nop that says what happens where it is executed. */
 struct ptd_probe {
 	uint64_t address;   /* of the nop, as linked: see ptd_block.address */

@@ -25,6 +25,31 @@ static void find(struct debuginfo *debuginfo, uint64_t address)
 		abort();
 }
 
+static void walk_lines(struct debuginfo *debuginfo)
+{
+	struct ptd_line_table table;
+	size_t length = 0;
+
+	if (debuginfo_lines(debuginfo, &table) < 0)
+		abort();
+	for (size_t i = 0; i < table.n_rows; i++) {
+		const struct ptd_line_row *row = &table.rows[i];
+
+		length += strlen(row->file);
+		if (row->address >= row->end || row->line == 0 ||
+		    (row->function != UINT32_MAX && row->function >= table.n_functions))
+			abort();
+	}
+	for (size_t i = 0; i < table.n_functions; i++) {
+		const struct ptd_line_function *function = &table.functions[i];
+
+		length += strlen(function->name) + strlen(function->linkage_name);
+		length += function->file ? strlen(function->file) : 0;
+	}
+	if (length > SIZE_MAX / 2)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(debuginfo_freep) struct debuginfo *debuginfo = NULL;
@@ -39,6 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		for (uint64_t at = 0; debuginfo && at < 0x2000; at += 5)
 			find(debuginfo, at);
+		if (debuginfo)
+			walk_lines(debuginfo);
 		debuginfo = debuginfo_free(debuginfo);
 		file = filebytes_unref(file);
 	}

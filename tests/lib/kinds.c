@@ -12,7 +12,7 @@ static const struct sink_ops *const kinds[] = {
 	&sink_stacks, &sink_crash,     &sink_branches,   &sink_probes,    &sink_autofdo,
 	&sink_bolt,   &sink_collapsed, &sink_pprof,      &sink_chrome,    &sink_callgrind,
 	&sink_fxt,    &sink_html,      &sink_drmemtrace, &sink_addresses, &sink_sideband,
-	&sink_xray,   &sink_ovni,
+	&sink_xray,   &sink_ovni,      &sink_lcov,
 };
 
 const struct sink_ops *sink_at(size_t i)

@@ -216,6 +216,51 @@ static void compare(const struct fixture *f, struct debuginfo *debuginfo, const 
 	*ret_agreement = agreement;
 }
 
+/* A row of the line table says of its first address what that has as its position. */
+static void compare_rows(struct debuginfo *debuginfo, const struct ptd_line_table *table)
+{
+	size_t n_inlined = 0;
+
+	for (size_t i = 0; i < table->n_rows; i++) {
+		const struct ptd_line_row *row = &table->rows[i];
+		struct ptd_position positions[PTD_POSITIONS_MAX];
+		const int n = debuginfo_find(debuginfo, row->address, positions);
+
+		assert_in_range(n, 1, PTD_POSITIONS_MAX);
+		assert_int_equal(row->line, positions[0].line);
+		assert_string_equal(row->file, positions[0].file);
+		assert_int_equal(row->function != UINT32_MAX, positions[n - 1].function != NULL);
+		if (row->function == UINT32_MAX)
+			continue;
+		assert_string_equal(table->functions[row->function].name,
+				    positions[n - 1].function);
+		assert_int_equal(row->is_inlined, n > 1);
+		n_inlined += row->is_inlined;
+	}
+	assert_true(n_inlined > 10);
+}
+
+/* And every address that has a position is in a row. */
+static void compare_lines(struct debuginfo *debuginfo, uint64_t start, uint64_t size)
+{
+	struct ptd_line_table table;
+	size_t i = 0;
+
+	assert_int_equal(debuginfo_lines(debuginfo, &table), 0);
+	assert_true(table.n_rows > 100 && table.n_functions > 1);
+	compare_rows(debuginfo, &table);
+	for (uint64_t address = start; address < start + size; address += 3) {
+		struct ptd_position positions[PTD_POSITIONS_MAX];
+
+		if (debuginfo_find(debuginfo, address, positions) == 0 || positions[0].line == 0)
+			continue;
+		while (i < table.n_rows && table.rows[i].end <= address)
+			i++;
+		assert_true(i < table.n_rows && table.rows[i].address <= address);
+		assert_int_equal(table.rows[i].line, positions[0].line);
+	}
+}
+
 static void agree(struct fixture *f, struct filebytes *file, struct filebytes *debug,
 		  const struct debugfile_places *places, const struct judge *judge,
 		  const char *path)
@@ -232,6 +277,7 @@ static void agree(struct fixture *f, struct filebytes *file, struct filebytes *d
 		      agreement.n_inlined, agreement.n_different);
 	assert_true(agreement.n_known > 100);
 	assert_int_equal(agreement.n_different, 0);
+	compare_lines(debuginfo, start, size);
 }
 
 /* --- this program ----------------------------------------------------------------------------- */
@@ -465,6 +511,8 @@ static void damaged(void **state)
 		}
 		assert_int_equal(filebytes_new_in_memory(bytes, size, &file), 0);
 		assert_int_equal(debuginfo_new(file, NULL, &debuginfo), 0);
+		if (debuginfo)
+			assert_int_equal(debuginfo_lines(debuginfo, &(struct ptd_line_table){}), 0);
 		for (uint64_t at = 0x1000; debuginfo && at < 0x3000; at += 0x40) {
 			struct ptd_position positions[PTD_POSITIONS_MAX];
 
@@ -491,6 +539,7 @@ static int find_within(struct filebytes *file, uint64_t start, uint64_t size, ui
 {
 	struct ptd_position positions[PTD_POSITIONS_MAX];
 	struct debuginfo *debuginfo = NULL;
+	struct ptd_line_table table;
 	FILE *statm = fopen("/proc/self/statm", "re");
 	unsigned long pages;
 	struct rlimit limit;
@@ -510,6 +559,8 @@ static int find_within(struct filebytes *file, uint64_t start, uint64_t size, ui
 		r = -ENOMEM;
 	for (uint64_t at = 0; r >= 0 && at < size; at += size / 50)
 		r = debuginfo_find(debuginfo, start + at, positions);
+	if (r >= 0)
+		r = debuginfo_lines(debuginfo, &table);
 	debuginfo_free(debuginfo);
 	return r < 0 ? r : 0;
 }

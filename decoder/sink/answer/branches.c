@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/sink/answer/branchcount.h"
+#include "decoder/sink/branchcount.h"
 #include "decoder/sink/column.h"
 #include "decoder/sink/json.h"
 #include "decoder/sink/output.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/sink/answer/branchcount.h"
 #include "decoder/sink/answer/executions.h"
+#include "decoder/sink/branchcount.h"
 #include "decoder/sink/json.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"

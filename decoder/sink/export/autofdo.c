@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "decoder/sink/export/edges.h"
+#include "decoder/sink/export/spots.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/tally.h"
@@ -33,16 +34,6 @@
 #include "util/arena.h"
 #include "util/map.h"
 #include "util/vec.h"
-
-/* How many runs are counted at once. */
-#define RUNS_MAX 1024u
-
-/* An instruction that was executed. */
-struct spot {
-	uint64_t address; /* as linked */
-	uint64_t n;
-	bool is_call, is_entry; /* the first instruction of a symbol */
-};
 
 /* What was called from a line. */
 struct callee {
@@ -243,65 +234,7 @@ static int add_spot(struct autofdo *a, const struct spot *spot, const struct edg
 	return r;
 }
 
-/* --- the spots -------------------------------------------------------------------------------- */
-
-struct spots {
-	struct spot *items;
-	size_t n;
-	size_t n_capacity;
-};
-
-static bool calls(uint8_t iclass)
-{
-	return iclass == PTD_INSN_CALL || iclass == PTD_INSN_CALL_INDIRECT;
-}
-
-static int add_block(struct spots *spots, const struct tally_block *b,
-		     const struct ptd_symbol *const *symbols)
-{
-	const struct ptd_block *block = b->block;
-	uint64_t n = b->n_whole;
-	int r = 0;
-
-	for (size_t i = 0; i < block->n_insns && r == 0; i++) {
-		const struct ptd_insn *insn = &block->insns[i];
-		const uint64_t address = block->address + insn->offset;
-
-		n += b->turns ? (uint64_t)b->turns[i] : 0;
-		if (n > 0)
-			r = vec_push(spots,
-				     { .address = address,
-				       .n = n,
-				       .is_call = calls(insn->iclass),
-				       .is_entry = insn->symbol != PTD_NO_SYMBOL &&
-						   symbols[insn->symbol]->address == address });
-	}
-	return r;
-}
-
-static int by_address(const void *pa, const void *pb)
-{
-	const struct spot *a = pa, *b = pb;
-
-	return COMPARE(a->address, b->address);
-}
-
-/* Sort the spots. Blocks overlap: what is at the same address becomes one. */
-static void unite(struct spots *spots)
-{
-	size_t n = 0;
-
-	if (spots->n == 0)
-		return;
-	vec_sort(spots, by_address);
-	for (size_t i = 1; i < spots->n; i++) {
-		if (spots->items[i].address == spots->items[n].address)
-			spots->items[n].n += spots->items[i].n;
-		else
-			spots->items[++n] = spots->items[i];
-	}
-	spots->n = n + 1;
-}
+/* --- the whole -------------------------------------------------------------------------------- */
 
 /* Add all that was executed of the object to the functions. */
 static int make_profile(struct autofdo *a)
@@ -309,17 +242,11 @@ static int make_profile(struct autofdo *a)
 	struct spots spots = {};
 	struct edge *branches = NULL;
 	size_t n_branches, at = 0;
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; i < a->tally.blocks.n && r == 0; i++) {
-		const struct tally_block *b = &a->tally.blocks.items[i];
-
-		if (b->block && b->block->object == a->edges.object)
-			r = add_block(&spots, b, a->symbols);
-	}
+	r = spots_list(&a->tally, a->edges.object, a->symbols, &spots);
 	if (r == 0)
 		r = edges_list(&a->edges, EDGE_BRANCH, &branches, &n_branches);
-	unite(&spots);
 	for (size_t i = 0; i < spots.n && r == 0; i++) {
 		size_t end;
 
@@ -414,18 +341,11 @@ static void put_functions(struct autofdo *a, struct output *output)
 static int autofdo_batch(void *state, const struct ptd_batch *batch, uint64_t t_end)
 {
 	struct autofdo *a = state;
-	struct tally_sum sums[RUNS_MAX];
 	int r;
 
 	a->symbols = batch->symbols;
 	r = edges_add(&a->edges, batch);
-	for (size_t i = 0; i < batch->n_runs && r == 0; i += RUNS_MAX) {
-		const size_t left = batch->n_runs - i, n = left < RUNS_MAX ? left : RUNS_MAX;
-
-		r = tally_add(&a->tally, batch, sums,
-			      tally_sum(batch->runs + i, n, &a->tally_index, sums));
-	}
-	return r;
+	return r < 0 ? r : spots_count(&a->tally, &a->tally_index, batch);
 }
 
 static int autofdo_finish(void *state, const struct ptd_stats *stats, struct output *output)

@@ -42,7 +42,7 @@ static int number_of(struct edges *edges, const struct ptd_block *block, size_t 
 	return r > 0 ? vec_push(&edges->addresses, address) : r;
 }
 
-static bool has_name(const struct ptd_object *object, const char *name)
+bool edges_is_named(const struct ptd_object *object, const char *name)
 {
 	return strcmp(object->name, name) == 0 || strcmp(basename(object->name), name) == 0;
 }
@@ -56,7 +56,7 @@ static bool is_asked(struct edges *edges, const struct ptd_object *object)
 		return true;
 	if (object == edges->other)
 		return false;
-	is_named = has_name(object, edges->name);
+	is_named = edges_is_named(object, edges->name);
 	if (is_named && !edges->object) {
 		edges->object = object;
 		return true;

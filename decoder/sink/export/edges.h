@@ -77,5 +77,8 @@ _must_check_ int edges_add(struct edges *edges, const struct ptd_batch *batch);
 _must_check_ int edges_list(const struct edges *edges, enum edge_kind kind, struct edge **ret_list,
 			    size_t *ret_n);
 
+/* Return: whether @name is the path of the object, or the last part of that. */
+bool edges_is_named(const struct ptd_object *object, const char *name);
+
 /* Return: what is to be said of the object, a text for the user; NULL: nothing. */
 const char *edges_complaint(const struct edges *edges);

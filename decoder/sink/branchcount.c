@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/sink/answer/branchcount.h"
+#include "decoder/sink/branchcount.h"
 
 #include <errno.h>
 
