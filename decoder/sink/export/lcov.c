@@ -84,6 +84,7 @@ struct coverage {
 	struct map file_of_name, file_of_hash; /* a name's pointer, or its hash → index of files */
 	VEC(const char *) files;               /* borrowed from the decoder */
 	VEC(uint32_t) row_files;               /* the file of each row of the table */
+	VEC(uint32_t) row_lines;               /* and the line that it counts for; 0: none */
 	VEC(struct function) functions;
 	VEC(struct place) places;
 	VEC(struct branching) branchings;
@@ -242,11 +243,20 @@ static uint32_t line_of(const struct lcov *lcov, const struct ptd_object *object
 		   : row->line;
 }
 
-static int add_places(const struct lcov *lcov, const struct ptd_object *object, struct coverage *c)
+static int find_lines(const struct lcov *lcov, const struct ptd_object *object, struct coverage *c)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < c->table.n_rows && r == 0; i++)
+		r = vec_push(&c->row_lines, line_of(lcov, object, c, i));
+	return r;
+}
+
+static int add_places(struct coverage *c)
 {
 	for (size_t i = 0; i < c->table.n_rows; i++) {
 		const struct ptd_line_row *row = &c->table.rows[i];
-		const uint32_t line = line_of(lcov, object, c, i);
+		const uint32_t line = c->row_lines.items[i];
 		uint64_t n_entered, n;
 		int r;
 
@@ -309,12 +319,11 @@ static void unite_places(struct coverage *c)
 }
 
 /* Note which functions have a line of their own that was executed. */
-static void see_functions(const struct lcov *lcov, const struct ptd_object *object,
-			  struct coverage *c)
+static void see_functions(struct coverage *c)
 {
 	for (size_t i = 0; i < c->table.n_rows; i++) {
 		const struct ptd_line_row *row = &c->table.rows[i];
-		const uint32_t line = function_of(c, row) ? line_of(lcov, object, c, i) : 0;
+		const uint32_t line = function_of(c, row) ? c->row_lines.items[i] : 0;
 		const struct place *place = find_place(c, c->row_files.items[i], line);
 
 		if (place && place->n > 0)
@@ -379,7 +388,7 @@ static int add_branchings(const struct lcov *lcov, const struct ptd_object *obje
 		i = vec_bisect(&rows, row, row->address <= address);
 		if (i == 0 || rows.items[i - 1].end <= address)
 			continue;
-		line = line_of(lcov, object, c, i - 1);
+		line = c->row_lines.items[i - 1];
 		if (line == 0)
 			continue;
 		r = vec_push(&c->branchings, { c->row_files.items[i - 1], line, branch->n_taken,
@@ -395,10 +404,8 @@ static int add_branchings(const struct lcov *lcov, const struct ptd_object *obje
 /* A test's name has letters, digits and '_'. */
 static void put_test(struct output *output, const struct ptd_object *object)
 {
-	const char *name = strrchr(object->name, '/');
-
 	output_printf(output, "TN:");
-	for (name = name ? name + 1 : object->name; *name; name++) {
+	for (const char *name = basename(object->name); *name; name++) {
 		const bool is_plain = (*name >= '0' && *name <= '9') ||
 				      (*name >= 'A' && *name <= 'Z') ||
 				      (*name >= 'a' && *name <= 'z');
@@ -492,13 +499,15 @@ static int cover(struct lcov *lcov, const struct ptd_object *object, struct cove
 	if (r < 0)
 		return r;
 	look_at_functions(lcov, object, c);
-	r = add_places(lcov, object, c);
+	r = find_lines(lcov, object, c);
+	if (r == 0)
+		r = add_places(c);
 	if (r == 0)
 		r = add_branchings(lcov, object, c);
 	if (r < 0)
 		return r;
 	unite_places(c);
-	see_functions(lcov, object, c);
+	see_functions(c);
 	unite_functions(c);
 	vec_sort(&c->branchings, by_branching);
 	return 0;
@@ -511,6 +520,7 @@ static void forget(struct coverage *c)
 	map_deinit(&c->file_of_hash);
 	vec_deinit(&c->files);
 	vec_deinit(&c->row_files);
+	vec_deinit(&c->row_lines);
 	vec_deinit(&c->functions);
 	vec_deinit(&c->places);
 	vec_deinit(&c->branchings);
