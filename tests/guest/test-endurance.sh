@@ -12,7 +12,7 @@ need qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit
 
 N=${N-1}
-seconds=${LASTS-80}
+seconds=${LASTS-40}
 burst=6000
 task_size=$((256 * 1024))
 
@@ -134,8 +134,9 @@ awk -v begun="$begun" -v middle="$(cat "$T/out/middle")" -v ended="$(cat "$T/out
 	END {
 		printf "%d and %d samples\n", samples[1], samples[2]
 		bad = samples[1] < enough || samples[2] < enough
-		# In a minute there are but twelve snapshots: their highest peak is a matter of chance, too.
-		check_most(1, short ? 1024 : 0)
+		# What a snapshot takes for itself depends on what it meets (files that wait to be copied, a
+		# sideband that is full): between 12 and 19 MB here. The highest of but a few is a matter of chance.
+		check_most(1, short ? 4096 : 0)
 		# The limits are enforced when a snapshot is written, and a sample may be taken before that.
 		check_most(4, 4096)
 		# How many originals wait, open, to be copied at a sample is a matter of chance, and the

@@ -26,15 +26,15 @@ record() { # NUMBER EVENT PROGRAM...
 	kill -INT \$perf
 	wait \$perf || [ \$? = 130 ]
 }
-record 1 intel_pt//u guest.c -V 10
-record 2 intel_pt/noretcomp,psb_period=0/u guest.c -V 5
-record 3 intel_pt/cyc,mtc,mtc_period=3/u guest.c -V 5
+record 1 intel_pt//u guest.c -V 4
+record 2 intel_pt/noretcomp,psb_period=0/u guest.c -V 2
+record 3 intel_pt/cyc,mtc,mtc_period=3/u guest.c -V 2
 record 4 intel_pt//u signals.c
 cat >/tmp/overflow <<EOS
 echo 1 | tee \$softpt/cpu0/stalled >\$softpt/cpu1/stalled
 guest.c -V 60
 echo 0 | tee \$softpt/cpu0/stalled >\$softpt/cpu1/stalled
-guest.c -V 5
+guest.c -V 2
 EOS
 record 5 intel_pt//u sh /tmp/overflow
 grep -H ring_overflows \$softpt/cpu*/stats
