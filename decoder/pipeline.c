@@ -606,6 +606,21 @@ int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *
 	return r;
 }
 
+int ptd_decoder_inlined(struct ptd_decoder *decoder, const struct ptd_object *object,
+			uint64_t address, const struct ptd_inlined **ret_inlined, uint64_t *ret_end)
+{
+	struct symbol_source *source = ((const struct object *)object)->symbols;
+	int r = 0;
+
+	*ret_inlined = NULL;
+	*ret_end = UINT64_MAX;
+	(void)pthread_mutex_lock(&decoder->positions_mutex);
+	if (source && source->ops->inlined)
+		r = source->ops->inlined(source, address, ret_inlined, ret_end);
+	(void)pthread_mutex_unlock(&decoder->positions_mutex);
+	return r;
+}
+
 int ptd_decoder_lines(struct ptd_decoder *decoder, const struct ptd_object *object,
 		      struct ptd_line_table *ret_table)
 {

@@ -25,11 +25,11 @@ _ptdecode_recording() {
 _ptdecode_options() {
 	local line
 	while IFS= read -r line; do
-		[[ $line =~ ^\ \ (\ {4}|(-[a-z]),\ )(--[a-z0-9-]+)(\ ([^\ ]+))? ]] || continue
+		[[ $line =~ ^\ \ (\ {4}|(-[a-z]),\ )(--[a-z0-9-]+(=no)?)(\ ([^\ ]+))? ]] || continue
 		if (($# == 1)); then
 			printf '%s %s\n' "${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}"
 		elif [[ $2 == "${BASH_REMATCH[2]}" || $2 == "${BASH_REMATCH[3]}" ]]; then
-			echo "${BASH_REMATCH[5]}"
+			echo "${BASH_REMATCH[6]}"
 		fi
 	done <<<"$1"
 }

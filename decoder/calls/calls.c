@@ -9,12 +9,13 @@
 
 #include "base/base.h"
 #include "decoder/calls/callthread.h"
+#include "decoder/calls/inlined.h"
 #include "decoder/calls/stackpool.h"
 #include "ptd/decode.h"
 #include "util/map.h"
 #include "util/vec.h"
 
-/* Calls of one thread, in the list. */
+/* Calls of one thread, in the list of those that are given out. */
 struct piece {
 	struct callthread *thread;
 	const struct ptd_batch *batch;
@@ -40,6 +41,9 @@ struct ptd_calls {
 	bool is_finished;
 	size_t next_end; /* id of the next thread to be ended at the end of the stream */
 
+	bool is_inlining;
+	struct inliner inliner;
+
 	struct ptd_call_batch given;
 	VEC(struct ptd_frame) frames; /* that were asked for */
 };
@@ -58,6 +62,8 @@ static const char *const how_names[_PTD_CALL_HOWS] = {
 	[PTD_CALL_BY_GAP] = "gap",
 	[PTD_CALL_BY_END] = "end",
 	[PTD_CALL_BY_REOPENING] = "reopening",
+	[PTD_CALL_BY_INLINING] = "inlining",
+	[PTD_CALL_BY_REENTRY] = "reentry",
 };
 
 const char *ptd_call_how_name(enum ptd_call_how how)
@@ -73,6 +79,14 @@ int ptd_calls_new(const struct ptd_info *info, struct ptd_calls **ret_calls)
 		return -ENOMEM;
 	*ret_calls = calls;
 	return 0;
+}
+
+void ptd_calls_inline(struct ptd_calls *calls, struct ptd_decoder *decoder)
+{
+	calls->is_inlining = true;
+	calls->inliner = (struct inliner){ .decoder = decoder,
+					   .functions = &calls->world.functions,
+					   .stats = &calls->world.list.stats };
 }
 
 static struct callthread *thread_at(const struct ptd_calls *calls, size_t id)
@@ -96,6 +110,7 @@ struct ptd_calls *ptd_calls_free(struct ptd_calls *calls)
 	map_deinit(&calls->by_tid);
 	vec_deinit(&calls->pieces);
 	vec_deinit(&calls->frames);
+	inliner_deinit(&calls->inliner);
 	call_world_deinit(&calls->world);
 	free(calls);
 	return NULL;
@@ -138,17 +153,30 @@ static void put_in(struct ptd_calls *calls, struct callthread *thread)
 	calls->n_alive++;
 }
 
+/* Give out the calls of @thread, of its batch @batch, that were found from @first on. */
+static int add_piece(struct ptd_calls *calls, struct callthread *thread,
+		     const struct ptd_batch *batch, size_t first)
+{
+	const size_t n_found = calls->world.list.calls.n - first;
+	struct piece piece = { .thread = thread, .batch = batch, .first = first, .n = n_found };
+	int r = 0;
+
+	if (calls->is_inlining) {
+		piece.first = calls->inliner.calls.n;
+		r = inliner_take(&calls->inliner, &thread->shown, batch, calls->at.run,
+				 calls->world.list.calls.items + first, n_found);
+		piece.n = calls->inliner.calls.n - piece.first;
+	}
+	return r < 0 || piece.n == 0 ? r : vec_push(&calls->pieces, piece);
+}
+
 static int end_thread(struct ptd_calls *calls, struct callthread *thread)
 {
 	const size_t first = calls->world.list.calls.n;
 	const int r = callthread_end(thread, &calls->world);
 
 	take_out(calls, thread);
-	if (r < 0 || calls->world.list.calls.n == first)
-		return r;
-	return vec_push(
-	    &calls->pieces,
-	    { .thread = thread, .first = first, .n = calls->world.list.calls.n - first });
+	return r < 0 ? r : add_piece(calls, thread, NULL, first);
 }
 
 /* End the thread that ran longest ago. */
@@ -234,6 +262,7 @@ static int find_thread(struct ptd_calls *calls, const struct ptd_slice *slice,
 static void forget_given(struct ptd_calls *calls)
 {
 	calls->world.list.calls.n = 0;
+	calls->inliner.calls.n = 0;
 	calls->pieces.n = calls->next_piece = 0;
 }
 
@@ -246,12 +275,7 @@ static int take_more(struct ptd_calls *calls)
 
 	if (callthread_has_taken(batch, &calls->at))
 		calls->batch = NULL;
-	if (r < 0 || calls->world.list.calls.n == first)
-		return r;
-	return vec_push(&calls->pieces, { .thread = calls->thread,
-					  .batch = batch,
-					  .first = first,
-					  .n = calls->world.list.calls.n - first });
+	return r < 0 ? r : add_piece(calls, calls->thread, batch, first);
 }
 
 /* The last batch is over: calls in it that were not asked for are not given out. */
@@ -291,6 +315,9 @@ static int begin_batch(struct ptd_calls *calls, const struct ptd_batch *batch,
 	callthread_begin(thread, batch);
 	calls->batch = batch;
 	calls->at = (struct call_position){ .logged = logged };
+	/* A log says itself what was called. */
+	calls->is_inlining &= !logged;
+	inliner_begin(&calls->inliner);
 	return 0;
 }
 
@@ -340,7 +367,9 @@ int ptd_calls_next(struct ptd_calls *calls, const struct ptd_call_batch **ret_ba
 	calls->given = (struct ptd_call_batch){
 		.batch = piece->batch,
 		.thread = &piece->thread->shown,
-		.calls = calls->world.list.calls.items + piece->first,
+		.calls = (calls->is_inlining ? calls->inliner.calls.items
+					     : calls->world.list.calls.items) +
+			 piece->first,
 		.n_calls = piece->n,
 	};
 	*ret_batch = &calls->given;

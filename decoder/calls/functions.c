@@ -16,6 +16,7 @@ void functions_deinit(struct functions *functions)
 	starts_deinit(&functions->starts);
 	map_deinit(&functions->by_symbol);
 	map_deinit(&functions->by_note);
+	map_deinit(&functions->by_linkage_name);
 	arena_deinit(&functions->arena);
 }
 
@@ -322,6 +323,52 @@ bool functions_nearest(const struct functions *functions, const struct ptd_block
 		return false;
 	*ret_function = nearest->function;
 	return true;
+}
+
+/* --- functions that were inlined -------------------------------------------------------------- */
+
+static int add_inlined(struct functions *functions, const struct ptd_object *object,
+		       const struct ptd_inlined *place, uint64_t address, uint32_t *ret_function)
+{
+	static const char mark[] = " (inlined)";
+	char *name = arena_alloc(&functions->arena, strlen(place->name) + sizeof(mark));
+	int r;
+
+	if (!name)
+		return -ENOMEM;
+	(void)stpcpy(stpcpy(name, place->name), mark);
+	r = add_function(
+	    functions,
+	    &(struct ptd_function){ .symbol = PTD_NO_SYMBOL,
+				    .object = object,
+				    .name = name,
+				    .address = place->has_entry ? place->entry : address,
+				    .is_inlined = true },
+	    ret_function);
+	if (r == 0)
+		((struct function *)(uintptr_t)functions->all.items[*ret_function])->inlined =
+		    place->linkage_name;
+	return r;
+}
+
+int functions_of_inlined(struct functions *functions, const struct ptd_object *object,
+			 const struct ptd_inlined *place, uint64_t address, uint32_t *ret_function)
+{
+	const char *name = place->linkage_name;
+	uint64_t key = map_hash(name, strlen(name)) ^ (uint64_t)object->id << 44;
+	const uint64_t *known;
+	int r;
+
+	for (; (known = map_get(&functions->by_linkage_name, key)); key++) {
+		const struct function *f = functions_get(functions, (uint32_t)*known);
+
+		if (f->shown.object == object && strcmp(f->inlined, name) == 0) {
+			*ret_function = f->shown.id;
+			return 0;
+		}
+	}
+	r = add_inlined(functions, object, place, address, ret_function);
+	return r < 0 ? r : map_put(&functions->by_linkage_name, key, *ret_function);
 }
 
 /* --- starts ----------------------------------------------------------------------------------- */

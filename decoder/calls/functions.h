@@ -19,6 +19,7 @@
 
 #include "base/base.h"
 #include "ptd/calls.h"
+#include "ptd/decode.h"
 #include "util/arena.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -95,6 +96,9 @@ struct function {
 	/* Of JavaScript: what follows the mark in its name that says which compiler made the code.
 	 * Else NULL. */
 	const char *script;
+
+	/* Of what a compiler inlined, its linkage name. Else NULL. */
+	const char *inlined;
 };
 
 #define CODE_UNNAMED (UINT32_C(1) << 31) /* and the id of the object */
@@ -105,6 +109,7 @@ struct functions {
 	VEC(const struct ptd_function *) all; /* each is in a struct function */
 	struct map by_symbol;                 /* object and symbol → number */
 	struct map by_note;                   /* note in a jitdump → number */
+	struct map by_linkage_name;           /* of those that were inlined: its hash → number */
 	struct starts starts;                 /* of those without a symbol */
 	size_t n_starts;
 	size_t n_learned; /* functions whose role was not known at first */
@@ -145,6 +150,16 @@ _must_check_ int functions_of_symbol(struct functions *functions, const struct p
  */
 _must_check_ int functions_begin(struct functions *functions, const struct ptd_block *block,
 				 size_t i, uint32_t *ret_function);
+
+/*
+ * Get the function that was inlined at @place in @object, which is another one than that which was
+ * compiled on its own. @address is that of the instruction that was seen there first.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int functions_of_inlined(struct functions *functions, const struct ptd_object *object,
+				      const struct ptd_inlined *place, uint64_t address,
+				      uint32_t *ret_function);
 
 /* Return: whether a function without a symbol begins at instruction @i of @block. */
 bool functions_begins(const struct functions *functions, const struct ptd_block *block, size_t i);

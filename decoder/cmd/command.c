@@ -539,9 +539,9 @@ static int show_help(char *const *words)
 static int check_options(const struct verb *verb, const bool *given)
 {
 	for (int id = 0; id < VERB_OPT_OF_SINK; id++) {
-		const struct verb_option *o = given[id] ? verb_option_at(id) : NULL;
+		const struct verb_option *o = given[id] ? verb_refused(verb, id) : NULL;
 
-		if (o && (o->needs & verb->properties) != o->needs) {
+		if (o) {
 			log_error("%s has no option --%s. Try: ptdecode help %s", verb_name(verb),
 				  o->name, verb_name(verb));
 			return PTDECODE_USAGE;

@@ -27,6 +27,18 @@ static int wrong_option(const struct verb *verb, const char *what, const char *o
 	return -EINVAL;
 }
 
+/* Without a value, it is how source positions are shown. */
+static int note_inlines(struct request *request, const char *value)
+{
+	if (value && strcmp(value, "no") != 0)
+		return wrong("--inlines takes no value but no", value);
+	if (value)
+		request->no_inlined_calls = true;
+	else
+		request->positions = SINK_INLINES;
+	return REQUESTED_NOTED;
+}
+
 int requested_note(struct request *request, int id, const char *name, const char *value)
 {
 	switch (id) {
@@ -40,8 +52,7 @@ int requested_note(struct request *request, int id, const char *name, const char
 			request->positions = SINK_LINES;
 		return REQUESTED_NOTED;
 	case VERB_OPT_INLINES:
-		request->positions = SINK_INLINES;
-		return REQUESTED_NOTED;
+		return note_inlines(request, value);
 	default:
 		break;
 	}
@@ -113,6 +124,8 @@ int requested_add(struct requested_outputs *outputs, const struct verb *verb,
 	if (request->positions && !(verb->properties & VERB_POSITIONS))
 		return wrong_option(verb, "has no option",
 				    request->positions == SINK_LINES ? "lines" : "inlines");
+	if (request->no_inlined_calls && !(verb->properties & VERB_INLINES))
+		return wrong_option(verb, "has no option", "inlines=no");
 	if (verb->ops->directories && !request->path)
 		return wrong("-o must name a directory for the format", verb_name(verb));
 	output = &outputs->items[outputs->n++];
@@ -121,7 +134,8 @@ int requested_add(struct requested_outputs *outputs, const struct verb *verb,
 		.path = request->path,
 		.config = { .fd = -1,
 			    .options = (const char *const *)output->options,
-			    .positions = request->positions },
+			    .positions = request->positions,
+			    .no_inlined_calls = request->no_inlined_calls },
 	};
 	return add_options(output, verb, request);
 }

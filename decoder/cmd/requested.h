@@ -26,6 +26,7 @@ struct request {
 	size_t n_options;
 	const char *path;
 	enum sink_positions positions;
+	bool no_inlined_calls;
 };
 
 /* A kind of sink, and where it writes to. */

@@ -14,13 +14,14 @@
 
 /* What most verbs are. */
 #define USUAL (VERB_WRITES | VERB_ENGINE | VERB_JOINS)
+#define CALLS (USUAL | VERB_INLINES)
 
 static const struct verb verbs[] = {
 	{ .ops = &sink_summary, .group = VERB_ASK, .properties = USUAL },
 	{ .ops = &sink_text, .group = VERB_ASK, .properties = USUAL | VERB_POSITIONS },
-	{ .ops = &sink_calls, .group = VERB_ASK, .properties = USUAL | VERB_POSITIONS },
-	{ .ops = &sink_functions, .group = VERB_ASK, .properties = USUAL },
-	{ .ops = &sink_latency, .group = VERB_ASK, .properties = USUAL },
+	{ .ops = &sink_calls, .group = VERB_ASK, .properties = CALLS | VERB_POSITIONS },
+	{ .ops = &sink_functions, .group = VERB_ASK, .properties = CALLS },
+	{ .ops = &sink_latency, .group = VERB_ASK, .properties = CALLS },
 	{ .ops = &sink_stacks, .group = VERB_ASK, .properties = USUAL | VERB_CORE },
 	{ .ops = &sink_crash, .group = VERB_ASK, .properties = USUAL | VERB_CORE },
 	{ .ops = &sink_branches, .group = VERB_ASK, .properties = USUAL },
@@ -31,18 +32,18 @@ static const struct verb verbs[] = {
 	{ .group = VERB_ASK,
 	  .name = "verify",
 	  .help = "whether both engines decode the same, and where they first differ" },
-	{ .ops = &sink_html, .group = VERB_OPEN, .properties = USUAL },
-	{ .ops = &sink_fxt, .group = VERB_EXPORT, .properties = USUAL | VERB_POSITIONS },
-	{ .ops = &sink_chrome, .group = VERB_EXPORT, .properties = USUAL | VERB_POSITIONS },
-	{ .ops = &sink_collapsed, .group = VERB_EXPORT, .properties = USUAL },
-	{ .ops = &sink_pprof, .group = VERB_EXPORT, .properties = USUAL | VERB_POSITIONS },
-	{ .ops = &sink_callgrind, .group = VERB_EXPORT, .properties = USUAL | VERB_POSITIONS },
+	{ .ops = &sink_html, .group = VERB_OPEN, .properties = CALLS },
+	{ .ops = &sink_fxt, .group = VERB_EXPORT, .properties = CALLS | VERB_POSITIONS },
+	{ .ops = &sink_chrome, .group = VERB_EXPORT, .properties = CALLS | VERB_POSITIONS },
+	{ .ops = &sink_collapsed, .group = VERB_EXPORT, .properties = CALLS },
+	{ .ops = &sink_pprof, .group = VERB_EXPORT, .properties = CALLS | VERB_POSITIONS },
+	{ .ops = &sink_callgrind, .group = VERB_EXPORT, .properties = CALLS | VERB_POSITIONS },
 	{ .ops = &sink_autofdo, .group = VERB_EXPORT, .properties = USUAL },
 	{ .ops = &sink_lcov, .group = VERB_EXPORT, .properties = USUAL },
 	{ .ops = &sink_bolt, .group = VERB_EXPORT, .properties = USUAL },
 	{ .ops = &sink_drmemtrace, .group = VERB_EXPORT, .properties = USUAL },
-	{ .ops = &sink_xray, .group = VERB_EXPORT, .properties = USUAL },
-	{ .ops = &sink_ovni, .group = VERB_EXPORT, .properties = USUAL },
+	{ .ops = &sink_xray, .group = VERB_EXPORT, .properties = CALLS },
+	{ .ops = &sink_ovni, .group = VERB_EXPORT, .properties = CALLS },
 	{ .ops = &sink_addresses, .group = VERB_EXPORT, .properties = USUAL },
 };
 
@@ -51,6 +52,8 @@ static const struct verb_option common[] = {
 	{ 'o', VERB_OUTPUT, VERB_WRITES, "output", "PATH",
 	  "where to write (default: standard output)" },
 	{ VERB_OPT_LINES, VERB_OUTPUT, VERB_POSITIONS, "lines", NULL, "show source lines" },
+	{ VERB_OPT_INLINES, VERB_OUTPUT, VERB_INLINES, "inlines", "=no",
+	  "without the calls of functions that were inlined" },
 	{ VERB_OPT_INLINES, VERB_OUTPUT, VERB_POSITIONS, "inlines", NULL,
 	  "the same, and the functions that were inlined there" },
 	{ VERB_OPT_ALSO, VERB_DECODING, VERB_JOINS, "also", "'VERB...'",
@@ -150,12 +153,19 @@ const struct verb *verb_find(char *const *words, size_t *ret_n_words)
 	return NULL;
 }
 
-const struct verb_option *verb_option_at(int id)
+const struct verb_option *verb_refused(const struct verb *verb, int id)
 {
-	for (size_t i = 0; i < ARRAY_LEN(common); i++)
-		if (common[i].id == id)
-			return &common[i];
-	return NULL;
+	const struct verb_option *refused = NULL;
+
+	/* --inlines stands twice. */
+	for (size_t i = 0; i < ARRAY_LEN(common); i++) {
+		if (common[i].id != id)
+			continue;
+		if ((common[i].needs & verb->properties) == common[i].needs)
+			return NULL;
+		refused = &common[i];
+	}
+	return refused;
 }
 
 static bool has_option(const struct option *options, size_t n, const char *name)
@@ -166,17 +176,25 @@ static bool has_option(const struct option *options, size_t n, const char *name)
 	return false;
 }
 
+/* Return: whether an option has a value, as getopt_long() wants it. */
+static int arity_of(const char *value)
+{
+	if (!value)
+		return no_argument;
+	return value[0] == '=' ? optional_argument : required_argument;
+}
+
 void verb_options(struct option ret_options[static VERB_OPTIONS_MAX])
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(common); i++)
-		ret_options[n++] = (struct option){
-			common[i].name,
-			common[i].value ? required_argument : no_argument,
-			NULL,
-			common[i].id,
-		};
+	for (size_t i = 0; i < ARRAY_LEN(common); i++) {
+		/* --inlines stands twice: with a value, and without. */
+		if (has_option(ret_options, n, common[i].name))
+			continue;
+		ret_options[n++] = (struct option){ common[i].name, arity_of(common[i].value), NULL,
+						    common[i].id };
+	}
 	/* One that several kinds state, such as rows, is one option. */
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
 		const struct sink_option *o = verbs[i].ops ? verbs[i].ops->options : NULL;
@@ -261,7 +279,7 @@ static void help_option(FILE *f, const struct verb_option *o)
 	char left[64];
 	const int n = snprintf(left, sizeof(left), "%s--%s%s%s",
 			       o->id > 0 && o->id < VERB_OPT_ALSO ? letter : "    ", o->name,
-			       o->value ? " " : "", o->value ?: "");
+			       o->value && o->value[0] != '=' ? " " : "", o->value ?: "");
 
 	if (n > 24)
 		fprintf(f, "  %s\n  %24s  %s\n", left, "", o->help);

@@ -35,6 +35,7 @@ enum {
 	VERB_JOINS = 1 << 2,     /* another verb can show the same decode */
 	VERB_POSITIONS = 1 << 3, /* it shows source lines if asked for */
 	VERB_CORE = 1 << 4,      /* it uses a core file */
+	VERB_INLINES = 1 << 5,   /* it shows calls of functions that were inlined, if it may */
 };
 
 struct verb {
@@ -96,7 +97,8 @@ struct verb_option {
 	int id; /* a letter, or an enum verb_option_id */
 	enum verb_section section;
 	unsigned needs;                  /* properties of the verb; 0: each verb takes the option */
-	const char *name, *value, *help; /* as those of a struct sink_option */
+	const char *name, *value, *help; /* as those of a struct sink_option; a value that begins
+					  * with "=" may be left out */
 };
 
 /* Return: the name of the verb; that of an export is its format. */
@@ -113,8 +115,9 @@ const struct verb *verb_of_name(const char *name);
  */
 const struct verb *verb_find(char *const *words, size_t *ret_n_words);
 
-/* Return: the option of ptdecode itself with this id; NULL: it is a sink's. */
-const struct verb_option *verb_option_at(int id);
+/* Return: the option @id of ptdecode itself, which the verb does not take; NULL: it does, or the
+ * option is none of these. */
+const struct verb_option *verb_refused(const struct verb *verb, int id);
 
 /* All options, in the form that getopt_long() takes. */
 #define VERB_OPTIONS_MAX 80

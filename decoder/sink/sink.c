@@ -164,6 +164,8 @@ static int open_state(struct sink *sink, struct sink_config *config, char **rete
 		r = read_sieve(config, &sink->sieve);
 	if (r == 0 && sink->ops->calls)
 		r = ptd_calls_new(config->info, &sink->calls);
+	if (r == 0 && sink->calls && config->decoder && !config->no_inlined_calls)
+		ptd_calls_inline(sink->calls, config->decoder);
 	config->calls = sink->calls;
 	if (r == 0 && !(sink->state = calloc(1, sink->ops->state_size ?: 1)))
 		r = -ENOMEM;

@@ -84,10 +84,14 @@ struct sink_config {
 	void *userdata; /* for the kind's open() */
 
 	/*
-	 * The decoder, borrowed, which is asked for source positions; NULL: no positions are known.
+	 * The decoder, borrowed, which is asked for source positions and inlined functions; NULL:
+	 * none are known.
 	 */
 	struct ptd_decoder *decoder;
 	enum sink_positions positions;
+
+	/* Functions that were inlined are not given out as calls. */
+	bool no_inlined_calls;
 
 	/*
 	 * Threads that the sink may give work to, such as compressing; NULL: there are none.

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "decoder/sink/output.h"
 #include "ptd/decode.h"
@@ -52,17 +53,31 @@ size_t srcline_format(const struct ptd_position *positions, size_t n, enum sink_
 	return text.n;
 }
 
+/* Return: whether the position is in the function that was inlined there. */
+static bool is_inside(const struct ptd_position *position, const struct ptd_function *function)
+{
+	const char *name = position->function ?: "";
+	const size_t size = strlen(name);
+
+	return strncmp(function->name, name, size) == 0 &&
+	       strcmp(function->name + size, " (inlined)") == 0;
+}
+
 int srcline_of_function(struct ptd_decoder *decoder, const struct ptd_function *function,
 			struct ptd_position *ret_position)
 {
 	struct ptd_position positions[PTD_POSITIONS_MAX];
-	int n = 0;
+	int n = 0, i = 0;
 
 	if (decoder)
 		n = ptd_decoder_positions(decoder, function->object, function->address, positions);
 	if (n <= 0)
 		return n;
 	/* The last one is in the function itself, whatever is inlined at its beginning. */
-	*ret_position = positions[n - 1];
+	if (!function->is_inlined)
+		i = n - 1;
+	while (i < n - 1 && !is_inside(&positions[i], function))
+		i++;
+	*ret_position = positions[i];
 	return 1;
 }

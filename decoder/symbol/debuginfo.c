@@ -53,7 +53,8 @@ struct function {
 	uint32_t parent;  /* index of the function that it was inlined into; NO_FUNCTION: none */
 	const char *name; /* NULL: it was not asked for yet */
 	const char *linkage_name;
-	uint32_t line; /* where it begins */
+	uint32_t line;                     /* where it begins */
+	const struct ptd_inlined *inlined; /* NULL: it was not asked for yet */
 };
 
 /* What was compiled from one file. */
@@ -111,6 +112,27 @@ static bool has_room(void)
 
 	free(room);
 	return room != NULL;
+}
+
+/* What is asked of libdw; @question has what was asked for and the answer. */
+typedef int (*ask_fn)(struct debuginfo *debuginfo, void *question);
+
+/* Ask libdw. Return: what @ask returns; 0 if libdw is broken; or -ENOMEM if it breaks. */
+static int ask_guarded(struct debuginfo *debuginfo, ask_fn ask, void *question)
+{
+	jmp_buf here;
+	int r;
+
+	if (debuginfo->is_broken)
+		return 0;
+	if (!has_room() || setjmp(here) != 0) {
+		debuginfo->is_broken = true;
+		return -ENOMEM;
+	}
+	escape = &here;
+	r = ask(debuginfo, question);
+	escape = NULL;
+	return r;
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -315,11 +337,13 @@ static void deinit_coverage(struct coverage *coverage)
 
 /* --- units ------------------------------------------------------------------------------------ */
 
-static int read_units(struct debuginfo *debuginfo)
+static int read_units(struct debuginfo *debuginfo, void *question)
 {
 	Dwarf_Off at = 0, next;
 	size_t head_size;
 	int r = 0;
+
+	(void)question;
 
 	while (r == 0 &&
 	       dwarf_nextcu(debuginfo->main.dwarf, at, &next, &head_size, NULL, NULL, NULL) == 0) {
@@ -634,28 +658,150 @@ static int find_calls(struct debuginfo *debuginfo, struct unit *unit, Dwarf_Die 
 	return n;
 }
 
-static int find_positions(struct debuginfo *debuginfo, uint64_t address,
-			  struct ptd_position *positions)
+struct positions_question {
+	uint64_t address;
+	struct ptd_position *positions;
+};
+
+static int find_positions(struct debuginfo *debuginfo, void *question)
 {
+	const struct positions_question *asked = question;
 	uint32_t u, function = NO_FUNCTION;
 	uint64_t end;
 	struct unit *unit;
 	Dwarf_Die die;
 	int r;
 
-	if (!find_owner(&debuginfo->coverage, address, &u, &end))
+	if (!find_owner(&debuginfo->coverage, asked->address, &u, &end))
 		return 0;
 	unit = &debuginfo->units.items[u];
 	if (!dwarf_offdie(debuginfo->main.dwarf, unit->die, &die) || !has_lines(debuginfo, &die))
 		return 0;
-	r = find_line(debuginfo, &die, address, &positions[0]);
+	r = find_line(debuginfo, &die, asked->address, &asked->positions[0]);
 	if (r <= 0)
 		return r;
 	r = read_functions(unit, &die);
 	if (r < 0)
 		return r;
-	(void)find_owner(&unit->coverage, address, &function, &end);
-	return find_calls(debuginfo, unit, &die, function, positions);
+	(void)find_owner(&unit->coverage, asked->address, &function, &end);
+	return find_calls(debuginfo, unit, &die, function, asked->positions);
+}
+
+int debuginfo_find(struct debuginfo *debuginfo, uint64_t address,
+		   struct ptd_position ret_positions[static PTD_POSITIONS_MAX])
+{
+	return ask_guarded(debuginfo, find_positions,
+			   &(struct positions_question){ address, ret_positions });
+}
+
+/* --- inlined functions ------------------------------------------------------------------------ */
+
+/*
+ * Find where the inlined function @die is entered, if that is noted. In the absence of
+ * DW_AT_entry_pc, DWARF takes the first of a list of ranges for the entry; with clang, whose ranges
+ * are in the order of their addresses, it often is another one.
+ */
+static void find_inlined_entry(Dwarf_Die *die, struct ptd_inlined *inlined)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Addr base, start, end;
+	Dwarf_Word offset;
+
+	if (!dwarf_attr(die, DW_AT_entry_pc, &attribute))
+		return;
+	inlined->has_entry = dwarf_formaddr(&attribute, &inlined->entry) == 0;
+	/* DWARF 5: counted from the lowest address, or from the first range. */
+	if (!inlined->has_entry && dwarf_formudata(&attribute, &offset) == 0 &&
+	    dwarf_ranges(die, 0, &base, &start, &end) > 0) {
+		inlined->entry = start + offset;
+		inlined->has_entry = true;
+	}
+}
+
+/* Make what is shown of the inlined function @i, in the one that @outer is of. */
+static int show_inlined(struct debuginfo *debuginfo, struct unit *unit, uint32_t i,
+			const struct ptd_inlined *outer)
+{
+	struct function *function = &unit->functions.items[i];
+	struct ptd_inlined *shown;
+	Dwarf_Die die;
+	int r;
+
+	if (!dwarf_offdie(debuginfo->main.dwarf, function->die, &die))
+		return -ENOENT;
+	r = name_function(debuginfo, function, &die);
+	shown = r == 0 ? arena_alloc(&debuginfo->names, sizeof(*shown)) : NULL;
+	if (!shown)
+		return -ENOMEM;
+	*shown = (struct ptd_inlined){ .outer = outer,
+				       .name = function->name,
+				       .linkage_name = function->linkage_name,
+				       .depth = outer ? outer->depth + 1 : 1 };
+	find_inlined_entry(&die, shown);
+	function->inlined = shown;
+	return 0;
+}
+
+/* Return: 1 and @ret_inlined, or 0: function @i is none that was inlined; or -ENOMEM. */
+static int find_shown(struct debuginfo *debuginfo, struct unit *unit, uint32_t i,
+		      const struct ptd_inlined **ret_inlined)
+{
+	uint32_t way[DEPTH_MAX];
+	const struct function *functions = unit->functions.items;
+	size_t n = 0;
+	int r = 0;
+
+	*ret_inlined = NULL;
+	for (; functions[i].parent != NO_FUNCTION && !functions[i].inlined; i = functions[i].parent)
+		way[n++] = i;
+	*ret_inlined = functions[i].inlined;
+	while (r == 0 && n-- > 0) {
+		r = show_inlined(debuginfo, unit, way[n], *ret_inlined);
+		if (r == 0)
+			*ret_inlined = functions[way[n]].inlined;
+	}
+	return r == -ENOENT ? 0 : r;
+}
+
+struct inlined_question {
+	uint64_t address, end;
+	const struct ptd_inlined *inlined;
+};
+
+static int find_inlined(struct debuginfo *debuginfo, void *question)
+{
+	struct inlined_question *asked = question;
+	uint32_t u, function = NO_FUNCTION;
+	uint64_t end = UINT64_MAX;
+	struct unit *unit;
+	Dwarf_Die die;
+	int r;
+
+	if (!find_owner(&debuginfo->coverage, asked->address, &u, &asked->end))
+		return 0;
+	unit = &debuginfo->units.items[u];
+	if (!dwarf_offdie(debuginfo->main.dwarf, unit->die, &die))
+		return 0;
+	r = read_functions(unit, &die);
+	if (r == 0)
+		r = find_owner(&unit->coverage, asked->address, &function, &end);
+	if (end < asked->end)
+		asked->end = end;
+	if (r <= 0)
+		return r;
+	r = find_shown(debuginfo, unit, function, &asked->inlined);
+	return r < 0 ? r : 1;
+}
+
+int debuginfo_inlined(struct debuginfo *debuginfo, uint64_t address,
+		      const struct ptd_inlined **ret_inlined, uint64_t *ret_end)
+{
+	struct inlined_question question = { .address = address, .end = UINT64_MAX };
+	const int r = ask_guarded(debuginfo, find_inlined, &question);
+
+	*ret_inlined = question.inlined;
+	*ret_end = question.end;
+	return r;
 }
 
 /* --- line tables ------------------------------------------------------------------------------ */
@@ -790,9 +936,11 @@ static int compare_rows(const void *pa, const void *pb)
 	return COMPARE(a->address, b->address) ?: COMPARE(a->end, b->end);
 }
 
-static int read_rows(struct debuginfo *debuginfo)
+static int read_rows(struct debuginfo *debuginfo, void *question)
 {
 	int r = 0;
+
+	(void)question;
 
 	debuginfo->rows.n = debuginfo->row_functions.n = 0;
 	debuginfo->n_lines = 0;
@@ -814,58 +962,13 @@ static int read_rows(struct debuginfo *debuginfo)
 
 int debuginfo_lines(struct debuginfo *debuginfo, struct ptd_line_table *ret_table)
 {
-	jmp_buf here;
-	int r = 0;
+	const int r = debuginfo->has_rows ? 0 : ask_guarded(debuginfo, read_rows, NULL);
 
-	if (debuginfo->is_broken)
-		return 0;
-	if (!debuginfo->has_rows) {
-		if (!has_room() || setjmp(here) != 0) {
-			debuginfo->is_broken = true;
-			return -ENOMEM;
-		}
-		escape = &here;
-		r = read_rows(debuginfo);
-		escape = NULL;
-	}
-	if (r == 0)
+	if (r == 0 && debuginfo->has_rows && !debuginfo->is_broken)
 		*ret_table = (struct ptd_line_table){ .rows = debuginfo->rows.items,
 						      .n_rows = debuginfo->rows.n,
 						      .functions = debuginfo->row_functions.items,
 						      .n_functions = debuginfo->row_functions.n };
-	return r;
-}
-
-int debuginfo_find(struct debuginfo *debuginfo, uint64_t address,
-		   struct ptd_position ret_positions[static PTD_POSITIONS_MAX])
-{
-	jmp_buf here;
-	int r;
-
-	if (debuginfo->is_broken)
-		return 0;
-	if (!has_room() || setjmp(here) != 0) {
-		debuginfo->is_broken = true;
-		return -ENOMEM;
-	}
-	escape = &here;
-	r = find_positions(debuginfo, address, ret_positions);
-	escape = NULL;
-	return r;
-}
-
-static int read_debuginfo(struct debuginfo *debuginfo)
-{
-	jmp_buf here;
-	int r;
-
-	if (!has_room() || setjmp(here) != 0) {
-		debuginfo->is_broken = true;
-		return -ENOMEM;
-	}
-	escape = &here;
-	r = read_units(debuginfo);
-	escape = NULL;
 	return r;
 }
 
@@ -881,7 +984,7 @@ int debuginfo_new(struct filebytes *file, const struct debugfile_places *places,
 	if (r == 0 && debuginfo->main.dwarf)
 		r = open_alternate(debuginfo, places);
 	if (r == 0 && debuginfo->main.dwarf)
-		r = read_debuginfo(debuginfo);
+		r = ask_guarded(debuginfo, read_units, NULL);
 	if (r < 0)
 		return r;
 	*ret_debuginfo = debuginfo->main.dwarf ? TAKE(debuginfo) : NULL;

@@ -48,6 +48,15 @@ _must_check_ int debuginfo_find(struct debuginfo *debuginfo, uint64_t address,
 				struct ptd_position ret_positions[static PTD_POSITIONS_MAX]);
 
 /*
+ * Find the innermost function that was inlined at @address, as ptd_decoder_inlined() does. It
+ * belongs to @debuginfo.
+ *
+ * Return: 1; 0: the address is in no function that is known; or -ENOMEM.
+ */
+_must_check_ int debuginfo_inlined(struct debuginfo *debuginfo, uint64_t address,
+				   const struct ptd_inlined **ret_inlined, uint64_t *ret_end);
+
+/*
  * Get the rows of all line tables, as ptd_decoder_lines() does. The table belongs to @debuginfo.
  * Of more than 2^24 rows, which no program has, the rest is left out.
  *

@@ -75,6 +75,18 @@ static int find_positions(struct symbol_source *source, uint64_t address,
 	return elf->debuginfo ? debuginfo_find(elf->debuginfo, address, ret_positions) : 0;
 }
 
+static int find_inlined(struct symbol_source *source, uint64_t address,
+			const struct ptd_inlined **ret_inlined, uint64_t *ret_end)
+{
+	struct elf_source *elf = (struct elf_source *)source;
+	const int r = elf->has_debuginfo ? 0 : open_debuginfo(elf);
+
+	if (r < 0)
+		return r;
+	return elf->debuginfo ? debuginfo_inlined(elf->debuginfo, address, ret_inlined, ret_end)
+			      : 0;
+}
+
 static int get_lines(struct symbol_source *source, struct ptd_line_table *ret_table)
 {
 	struct elf_source *elf = (struct elf_source *)source;
@@ -155,6 +167,7 @@ static const struct symbol_source_ops elf_ops = { .read = read_elf,
 						  .name = name_function,
 						  .entry = find_entry,
 						  .positions = find_positions,
+						  .inlined = find_inlined,
 						  .lines = get_lines };
 
 void elf_source_init(struct elf_source *source, const struct debugfile_places *places,

@@ -22,6 +22,7 @@
 #include "util/vec.h"
 
 struct ehframe_entry;
+struct ptd_inlined;
 struct ptd_position;
 struct ptd_line_table;
 struct symbol_source;
@@ -75,6 +76,11 @@ struct symbol_source_ops {
 	 */
 	int (*positions)(struct symbol_source *source, uint64_t address,
 			 struct ptd_position *ret_positions);
+
+	/* Find the innermost function that was inlined at @address, as ptd_decoder_inlined() does;
+	 * likewise. */
+	int (*inlined)(struct symbol_source *source, uint64_t address,
+		       const struct ptd_inlined **ret_inlined, uint64_t *ret_end);
 
 	/* Get the line tables, as ptd_decoder_lines() does; likewise. */
 	int (*lines)(struct symbol_source *source, struct ptd_line_table *ret_table);

@@ -52,6 +52,7 @@ extern "C" {
 #endif
 
 struct ptd_calls;
+struct ptd_decoder;
 
 /* What a log says of its thread. */
 enum ptd_logged_kind {
@@ -128,6 +129,10 @@ enum ptd_call_how {
 	PTD_CALL_BY_END,       /* left: the trace, the thread or its program (exec) ended */
 	PTD_CALL_BY_REOPENING, /* entered: it had been left by a jump, which was a call, since what
 				* it jumped to returned into it */
+	PTD_CALL_BY_INLINING,  /* entered: it was inlined, and this is an execution of it; left by
+				* PTD_CALL_BY_RETURN */
+	PTD_CALL_BY_REENTRY,   /* entered: the code of what was inlined, but not where it begins:
+				* the execution before goes on, or was not seen to begin */
 	_PTD_CALL_HOWS,
 };
 
@@ -136,8 +141,10 @@ struct ptd_function {
 	uint32_t id;                     /* dense, from 0 */
 	uint32_t symbol;                 /* its id; PTD_NO_SYMBOL: it has none */
 	const struct ptd_object *object; /* the decoder's */
-	const char *name;                /* its symbol's; "FILE+0xADDRESS" without one */
-	uint64_t address;                /* of its first instruction, as linked */
+	/* Its symbol's; "FILE+0xADDRESS" without one; "NAME (inlined)" of what was inlined. */
+	const char *name;
+	uint64_t address; /* of its first instruction, as linked; of the first of several places */
+	bool is_inlined;  /* see ptd_calls_inline(); it has no symbol */
 };
 
 struct ptd_call {
@@ -232,6 +239,18 @@ struct ptd_calls_stats {
  * Return: 0 or -ENOMEM.
  */
 int ptd_calls_new(const struct ptd_info *info, struct ptd_calls **ret_calls);
+
+/*
+ * Before the first batch: give out the functions, too, that compilers inlined into others, where
+ * the debug information that @decoder finds says so. It is borrowed until the layer is freed. Each
+ * is a function of its own, apart from the one that was compiled for calls, and open only inside
+ * the one that it was inlined into; ptd_calls_stack() does not show it.
+ *
+ * What is said of such calls is derived from addresses. A compiler mixes the instructions of a
+ * function with those around it, copies and drops them. How often an inlined function was executed
+ * is exact at -O1 of gcc; with more optimization it can be more or less than the source code says.
+ */
+void ptd_calls_inline(struct ptd_calls *calls, struct ptd_decoder *decoder);
 
 /*
  * Take the next batch of the stream. It is borrowed until the next call of this function or

@@ -294,6 +294,31 @@ int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_side
 int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *object,
 			  uint64_t address, struct ptd_position *ret_positions);
 
+/* A place in the code where the compiler put a function in the place of a call. */
+struct ptd_inlined {
+	const struct ptd_inlined *outer; /* the place that it is in; NULL: none */
+	const char *name;                /* of the function, as it was written */
+	const char *linkage_name;        /* the same, in a language that has no other */
+	/* Address as linked of the first instruction of an execution. gcc notes it, and clang does
+	 * not. */
+	uint64_t entry;
+	bool has_entry; /* it is known */
+	uint32_t depth; /* 1: @outer is NULL */
+};
+
+/*
+ * Find the innermost function that was inlined at @address of @object, which a batch showed. It
+ * belongs to the decoder, and is the same for all addresses of the same place; NULL: none is known.
+ * @ret_end is an address up to which the answer is the same.
+ *
+ * Any thread may call this, while another one calls ptd_decoder_next(). Calls wait for each other.
+ *
+ * Return: 1; 0: the address is in no function that has debug information; or -ENOMEM.
+ */
+int ptd_decoder_inlined(struct ptd_decoder *decoder, const struct ptd_object *object,
+			uint64_t address, const struct ptd_inlined **ret_inlined,
+			uint64_t *ret_end);
+
 /* A function that was compiled on its own. */
 struct ptd_line_function {
 	const char *name;         /* as it was written */

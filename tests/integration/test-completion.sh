@@ -21,7 +21,7 @@ proposed() {
 
 # options CMD...: those that its help lists.
 options() {
-	"$@" | grep -oE '^ +(-[a-zA-Z](, --[a-z0-9-]+)?|--[a-z0-9-]+)( |$)' | grep -oE -- '-[a-zA-Z0-9-]+' | sort -u
+	"$@" | grep -oE '^ +(-[a-zA-Z](, --[a-z0-9-]+)?|--[a-z0-9-]+(=no)?)( |$)' | grep -oE -- '-[a-zA-Z0-9-]+(=no)?' | sort -u
 }
 
 same() {

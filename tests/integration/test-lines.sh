@@ -47,13 +47,17 @@ functions() {
 	import json, subprocess, sys
 	calls = [c for c in json.load(open(sys.argv[1]))["calls"] if c.get("object") == sys.argv[4]]
 	places = {(c["function"], c["address"]): f"{c['file']}:{c['line']}" for c in calls if "file" in c}
-	text = open(sys.argv[2]).read()
+	text, n_inlined = open(sys.argv[2]).read(), 0
 	for (function, address), place in places.items():
-	    said = subprocess.check_output(["addr2line", "-i", "-e", sys.argv[3], address], text=True).splitlines()[-1]
-	    assert said.split()[0] == place, (function, said, place)
+	    said = subprocess.check_output(["addr2line", "-if", "-e", sys.argv[3], address], text=True).splitlines()
+	    said = [(name, line.split()[0]) for name, line in zip(said[::2], said[1::2])]
+	    inlined = function.endswith(" (inlined)")
+	    assert (function.removesuffix(" (inlined)"), place) in said if inlined else said[-1][1] == place, (function, said, place)
+	    n_inlined += inlined
 	    assert f"// {place}" in text, (function, place)
 	assert {"main", "sort", "sum"} <= {function.split(".")[0] for function, _ in places}, places
-	print(len(places), "functions")
+	assert n_inlined >= 3
+	print(f"{len(places)} functions, {n_inlined} of them inlined")
 	END
 }
 

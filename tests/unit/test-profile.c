@@ -164,7 +164,8 @@ static void whole(void **state)
 			const bool expected =
 			    in != PTD_CALL_BY_INFERENCE && in != PTD_CALL_BY_RESUMPTION &&
 			    in != PTD_CALL_BY_REOPENING && in != PTD_CALL_BY_START &&
-			    out != PTD_CALL_BY_GAP && out != PTD_CALL_BY_END;
+			    in != PTD_CALL_BY_REENTRY && out != PTD_CALL_BY_GAP &&
+			    out != PTD_CALL_BY_END;
 			struct open_frame frame = { .how = in };
 			struct ptd_call leave = { .how = out };
 

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/copier.h"
@@ -287,10 +288,13 @@ static void forget_all(struct objectstore *store)
 		(void)object_unref(objects[i]);
 	}
 	free(objects);
-	while (objectstore_next_failed(store))
-		;
-	assert_int_equal(objectstore_forget(store, objectstore_moment(store)), 0);
-	assert_int_equal(objectstore_count(store), 0);
+	/* A lane has an object for some time after it was copied. */
+	while (objectstore_count(store) > 0) {
+		while (objectstore_next_failed(store))
+			;
+		assert_int_equal(objectstore_forget(store, objectstore_moment(store)), 0);
+		(void)usleep(1000);
+	}
 }
 
 static void add_mapped(struct fixture *f, const struct record *record,

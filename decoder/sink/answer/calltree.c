@@ -115,7 +115,8 @@ static void note_entered(struct notes *notes, const struct calltree_label *label
 {
 	if (label->place)
 		add_note(notes, "", label->place);
-	if (how != PTD_CALL_BY_CALL)
+	/* Of what was inlined, the name says so. */
+	if (how != PTD_CALL_BY_CALL && how != PTD_CALL_BY_INLINING)
 		add_note(notes, "entered by ", ptd_call_how_name(how));
 }
 

@@ -63,10 +63,12 @@ _must_check_ int profile_list(const struct profile *profile, struct profile_list
 void profile_sort(struct profile_list *list, bool by_time);
 
 /* Return: whether what was entered so goes on, and is the call that was counted before: behind a
- * gap, or behind a jump that turned out to be a call. */
+ * gap, behind a jump that turned out to be a call, or behind other code of the function that it was
+ * inlined into. */
 static inline bool profile_goes_on(uint8_t how)
 {
-	return how == PTD_CALL_BY_RESUMPTION || how == PTD_CALL_BY_REOPENING;
+	return how == PTD_CALL_BY_RESUMPTION || how == PTD_CALL_BY_REOPENING ||
+	       how == PTD_CALL_BY_REENTRY;
 }
 
 /*
@@ -75,9 +77,9 @@ static inline bool profile_goes_on(uint8_t how)
  */
 static inline bool profile_is_whole(const struct open_frame *frame, const struct ptd_call *leave)
 {
-	const unsigned int not_entered = 1u << PTD_CALL_BY_INFERENCE |
-					 1u << PTD_CALL_BY_RESUMPTION |
-					 1u << PTD_CALL_BY_REOPENING | 1u << PTD_CALL_BY_START;
+	const unsigned int not_entered =
+	    1u << PTD_CALL_BY_INFERENCE | 1u << PTD_CALL_BY_RESUMPTION |
+	    1u << PTD_CALL_BY_REOPENING | 1u << PTD_CALL_BY_START | 1u << PTD_CALL_BY_REENTRY;
 	const unsigned int not_left = 1u << PTD_CALL_BY_GAP | 1u << PTD_CALL_BY_END;
 
 	return !frame->ambiguous && !leave->ambiguous && !(not_entered >> frame->how & 1) &&

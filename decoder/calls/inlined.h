@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Calls of inlined functions
+ *
+ * Puts the functions that a compiler inlined between the calls that callthread.c finds. An inlined
+ * function has no call and no return: what is known of it are the addresses of its code, which lies
+ * between that of the function around it. inlined.c has the rules.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/calls/callstack.h"
+#include "ptd/decode.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+/* A place where a function was inlined. */
+struct inlined_place {
+	const struct ptd_inlined *shown; /* the decoder's */
+	const struct ptd_object *object; /* borrowed; NULL: it was not entered yet */
+	uint32_t function;
+	uint32_t outer; /* index of the place that it is in; INLINED_NONE: in none */
+	/* Its entry as linked: the one that the compiler noted; else the instruction at which
+	 * control came into it first. */
+	uint64_t entry;
+	bool has_entry;
+};
+
+#define INLINED_NONE UINT32_MAX
+#define INLINED_ANY  (UINT32_MAX - 1) /* where control is, is to be looked at */
+
+/* Instructions of a block that belong to the same place: up to the next of its parts. */
+struct inlined_part {
+	uint32_t place; /* INLINED_NONE: nothing is inlined there */
+	uint16_t first;
+	bool is_known; /* of the function around it, it is known what is inlined into it */
+	bool is_entry; /* the first one enters the place, or one around it */
+};
+
+struct inlined_block {
+	uint32_t first, n; /* parts */
+};
+
+/* Where in the stream of a thread something happens. */
+struct inlined_moment {
+	uint64_t t, n; /* n: instructions of the thread */
+	uint64_t ip;   /* of the next one, and its address as linked */
+	uint64_t address;
+	uint32_t run;
+};
+
+/* A function that is open. */
+struct inlined_frame {
+	uint32_t place; /* INLINED_NONE: it was called */
+	int32_t depth;
+	bool ambiguous;
+	bool is_open_before; /* it was called, and was entered before what is known of it */
+	uint64_t t, n; /* of what was inlined: when it was entered, in the stack's instructions */
+	/* Spent in what was inlined into it; and, of what was called from there, counted by the
+	 * layer as called from the function itself. */
+	uint64_t t_inner, n_inner, t_moved, n_moved;
+};
+
+struct inlined_stack {
+	VEC(struct inlined_frame) frames;
+	size_t n_called;  /* up to the innermost frame that was called */
+	uint64_t bias;    /* its instructions are the thread's and this */
+	uint64_t n_saved; /* its instructions, when the thread left it */
+	/* Of the innermost frames, how many may have been left, and when. */
+	size_t n_doubtful;
+	struct inlined_moment doubtful;
+
+	uint32_t current; /* the place where control is, or INLINED_ANY */
+	/* It came there away from the entry, and may only have passed by, since then. */
+	bool is_passing;
+	struct inlined_moment passing;
+	const struct ptd_object *object; /* that it is in then; borrowed */
+};
+
+struct inlined_thread {
+	uint32_t stack; /* that it is on */
+	bool has_stack;
+	uint64_t n, slice;
+};
+
+struct inliner {
+	struct ptd_decoder *decoder; /* borrowed, as is @functions */
+	struct functions *functions;
+	struct ptd_calls_stats *stats; /* likewise */
+	VEC(struct inlined_place) places;
+	struct map by_shown;              /* the decoder's place → its index */
+	VEC(struct inlined_block) blocks; /* by block id */
+	VEC(struct inlined_part) parts;
+	VEC(struct inlined_stack) stacks;   /* by the number of the stack */
+	VEC(struct inlined_thread) threads; /* by the thread's id */
+	VEC(struct ptd_call) calls;         /* that are to be given out */
+
+	/* How much of the batch was taken. */
+	size_t run, insn, mark;
+	bool is_new_batch;
+};
+
+void inliner_deinit(struct inliner *inliner);
+
+/* A batch comes. */
+void inliner_begin(struct inliner *inliner);
+
+/*
+ * Add the @n_calls calls that were found in the runs of @batch of @thread up to before @end_run,
+ * and those of inlined functions between them, to @inliner->calls. @batch is NULL when the thread
+ * ends.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int inliner_take(struct inliner *inliner, const struct ptd_call_thread *thread,
+			      const struct ptd_batch *batch, size_t end_run,
+			      const struct ptd_call *calls, size_t n_calls);
