@@ -249,6 +249,8 @@ int ptd_calls_new(const struct ptd_info *info, struct ptd_calls **ret_calls);
  * What is said of such calls is derived from addresses. A compiler mixes the instructions of a
  * function with those around it, copies and drops them. How often an inlined function was executed
  * is exact at -O1 of gcc; with more optimization it can be more or less than the source code says.
+ * That one was left may be known, and given out, only later in the thread's time; the call has the
+ * time at which it was.
  */
 void ptd_calls_inline(struct ptd_calls *calls, struct ptd_decoder *decoder);
 

@@ -29,6 +29,10 @@ compare() {
 	judge "$T/truth" "$T/shown" >"$T/judged"
 	[[ $(wc -l <"$T/shown") -gt 100 ]] || fail "$name: only $(wc -l <"$T/shown") instructions"
 	grep -q '(inlined by)' "$T/shown" || fail "$name: nothing is inlined, nothing tested"
+	# Code of functions that gcc found to be equal has lines, and no function in the DWARF: addr2line asks the symbols.
+	awk 'NR == FNR { if ($0 !~ / at /) bare[$1]; next } $1 in bare { n += sub(/ .* at /, " ") } { print } END { exit n > 10 }' \
+		"$T/shown" "$T/judged" >"$T/named" || fail "$name: many instructions have no function"
+	mv "$T/named" "$T/judged"
 	diff "$T/judged" "$T/shown" >"$T/diff" || { head -20 "$T/diff"; fail "$name $*: the lines are not addr2line's"; }
 	# --lines shows the first place alone.
 	"$O/ptdecode" text "$@" --lines "$T/$name" >"$T/text" || fail "$name: exit status $?"
@@ -85,3 +89,14 @@ check() {
 }
 
 check lines cc tests/targets/lines.c
+
+# A program of others, optimized: 10,000 of its addresses and more.
+if [[ -n ${REAL:-} ]]; then
+	. tests/integration/lib/sqlite.sh
+	cc -O2 -w -g -no-pie -I "$sqlite" -o "$T/bin/sqlite" "$sqlite/sqlite3.c" "$T/shell.c" -lm || fail "sqlite: cannot build"
+	cp "$T/bin/sqlite" "$T/truth"
+	start_ptd
+	record sqlite "$T/bin/sqlite" "$T/script.sql"
+	compare sqlite
+	[[ $(wc -l <"$T/shown") -gt 10000 ]] || fail "sqlite: only $(wc -l <"$T/shown") instructions"
+fi

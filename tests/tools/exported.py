@@ -299,7 +299,7 @@ def check_callgrind(rows, roots, export):
     waiting = [(root, frozenset()) for root in roots]
     while waiting:
         row, above = waiting.pop()
-        function = (row["object"], row["address"])
+        function = (row["object"], row["address"], row["function"])
         if function not in above:
             for i, key in enumerate(("duration_", "instructions_")):
                 totals[shown_name(row)][i] += whole(row, key + "self")

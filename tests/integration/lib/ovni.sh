@@ -8,7 +8,9 @@ write_ovni() {
 	local name=$1
 	shift
 	rm -rf "$T/$name".v[13]
-	"$O/ptdecode" "$@" export ovni -o "$T/$name.v3" --also "export ovni --format-version=1 -o $T/$name.v1" --also "calls --json -o $T/$name.calls" "$T/$name" ||
+	"$O/ptdecode" "$@" export ovni --inlines=no -o "$T/$name.v3" \
+		--also "export ovni --inlines=no --format-version=1 -o $T/$name.v1" \
+		--also "calls --inlines=no --json -o $T/$name.calls" "$T/$name" ||
 		fail "$name: ptdecode: status $?"
 	for version in 1 3; do
 		tests/tools/ovni.py $version "$T/$name.v$version" "$T/$name.calls" || fail "$name: version $version"

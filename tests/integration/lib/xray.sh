@@ -106,8 +106,8 @@ if version != 1:
 functions = collections.Counter()
 for row in json.load(open(sys.argv[3]))["functions"]:
     functions[clean(row["function"])] += row["calls"]
-# What goes on behind a gap, or behind a jump that was a call, was counted when it began.
-goes_on = {"resumption", "reopening"}
+# What goes on behind a gap, behind a jump that was a call, or in other code of what was inlined, was counted when it began.
+goes_on = {"resumption", "reopening", "reentry"}
 entered = collections.Counter(clean(c["function"]) for c in ours if c["entered_by"] not in goes_on)
 assert functions == entered, (functions - entered, entered - functions)
 print(f"version {version}: {len(ours)} calls{split}, of {len(ids)} functions, {events} events, {gaps} gaps")
