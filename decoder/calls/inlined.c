@@ -393,6 +393,16 @@ static int arrive(struct inliner *inliner, struct inlined_stack *stack,
 	return r;
 }
 
+/* The block has this part alone. */
+static void note_recent(struct inliner *inliner, const struct ptd_block *block,
+			const struct inlined_part *part)
+{
+	const uint32_t place = part->is_entry ? INLINED_SEVERAL : part->place;
+
+	inliner->recent[blockfacts_index(block)] =
+	    (struct inlined_recent){ block, part->is_known ? place : INLINED_UNKNOWN };
+}
+
 /* The thread executes @n instructions of the run, from the one with the index @first in it on. */
 static int execute(struct inliner *inliner, const struct inlined_thread *thread,
 		   const struct ptd_run *run, size_t first, size_t n)
@@ -417,6 +427,8 @@ static int execute(struct inliner *inliner, const struct inlined_thread *thread,
 						     .address = run->block->address + insn->offset,
 						     .run = (uint32_t)inliner->run });
 	}
+	if (block && block->n == 1)
+		note_recent(inliner, run->block, &inliner->parts.items[block->first]);
 	return r;
 }
 
@@ -428,18 +440,81 @@ static int interrupt(struct inliner *inliner, struct inlined_stack *stack)
 	return decide(inliner, stack);
 }
 
-/* Return: whether nothing happens in all of the run. */
-static bool is_quiet(const struct inliner *inliner, const struct inlined_stack *stack,
-		     const struct ptd_run *run)
+/* What the marks up to the next run are about came between. */
+static int take_marks(struct inliner *inliner, struct inlined_stack *stack,
+		      const struct ptd_batch *batch)
 {
-	const struct inlined_block *block =
-	    run->block->id < inliner->blocks.n ? &inliner->blocks.items[run->block->id] : NULL;
-	const struct inlined_part *part;
+	int r = 0;
 
-	if (!block || block->n != 1)
-		return false;
-	part = &inliner->parts.items[block->first];
-	return !part->is_known || (part->place == stack->current && !part->is_entry);
+	for (; r == 0 && inliner->mark < batch->n_marks &&
+	       batch->marks[inliner->mark].run <= inliner->run;
+	     inliner->mark++)
+		r = interrupt(inliner, stack);
+	return r;
+}
+
+/*
+ * Pass the runs from @run to before @end in which nothing happens while control is in @current.
+ * @n counts their instructions, which are not more than @n_max.
+ *
+ * Return: the run behind them.
+ */
+static const struct ptd_run *pass_runs(const struct inlined_recent *recent, uint32_t current,
+				       const struct ptd_run *run, const struct ptd_run *end,
+				       uint64_t *n, uint64_t n_max)
+{
+	uint64_t n_passed = 0;
+
+	for (; run < end; run++) {
+		const struct inlined_recent *at = &recent[blockfacts_index(run->block)];
+
+		if (at->block != run->block ||
+		    (at->place != current && at->place != INLINED_UNKNOWN) ||
+		    n_passed + run->n > n_max)
+			break;
+		n_passed += run->n;
+	}
+	*n += n_passed;
+	return run;
+}
+
+/* Pass what there is to pass before the next mark and the thread's instruction number @until. */
+static void pass(struct inliner *inliner, const struct inlined_stack *stack,
+		 struct inlined_thread *thread, const struct ptd_batch *batch, size_t end_run,
+		 uint64_t until)
+{
+	const struct ptd_run *run;
+
+	if (inliner->mark < batch->n_marks && batch->marks[inliner->mark].run < end_run)
+		end_run = batch->marks[inliner->mark].run;
+	if (stack->is_passing && stack->passing.n + PASSING_MAX < until)
+		until = stack->passing.n + PASSING_MAX;
+	if (inliner->insn > 0 || until <= thread->n)
+		return;
+	run = pass_runs(inliner->recent, stack->current, batch->runs + inliner->run,
+			batch->runs + end_run, &thread->n, until - thread->n);
+	inliner->run = (size_t)(run - batch->runs);
+}
+
+/* Take the next run, or what is left of it, but not beyond the instruction number @until. */
+static int take_run(struct inliner *inliner, struct inlined_thread *thread,
+		    const struct ptd_batch *batch, uint64_t until)
+{
+	const struct ptd_run *run = &batch->runs[inliner->run];
+	const uint64_t room = until - thread->n;
+	size_t n = run->n - inliner->insn;
+	int r;
+
+	if (n > room)
+		n = (size_t)room;
+	r = execute(inliner, thread, run, inliner->insn, n);
+	thread->n += n;
+	inliner->insn += n;
+	if (inliner->insn == run->n) {
+		inliner->insn = 0;
+		inliner->run++;
+	}
+	return r;
 }
 
 /*
@@ -453,26 +528,14 @@ static int take_runs(struct inliner *inliner, struct inlined_thread *thread,
 	int r = 0;
 
 	while (r == 0 && inliner->run < end_run && thread->n < until) {
-		const struct ptd_run *run = &batch->runs[inliner->run];
-		const uint64_t room = until - thread->n;
-		size_t n = run->n - inliner->insn;
-
-		for (; inliner->mark < batch->n_marks &&
-		       batch->marks[inliner->mark].run <= inliner->run && r == 0;
-		     inliner->mark++)
-			r = interrupt(inliner, stack);
+		r = take_marks(inliner, stack, batch);
 		if (r == 0 && stack->is_passing && thread->n - stack->passing.n >= PASSING_MAX)
 			r = stay(inliner, stack);
-		if (n > room)
-			n = (size_t)room;
-		if (r == 0 && !is_quiet(inliner, stack, run))
-			r = execute(inliner, thread, run, inliner->insn, n);
-		thread->n += n;
-		inliner->insn += n;
-		if (inliner->insn == run->n) {
-			inliner->insn = 0;
-			inliner->run++;
-		}
+		if (r < 0)
+			return r;
+		pass(inliner, stack, thread, batch, end_run, until);
+		if (inliner->run < end_run && thread->n < until)
+			r = take_run(inliner, thread, batch, until);
 	}
 	return r;
 }
@@ -667,5 +730,7 @@ int inliner_take(struct inliner *inliner, const struct ptd_call_thread *shown,
 	}
 	if (r == 0 && batch && thread->has_stack)
 		r = take_runs(inliner, thread, batch, end_run, UINT64_MAX);
+	if (r == 0 && batch && thread->has_stack)
+		r = take_marks(inliner, &inliner->stacks.items[thread->stack], batch);
 	return r;
 }

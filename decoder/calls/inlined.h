@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/calls/blockfacts.h"
 #include "decoder/calls/callstack.h"
 #include "ptd/decode.h"
 #include "util/map.h"
@@ -32,7 +33,11 @@ struct inlined_place {
 };
 
 #define INLINED_NONE UINT32_MAX
-#define INLINED_ANY  (UINT32_MAX - 1) /* where control is, is to be looked at */
+/* Not the place of any instruction: where control is, is to be looked at; or nothing is known of
+ * the code; or there are several places, or the entry of one. */
+#define INLINED_ANY     (UINT32_MAX - 1)
+#define INLINED_UNKNOWN (UINT32_MAX - 2)
+#define INLINED_SEVERAL (UINT32_MAX - 3)
 
 /* Instructions of a block that belong to the same place: up to the next of its parts. */
 struct inlined_part {
@@ -44,6 +49,12 @@ struct inlined_part {
 
 struct inlined_block {
 	uint32_t first, n; /* parts */
+};
+
+/* A block that ran lately. Most runs need no more than this. */
+struct inlined_recent {
+	const struct ptd_block *block;
+	uint32_t place; /* of all its instructions */
 };
 
 /* Where in the stream of a thread something happens. */
@@ -96,9 +107,10 @@ struct inliner {
 	struct map by_shown;              /* the decoder's place → its index */
 	VEC(struct inlined_block) blocks; /* by block id */
 	VEC(struct inlined_part) parts;
-	VEC(struct inlined_stack) stacks;   /* by the number of the stack */
-	VEC(struct inlined_thread) threads; /* by the thread's id */
-	VEC(struct ptd_call) calls;         /* that are to be given out */
+	struct inlined_recent recent[1 << BLOCKFACTS_RECENT_BITS]; /* by blockfacts_index() */
+	VEC(struct inlined_stack) stacks;                          /* by the number of the stack */
+	VEC(struct inlined_thread) threads;                        /* by the thread's id */
+	VEC(struct ptd_call) calls;                                /* that are to be given out */
 
 	/* How much of the batch was taken. */
 	size_t run, insn, mark;
