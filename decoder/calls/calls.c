@@ -20,6 +20,8 @@ struct piece {
 	struct callthread *thread;
 	const struct ptd_batch *batch;
 	size_t first, n;
+	bool
+	    is_plain; /* nothing that was inlined is among them: they are in the layer's own list */
 };
 
 struct ptd_calls {
@@ -158,14 +160,19 @@ static int add_piece(struct ptd_calls *calls, struct callthread *thread,
 		     const struct ptd_batch *batch, size_t first)
 {
 	const size_t n_found = calls->world.list.calls.n - first;
-	struct piece piece = { .thread = thread, .batch = batch, .first = first, .n = n_found };
-	int r = 0;
+	struct piece piece = {
+		.thread = thread, .batch = batch, .first = first, .n = n_found, .is_plain = true
+	};
+	const size_t n_before = calls->inliner.calls.n;
+	int r = 1;
 
-	if (calls->is_inlining) {
-		piece.first = calls->inliner.calls.n;
+	if (calls->is_inlining)
 		r = inliner_take(&calls->inliner, &thread->shown, batch, calls->at.run,
 				 calls->world.list.calls.items + first, n_found);
-		piece.n = calls->inliner.calls.n - piece.first;
+	if (r == 0) {
+		piece.first = n_before;
+		piece.n = calls->inliner.calls.n - n_before;
+		piece.is_plain = false;
 	}
 	return r < 0 || piece.n == 0 ? r : vec_push(&calls->pieces, piece);
 }
@@ -367,9 +374,9 @@ int ptd_calls_next(struct ptd_calls *calls, const struct ptd_call_batch **ret_ba
 	calls->given = (struct ptd_call_batch){
 		.batch = piece->batch,
 		.thread = &piece->thread->shown,
-		.calls = (calls->is_inlining ? calls->inliner.calls.items
-					     : calls->world.list.calls.items) +
-			 piece->first,
+		.calls =
+		    (piece->is_plain ? calls->world.list.calls.items : calls->inliner.calls.items) +
+		    piece->first,
 		.n_calls = piece->n,
 	};
 	*ret_batch = &calls->given;

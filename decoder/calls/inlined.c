@@ -47,7 +47,10 @@
 
 void inliner_deinit(struct inliner *inliner)
 {
-	vec_deinit_each(&inliner->stacks, stack, vec_deinit(&stack->frames));
+	vec_deinit_each(&inliner->stacks, stack, {
+		vec_deinit(&stack->frames);
+		vec_deinit(&stack->costs);
+	});
 	map_deinit(&inliner->by_shown);
 	vec_deinit(&inliner->places);
 	vec_deinit(&inliner->blocks);
@@ -85,6 +88,8 @@ static int find_place(struct inliner *inliner, const struct ptd_inlined *shown, 
 	int r = 0;
 
 	*ret_place = INLINED_NONE;
+	while (shown && shown->depth > PTD_POSITIONS_MAX)
+		shown = shown->outer;
 	for (; shown && n < PTD_POSITIONS_MAX; shown = shown->outer)
 		way[n++] = shown;
 	while (r >= 0 && n-- > 0) {
@@ -146,11 +151,6 @@ static const struct inlined_block *get_block(struct inliner *inliner, const stru
 
 /* --- what is open ----------------------------------------------------------------------------- */
 
-static struct inlined_frame *top_of(const struct inlined_stack *stack)
-{
-	return stack->frames.n > 0 ? &stack->frames.items[stack->frames.n - 1] : NULL;
-}
-
 /* Add a call, all fields of which are set: to clear it first takes as long as all the rest. */
 static inline struct ptd_call *add_call(struct inliner *inliner, const struct inlined_stack *stack,
 					const struct inlined_frame *frame,
@@ -166,7 +166,7 @@ static inline struct ptd_call *add_call(struct inliner *inliner, const struct in
 	call->kind = (uint8_t)kind;
 	call->how = (uint8_t)how;
 	call->ambiguous = frame->ambiguous;
-	call->depth = frame->depth;
+	call->depth = frame->called + (int32_t)(frame - stack->frames.items) + 1;
 	call->stack = (uint32_t)(stack - inliner->stacks.items);
 	call->n_moved = 0;
 	call->moved_to = 0;
@@ -192,10 +192,19 @@ static void see_entry(struct inliner *inliner, const struct inlined_stack *stack
 {
 	struct inlined_place *place = place_at(inliner, i);
 
-	if (place->has_entry || stack->frames.items[stack->n_called - 1].is_open_before)
+	if (place->has_entry || stack->is_open_before)
 		return;
 	place->entry = address;
 	place->has_entry = part->is_entry = true;
+}
+
+/* Return: the cost of the innermost function that was called; NULL: no memory. */
+static struct inlined_cost *get_cost(struct inlined_stack *stack)
+{
+	if ((stack->costs.n == 0 || stack->costs.items[stack->costs.n - 1].called < stack->depth) &&
+	    vec_push(&stack->costs, { .called = stack->depth }) < 0)
+		return NULL;
+	return &stack->costs.items[stack->costs.n - 1];
 }
 
 /* Enter a place of @object. Return: 0 or -ENOMEM. */
@@ -205,29 +214,29 @@ static int enter(struct inliner *inliner, struct inlined_stack *stack,
 	struct inlined_place *place = place_at(inliner, i);
 	const enum ptd_call_how how =
 	    is_entry_of(place, moment->address) ? PTD_CALL_BY_INLINING : PTD_CALL_BY_REENTRY;
-	const struct inlined_frame *around = top_of(stack);
-	const struct inlined_frame frame = { .place = i,
-					     .depth = around->depth + 1,
-					     .ambiguous = around->ambiguous,
-					     .t = moment->t,
-					     .n = moment->n + stack->bias };
 
 	if (!place->object && functions_of_inlined(inliner->functions, object, place->shown,
 						   moment->address, &place->function) < 0)
 		return -ENOMEM;
 	place->object = object;
 	inliner->stats->n_entered[how]++;
-	return vec_push(&stack->frames, frame) < 0 ||
-		       !add_call(inliner, stack, &frame, moment, PTD_CALL_ENTER, how)
-		   ? -ENOMEM
-		   : 0;
+	if (!get_cost(stack) || vec_push(&stack->frames, { .place = i,
+							   .called = stack->depth,
+							   .ambiguous = stack->ambiguous,
+							   .t = moment->t,
+							   .n = moment->n + stack->bias }) < 0)
+		return -ENOMEM;
+	return add_call(inliner, stack, &stack->frames.items[stack->frames.n - 1], moment,
+			PTD_CALL_ENTER, how)
+		   ? 0
+		   : -ENOMEM;
 }
 
-/* Leave the innermost place. Return: 0 or -ENOMEM. */
+/* Leave the innermost place, which is in the innermost function. Return: 0 or -ENOMEM. */
 static int leave(struct inliner *inliner, struct inlined_stack *stack,
 		 const struct inlined_moment *moment, enum ptd_call_how how)
 {
-	struct inlined_frame *frame = top_of(stack), *around = frame - 1;
+	struct inlined_frame *frame = &stack->frames.items[stack->frames.n - 1];
 	const uint64_t t = callstack_since(moment->t, frame->t);
 	const uint64_t n = callstack_since(moment->n + stack->bias, frame->n);
 	struct ptd_call *call = add_call(inliner, stack, frame, moment, PTD_CALL_LEAVE, how);
@@ -239,9 +248,14 @@ static int leave(struct inliner *inliner, struct inlined_stack *stack,
 	call->t_self = callstack_since(t, frame->t_inner);
 	call->n_insns_self = callstack_since(n, frame->n_inner);
 	inliner->stats->n_left[how]++;
-	around->t_inner += t;
-	around->n_inner += n;
-	stack->frames.n--;
+	if (--stack->frames.n > stack->base) {
+		frame[-1].t_inner += t;
+		frame[-1].n_inner += n;
+	} else {
+		/* Its cost was added when the place was entered. */
+		stack->costs.items[stack->costs.n - 1].t_inner += t;
+		stack->costs.items[stack->costs.n - 1].n_inner += n;
+	}
 	return 0;
 }
 
@@ -312,7 +326,7 @@ static size_t find_way(const struct inliner *inliner, uint32_t place,
 static size_t count_open(const struct inliner *inliner, const struct inlined_stack *stack,
 			 const uint32_t *way, size_t depth, uint64_t address)
 {
-	const size_t base = stack->n_called;
+	const size_t base = stack->base;
 	size_t n = 0;
 
 	while (n < depth && base + n < stack->frames.n &&
@@ -327,7 +341,7 @@ static int enter_way(struct inliner *inliner, struct inlined_stack *stack,
 		     const struct ptd_object *object, const uint32_t *way, size_t depth, size_t n,
 		     const struct inlined_moment *moment)
 {
-	int r = leave_to(inliner, stack, stack->n_called + n, moment, PTD_CALL_BY_RETURN);
+	int r = leave_to(inliner, stack, stack->base + n, moment, PTD_CALL_BY_RETURN);
 
 	stack->n_doubtful = 0;
 	stack->is_passing = false;
@@ -363,22 +377,18 @@ static int arrive(struct inliner *inliner, struct inlined_stack *stack,
 		  const struct ptd_block *block, struct inlined_part *part,
 		  const struct inlined_moment *moment)
 {
-	const size_t base = stack->n_called;
+	const bool is_open_before = stack->is_open_before;
 	uint32_t way[PTD_POSITIONS_MAX];
-	struct inlined_frame *called;
 	size_t depth, n;
-	bool is_open_before;
 	int r = 0;
 
-	if (stack->frames.n == 0 || !part->is_known)
+	if (stack->n_called == 0 || !part->is_known)
 		return 0;
-	called = &stack->frames.items[base - 1];
 	depth = find_way(inliner, part->place, way);
 	n = count_open(inliner, stack, way, depth, moment->address);
 	for (size_t i = n; i < depth; i++)
 		see_entry(inliner, stack, way[i], part, moment->address);
-	is_open_before = called->is_open_before;
-	called->is_open_before = false;
+	stack->is_open_before = false;
 	if (n < depth && (is_open_before || has_entry(inliner, way, depth, n, moment->address))) {
 		r = enter_way(inliner, stack, block->object, way, depth, n, moment);
 	} else {
@@ -386,8 +396,8 @@ static int arrive(struct inliner *inliner, struct inlined_stack *stack,
 			stack->passing = *moment;
 		stack->is_passing = n < depth;
 		stack->object = block->object;
-		if (base + n < stack->frames.n || stack->n_doubtful > 0)
-			r = doubt(inliner, stack, base + n, moment);
+		if (stack->base + n < stack->frames.n || stack->n_doubtful > 0)
+			r = doubt(inliner, stack, stack->base + n, moment);
 	}
 	stack->current = part->place;
 	return r;
@@ -549,33 +559,48 @@ static bool is_open_before(const struct ptd_call *call)
 	       call->how == PTD_CALL_BY_RESUMPTION || call->how == PTD_CALL_BY_REOPENING;
 }
 
+/* The innermost function that was called is another one. */
+static void set_depth(struct inlined_stack *stack, int32_t depth)
+{
+	stack->depth = depth;
+	stack->current = INLINED_ANY;
+	stack->base = stack->frames.n;
+	while (stack->base > 0 && stack->frames.items[stack->base - 1].called >= depth)
+		stack->base--;
+}
+
+/* A function was entered or left, and nothing is inlined in what is innermost then. */
+static void note_call(struct inlined_stack *stack, const struct ptd_call *call)
+{
+	const bool is_entered = call->kind == PTD_CALL_ENTER;
+
+	stack->n_called += is_entered ? 1 : -(stack->n_called > 0);
+	stack->ambiguous = call->ambiguous;
+	stack->is_open_before = is_entered && is_open_before(call);
+	set_depth(stack, is_entered ? call->depth : call->depth - 1);
+}
+
 static int take_enter(struct inliner *inliner, struct inlined_stack *stack,
 		      const struct ptd_call *found)
 {
-	const struct inlined_frame *around;
 	struct ptd_call call = *found;
-	int r = stack->is_passing ? stay(inliner, stack) : decide(inliner, stack);
+	const int r = stack->is_passing ? stay(inliner, stack) : decide(inliner, stack);
 
-	around = top_of(stack);
-	if (around)
-		call.depth = around->depth + 1;
-	if (r == 0)
-		r = vec_push(&stack->frames, { .place = INLINED_NONE,
-					       .depth = call.depth,
-					       .ambiguous = call.ambiguous,
-					       .is_open_before = is_open_before(&call) });
-	stack->n_called = stack->frames.n;
-	stack->current = INLINED_ANY;
+	call.depth += (int32_t)stack->frames.n;
+	note_call(stack, found);
 	return r < 0 ? r : vec_push(&inliner->calls, call);
 }
 
-/* Find the innermost function that was called, below what is open. */
-static void find_called(struct inlined_stack *stack)
+/* The time and instructions of @call were spent in what is innermost now. */
+static void add_inner(struct inlined_stack *stack, const struct ptd_call *call)
 {
-	stack->n_called = stack->frames.n;
-	while (stack->n_called > 0 &&
-	       stack->frames.items[stack->n_called - 1].place != INLINED_NONE)
-		stack->n_called--;
+	struct inlined_frame *around = &stack->frames.items[stack->frames.n - 1];
+	struct inlined_cost *cost = &stack->costs.items[stack->costs.n - 1];
+
+	around->t_inner += call->t_total;
+	around->n_inner += call->n_insns_total;
+	cost->t_moved += call->t_total;
+	cost->n_moved += call->n_insns_total;
 }
 
 static int take_leave(struct inliner *inliner, struct inlined_stack *stack,
@@ -587,43 +612,23 @@ static int take_leave(struct inliner *inliner, struct inlined_stack *stack,
 	const enum ptd_call_how how =
 	    found->how == PTD_CALL_BY_TAIL ? PTD_CALL_BY_RETURN : found->how;
 	struct ptd_call call = *found;
-	struct inlined_frame *top;
 	int r;
 
-	if (stack->frames.n == 0)
-		return vec_push(&inliner->calls, call);
-	r = leave_to(inliner, stack, stack->n_called, &moment, how);
-	if (r < 0)
-		return r;
+	r = leave_to(inliner, stack, stack->base, &moment, how);
 	stack->n_doubtful = 0;
 	stack->is_passing = false;
-	stack->current = INLINED_ANY;
-	top = top_of(stack);
-	call.depth = top->depth;
-	call.t_self = callstack_since(call.t_self + top->t_moved, top->t_inner);
-	call.n_insns_self = callstack_since(call.n_insns_self + top->n_moved, top->n_inner);
-	stack->frames.n--;
-	find_called(stack);
-	if (stack->n_called > 0 && stack->frames.n > stack->n_called) {
-		struct inlined_frame *around = top_of(stack);
-		struct inlined_frame *called = &stack->frames.items[stack->n_called - 1];
+	call.depth += (int32_t)stack->frames.n;
+	if (stack->costs.n > 0 && stack->costs.items[stack->costs.n - 1].called >= found->depth) {
+		const struct inlined_cost *cost = &stack->costs.items[--stack->costs.n];
 
-		around->t_inner += call.t_total;
-		around->n_inner += call.n_insns_total;
-		called->t_moved += call.t_total;
-		called->n_moved += call.n_insns_total;
+		call.t_self = callstack_since(call.t_self + cost->t_moved, cost->t_inner);
+		call.n_insns_self =
+		    callstack_since(call.n_insns_self + cost->n_moved, cost->n_inner);
 	}
-	return vec_push(&inliner->calls, call);
-}
-
-/* Return: how many frames the innermost @n functions that were called have. */
-static size_t count_moved(const struct inlined_stack *stack, size_t n)
-{
-	size_t i = stack->frames.n;
-
-	while (i > 0 && n > 0)
-		n -= stack->frames.items[--i].place == INLINED_NONE;
-	return stack->frames.n - i;
+	note_call(stack, found);
+	if (stack->frames.n > stack->base)
+		add_inner(stack, found);
+	return r < 0 ? r : vec_push(&inliner->calls, call);
 }
 
 /* Frames belong to another stack, as PTD_CALL_SWITCH says. Return: 0 or -ENOMEM. */
@@ -631,23 +636,34 @@ static int move_frames(struct inliner *inliner, struct ptd_call *call)
 {
 	struct inlined_stack *from = &inliner->stacks.items[call->stack];
 	struct inlined_stack *to = &inliner->stacks.items[call->moved_to];
-	const size_t n = count_moved(from, call->n_moved);
+	const int32_t first = from->depth - (int32_t)call->n_moved;
+	const int32_t lower = (to->n_called > 0 ? to->depth : first) - first;
+	const size_t n_frames = vec_bisect(&from->frames, frame, frame->called <= first);
+	const size_t n_costs = vec_bisect(&from->costs, cost, cost->called <= first);
 
-	call->n_moved = (uint32_t)n;
-	if (from == to || n == 0)
+	if (from == to || call->n_moved > from->n_called)
 		return 0;
-	if (vec_reserve(&to->frames, n) < 0)
-		return -ENOMEM;
-	from->frames.n -= n;
-	for (size_t i = 0; i < n; i++) {
-		struct inlined_frame frame = from->frames.items[from->frames.n + i];
+	for (size_t i = n_frames; i < from->frames.n; i++) {
+		struct inlined_frame frame = from->frames.items[i];
 
-		if (to->frames.n > 0)
-			frame.depth = top_of(to)->depth + 1;
-		to->frames.items[to->frames.n++] = frame;
+		frame.called += lower;
+		if (vec_push(&to->frames, frame) < 0)
+			return -ENOMEM;
 	}
-	find_called(from);
-	find_called(to);
+	for (size_t i = n_costs; i < from->costs.n; i++) {
+		struct inlined_cost cost = from->costs.items[i];
+
+		cost.called += lower;
+		if (vec_push(&to->costs, cost) < 0)
+			return -ENOMEM;
+	}
+	from->n_called -= call->n_moved;
+	to->n_called += call->n_moved;
+	set_depth(to, from->depth + lower);
+	call->n_moved += (uint32_t)(from->frames.n - n_frames);
+	from->frames.n = n_frames;
+	from->costs.n = n_costs;
+	set_depth(from, first);
 	return 0;
 }
 
@@ -672,8 +688,7 @@ static int take_switch(struct inliner *inliner, struct inlined_thread *thread,
 		return r;
 	stack = &inliner->stacks.items[found->stack];
 	stack->bias = stack->n_saved - found->n_insns;
-	if (stack->frames.n > 0)
-		call.depth = top_of(stack)->depth;
+	call.depth += (int32_t)stack->frames.n;
 	return vec_push(&inliner->calls, call);
 }
 
@@ -699,6 +714,40 @@ static int take_call(struct inliner *inliner, struct inlined_thread *thread,
 	}
 }
 
+/*
+ * Pass all that there is if nothing is inlined there, nor is the calls' cost another one.
+ *
+ * Return: whether that is so.
+ */
+static bool pass_all(struct inliner *inliner, struct inlined_thread *thread,
+		     const struct ptd_batch *batch, size_t end_run, const struct ptd_call *calls,
+		     size_t n_calls)
+{
+	struct inlined_stack *stack = &inliner->stacks.items[thread->stack];
+	const struct ptd_run *end = batch->runs + end_run;
+	uint64_t n = 0;
+
+	if (stack->frames.n > 0 || stack->is_passing || inliner->insn > 0)
+		return false;
+	for (size_t i = 0; i < n_calls; i++)
+		if (calls[i].kind == PTD_CALL_SWITCH || calls[i].stack != thread->stack ||
+		    (calls[i].kind == PTD_CALL_LEAVE && stack->costs.n > 0 &&
+		     stack->costs.items[stack->costs.n - 1].called >= calls[i].depth))
+			return false;
+	if (pass_runs(inliner->recent, INLINED_NONE, batch->runs + inliner->run, end, &n,
+		      UINT64_MAX) != end)
+		return false;
+	inliner->run = end_run;
+	thread->n += n;
+	while (inliner->mark < batch->n_marks && batch->marks[inliner->mark].run <= end_run)
+		inliner->mark++;
+	for (size_t i = 0; i < n_calls; i++)
+		note_call(stack, &calls[i]);
+	if (n_calls > 0 && calls[n_calls - 1].n_insns < thread->n)
+		stack->is_open_before = false;
+	return true;
+}
+
 void inliner_begin(struct inliner *inliner)
 {
 	inliner->run = inliner->insn = inliner->mark = 0;
@@ -720,6 +769,11 @@ int inliner_take(struct inliner *inliner, const struct ptd_call_thread *shown,
 			r = interrupt(inliner, stack);
 	}
 	inliner->is_new_batch = false;
+	if (r == 0 && batch && thread->has_stack &&
+	    pass_all(inliner, thread, batch, end_run, calls, n_calls)) {
+		thread->slice = batch->slice->id;
+		return 1;
+	}
 	if (r == 0 && batch)
 		thread->slice = batch->slice->id;
 	for (size_t i = 0; r == 0 && i < n_calls; i++) {

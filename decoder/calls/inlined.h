@@ -65,23 +65,34 @@ struct inlined_moment {
 	uint32_t run;
 };
 
-/* A function that is open. */
+/* An inlined function that is open. */
 struct inlined_frame {
-	uint32_t place; /* INLINED_NONE: it was called */
-	int32_t depth;
+	uint32_t place;
+	int32_t called; /* depth of the function that was called, and in which it is */
 	bool ambiguous;
-	bool is_open_before; /* it was called, and was entered before what is known of it */
-	uint64_t t, n; /* of what was inlined: when it was entered, in the stack's instructions */
-	/* Spent in what was inlined into it; and, of what was called from there, counted by the
-	 * layer as called from the function itself. */
-	uint64_t t_inner, n_inner, t_moved, n_moved;
+	uint64_t t, n; /* when it was entered, in time and in the stack's instructions */
+	uint64_t t_inner, n_inner; /* of that spent in functions that it called */
+};
+
+/* What the layer counted otherwise of a function that was called. */
+struct inlined_cost {
+	int32_t called;            /* its depth */
+	uint64_t t_inner, n_inner; /* spent in what was inlined into it */
+	uint64_t t_moved, n_moved; /* in what was called from there: as if from itself */
 };
 
 struct inlined_stack {
 	VEC(struct inlined_frame) frames;
-	size_t n_called;  /* up to the innermost frame that was called */
+	VEC(struct inlined_cost) costs; /* of some functions that are open, the innermost last */
+	size_t base;         /* of the frames, those that are not in the innermost function */
+	uint32_t n_called;   /* functions that were called, and are open */
+	int32_t depth;       /* of the innermost of them, as the layer counts */
+	bool ambiguous;      /* what is open there */
+	bool is_open_before; /* it was entered before what is known, and executed nothing yet */
+
 	uint64_t bias;    /* its instructions are the thread's and this */
 	uint64_t n_saved; /* its instructions, when the thread left it */
+
 	/* Of the innermost frames, how many may have been left, and when. */
 	size_t n_doubtful;
 	struct inlined_moment doubtful;
@@ -127,7 +138,7 @@ void inliner_begin(struct inliner *inliner);
  * and those of inlined functions between them, to @inliner->calls. @batch is NULL when the thread
  * ends.
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0; 1: nothing was added, since the calls are as they were found; or -ENOMEM.
  */
 _must_check_ int inliner_take(struct inliner *inliner, const struct ptd_call_thread *thread,
 			      const struct ptd_batch *batch, size_t end_run,

@@ -25,6 +25,23 @@ static void find(struct debuginfo *debuginfo, uint64_t address)
 		abort();
 }
 
+static void find_inlined(struct debuginfo *debuginfo, uint64_t address)
+{
+	const struct ptd_inlined *inlined;
+	size_t length = 0;
+	uint64_t end;
+
+	if (debuginfo_inlined(debuginfo, address, &inlined, &end) < 0 || end <= address)
+		abort();
+	for (; inlined; inlined = inlined->outer) {
+		length += strlen(inlined->name) + strlen(inlined->linkage_name);
+		if (inlined->depth != (inlined->outer ? inlined->outer->depth : 0) + 1)
+			abort();
+	}
+	if (length > SIZE_MAX / 2)
+		abort();
+}
+
 static void walk_lines(struct debuginfo *debuginfo)
 {
 	struct ptd_line_table table;
@@ -62,8 +79,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (filebytes_new_in_memory(copy, size, &file) < 0 ||
 		    debuginfo_new(file, NULL, &debuginfo) < 0)
 			abort();
-		for (uint64_t at = 0; debuginfo && at < 0x2000; at += 5)
+		for (uint64_t at = 0; debuginfo && at < 0x2000; at += 5) {
 			find(debuginfo, at);
+			find_inlined(debuginfo, at);
+		}
 		if (debuginfo)
 			walk_lines(debuginfo);
 		debuginfo = debuginfo_free(debuginfo);

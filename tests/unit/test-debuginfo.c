@@ -240,6 +240,45 @@ static void compare_rows(struct debuginfo *debuginfo, const struct ptd_line_tabl
 	assert_true(n_inlined > 10);
 }
 
+/*
+ * The places that are inlined at an address are the functions of its positions but for the last, of
+ * which each place has one entry, and the answer is the same up to its end.
+ */
+static void compare_inlined(struct debuginfo *debuginfo, uint64_t start, uint64_t size)
+{
+	const struct ptd_inlined *last = NULL;
+	size_t n_inlined = 0, n_entered = 0;
+	uint64_t last_end = 0;
+
+	for (uint64_t address = start; address < start + size; address++) {
+		struct ptd_position positions[PTD_POSITIONS_MAX];
+		const int n = debuginfo_find(debuginfo, address, positions);
+		const struct ptd_inlined *inlined, *at;
+		uint64_t end;
+
+		assert_in_range(debuginfo_inlined(debuginfo, address, &inlined, &end), 0, 1);
+		assert_true(end > address);
+		if (address < last_end)
+			assert_ptr_equal(inlined, last);
+		last = inlined;
+		last_end = end;
+		at = inlined;
+		for (int i = 0; i + 1 < n; i++, at = at->outer) {
+			assert_non_null(at);
+			assert_int_equal(at->depth, n - 1 - i);
+			assert_string_equal(at->name, positions[i].function);
+			assert_string_equal(at->linkage_name, positions[i].linkage_name);
+			n_entered += at->has_entry && at->entry == address;
+		}
+		if (n > 0)
+			assert_null(at);
+		n_inlined += inlined != NULL;
+	}
+	print_message("  %zu bytes of %zu inlined, %zu entries\n", n_inlined, (size_t)size,
+		      n_entered);
+	assert_true(n_inlined > 10);
+}
+
 /* And every address that has a position is in a row. */
 static void compare_lines(struct debuginfo *debuginfo, uint64_t start, uint64_t size)
 {
@@ -278,6 +317,7 @@ static void agree(struct fixture *f, struct filebytes *file, struct filebytes *d
 	assert_true(agreement.n_known > 100);
 	assert_int_equal(agreement.n_different, 0);
 	compare_lines(debuginfo, start, size);
+	compare_inlined(debuginfo, start, size);
 }
 
 /* --- this program ----------------------------------------------------------------------------- */
