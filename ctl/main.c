@@ -29,7 +29,7 @@ static const struct verb {
 	{ "metrics", verb_metrics, false, false, "[--http]",
 	  "show what is being recorded as OpenMetrics" },
 	{ "record", verb_record, false, true,
-	  "[-o DIR | --then VERB [-o FILE]] [--private] [--timing] [--when CONDITION]... "
+	  "[-o DIR | --then VERB [-o FILE]] [--private] [--timing] [--jit] [--when CONDITION]... "
 	  "[--count N] -- COMMAND...",
 	  "run a program, and take a snapshot when it ends, or when a condition holds" },
 	{ "snapshot", verb_snapshot, true, false,
@@ -65,6 +65,9 @@ static const struct option_help {
 	{ "--private", "record by a recorder of your own, even if ptd runs", { "record" } },
 	{ "--timing",
 	  "write MTC and CYC packets: the time of each branch, in a larger recording",
+	  { "record" } },
+	{ "--jit",
+	  "have runtimes (node, java, ...) write down the names of the code that they make",
 	  { "record" } },
 	{ "--when CONDITION",
 	  "take the snapshot when enter:FUNCTION[@OBJECT], signal:NAME or exit:STATUS holds",

@@ -83,7 +83,7 @@ _ptctl() {
 		status | list) words='--json -h --help' ;;
 		check) words='--prove -o --output --json -h --help' ;;
 		metrics) words='--http -h --help' ;;
-		record) words='-o --output --then --private --timing --when --count -h --help --' ;;
+		record) words='-o --output --then --private --timing --jit --when --count -h --help --' ;;
 		snapshot) words='-o --output --pid --unit --cgroup --cpu --trigger --then --json -h --help' ;;
 		trigger) words='--comm --count --interval --delay --remove --json -h --help' ;;
 		info) words='--core --last --journal --json -h --help' ;;

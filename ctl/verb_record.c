@@ -14,6 +14,7 @@
 #include "ctl/client.h"
 #include "ctl/decode.h"
 #include "ctl/emulator.h"
+#include "ctl/jit.h"
 #include "ctl/private.h"
 #include "ctl/program.h"
 #include "ctl/run.h"
@@ -33,6 +34,7 @@ struct wish {
 	bool is_private;         /* by a recorder of the caller's own */
 	int reason;              /* why the system's is not asked, as of client_probe(); 0: none */
 	bool timing;
+	bool jit; /* have runtimes write down the names of the code that they make */
 	struct trigger_wish trigger; /* with a condition: instead of a snapshot at the end */
 	char **command;
 	bool under_qemu; /* found out: that is how the program ran */
@@ -425,6 +427,7 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 		{ "then", .text = &wish->then.what },
 		{ "private", .flag = &wish->is_private },
 		{ "timing", .flag = &wish->timing },
+		{ "jit", .flag = &wish->jit },
 		{ "when", .read = add_condition, .userdata = &wish->trigger },
 		{ "count", .number = &wish->trigger.count, .what = "number of snapshots" },
 	};
@@ -435,18 +438,25 @@ static int parse_record(int argc, char **argv, struct wish *wish)
 	if (first >= argc)
 		return log_as(
 		    -EINVAL, "record: which program? ptctl record [-o DIR | --then VERB [-o FILE]] "
-			     "[--timing] [--when CONDITION]... -- COMMAND...");
+			     "[--timing] [--jit] [--when CONDITION]... -- COMMAND...");
 	wish->command = argv + first;
 	return check_wish(wish);
 }
 
 int verb_record(const struct context *context, int argc, char **argv)
 {
+	_cleanup_(freep) char **made = NULL;
 	struct wish wish = {};
 	int status = 0, r;
 
 	if (parse_record(argc, argv, &wish) < 0)
 		return EXIT_NOT_RECORDED;
+	if (wish.jit) {
+		r = jit_prepare(wish.command, &made);
+		if (r < 0)
+			return log_errno_as(EXIT_NOT_RECORDED, r, "--jit: %m");
+		wish.command = made;
+	}
 	r = record_anyhow(context, &wish, &status);
 	if (r == EXIT_OK)
 		return status;

@@ -82,9 +82,10 @@ static struct execution_part *get_part(struct running *running, const struct ptd
 	return part;
 }
 
-static void leave_part(struct execution_part *part, const struct ptd_call *call)
+/* The function of the part, which was entered by @how, is left by @call. */
+static void leave_part(struct execution_part *part, uint8_t how, const struct ptd_call *call)
 {
-	part->n_calls++;
+	part->n_calls += !profile_goes_on(how);
 	part->t_self += call->t_self;
 	part->n_insns_self += call->n_insns_self;
 	part->n_open -= part->n_open > 0;
@@ -303,7 +304,7 @@ static int leave(struct executions *executions, const struct ptd_call_thread *th
 	if (running->is_running) {
 		part = find_part(running, frame.function);
 		if (part)
-			leave_part(part, call);
+			leave_part(part, frame.how, call);
 		if (stack->frames.n <= running->level)
 			r = end_execution(executions, running, thread, &frame, call);
 	}
