@@ -253,6 +253,12 @@ bool encode_adopt(struct encode *e, const struct encode_state *state)
 	return missing;
 }
 
+void encode_forget(struct encode *e)
+{
+	e->state.mode_sent = 0;
+	e->state.last_ip = NO_IP;
+}
+
 void encode_begin(struct encode *e, uint64_t tsc)
 {
 	begin_psb(e, tsc);

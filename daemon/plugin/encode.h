@@ -87,6 +87,10 @@ bool encode_adopt(struct encode *encode, const struct encode_state *state);
 void encode_init(struct encode *encode, uint64_t ring_size, uint32_t psb_period,
 		 bool return_compression, bool long_tnt);
 
+/* Packets are off. What follows may go to another buffer, and cannot rely on what was written
+ * before. */
+void encode_forget(struct encode *encode);
+
 /* Write a PSB+ while packets are off. @tsc is the present time. */
 void encode_begin(struct encode *encode, uint64_t tsc);
 

@@ -89,10 +89,13 @@ static bool recover_ring(struct unit *unit)
 static void configure(struct unit *unit, uint64_t control)
 {
 	struct encode *e = &unit->encode;
+	const bool was_on = unit->control & VMRING_TRACE_EN;
 
 	unit->control = control;
 	if (!(control & VMRING_TRACE_EN))
 		return;
+	if (!was_on)
+		encode_forget(e);
 	e->psb_period = 1u << ((control >> VMRING_PSB_FREQ & VMRING_FREQ_MASK) + VMRING_PSB_FREQ_0);
 	e->return_compression = !(control & VMRING_DIS_RETC);
 	e->timing = (struct encode_timing){

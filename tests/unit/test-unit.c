@@ -136,6 +136,7 @@ static uint64_t expect(uint64_t from, const char *packets, size_t n)
 #define PSBEND    "\x02\x23"
 #define EXEC      "\x99\x01"
 #define PGE_USER  "\x51\x00\x10\x40\0"
+#define PGE_WHOLE "\x71\x00\x10\x40\0\0\0"
 #define PGD       "\x01"
 #define IP_KERNEL "\x00\x00\x00\x81\xff\xff"
 
@@ -242,6 +243,17 @@ static void restarts(void **state)
 	shared.ring.control = CONTROL | VMRING_USER;
 	run(KERNEL, NOP);
 	assert_int_equal(shared.ring.head, at);
+	run(KERNEL, IRET);
+	run(USER, NOP);
+	at = EXPECT(at, TSC EXEC PGE_WHOLE);
+	shared.ring.control = 0;
+	run(KERNEL + 1, NOP);
+	at = EXPECT(at, "\x3d\x00\x10" PGD);
+	/* And so does the other, whose buffer has neither the mode nor an address yet. */
+	shared.ring.control = CONTROL | VMRING_USER;
+	run(KERNEL, IRET);
+	run(USER, NOP);
+	EXPECT(at, TSC EXEC PGE_WHOLE);
 	end();
 }
 
