@@ -55,7 +55,7 @@ static const struct verb_option common[] = {
 	{ VERB_OPT_INLINES, VERB_OUTPUT, VERB_INLINES, "inlines", "=no",
 	  "without the calls of functions that were inlined" },
 	{ VERB_OPT_INLINES, VERB_OUTPUT, VERB_POSITIONS, "inlines", NULL,
-	  "the same, and the functions that were inlined there" },
+	  "show source lines, and the functions inlined there" },
 	{ VERB_OPT_ALSO, VERB_DECODING, VERB_JOINS, "also", "'VERB...'",
 	  "another output of the same decode: 'summary -o FILE'" },
 	{ VERB_OPT_CORE, VERB_DECODING, VERB_CORE, "core", "FILE",
