@@ -95,7 +95,7 @@ static int add_words(const char *variable, const char *value)
 /* A variable of one word is a setting, which the user may have chosen. */
 static int set(const struct runtime *runtime)
 {
-	if (strncmp(runtime->value, "-", 1) == 0 || strncmp(runtime->value, "+", 1) == 0)
+	if (runtime->value[0] == '-' || runtime->value[0] == '+')
 		return add_words(runtime->variable, runtime->value);
 	return setenv(runtime->variable, runtime->value, 0) < 0 ? -ENOMEM : 0;
 }

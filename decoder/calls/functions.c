@@ -330,13 +330,12 @@ bool functions_nearest(const struct functions *functions, const struct ptd_block
 static int add_inlined(struct functions *functions, const struct ptd_object *object,
 		       const struct ptd_inlined *place, uint64_t address, uint32_t *ret_function)
 {
-	static const char mark[] = " (inlined)";
-	char *name = arena_alloc(&functions->arena, strlen(place->name) + sizeof(mark));
+	char *name = arena_alloc(&functions->arena, strlen(place->name) + sizeof(PTD_INLINED_MARK));
 	int r;
 
 	if (!name)
 		return -ENOMEM;
-	(void)stpcpy(stpcpy(name, place->name), mark);
+	(void)stpcpy(stpcpy(name, place->name), PTD_INLINED_MARK);
 	r = add_function(
 	    functions,
 	    &(struct ptd_function){ .symbol = PTD_NO_SYMBOL,

@@ -700,7 +700,7 @@ static int take_call(struct inliner *inliner, struct inlined_thread *thread,
 	if (!has_stack(inliner, found->stack))
 		return -ENOMEM;
 	/* A thread that begins, or goes on behind a gap, is on a stack of which nothing is said. */
-	if (!thread->has_stack || (found->kind == PTD_CALL_ENTER && thread->stack != found->stack))
+	if (!thread->has_stack || found->kind == PTD_CALL_ENTER)
 		thread->stack = found->stack;
 	thread->has_stack = true;
 	stack = &inliner->stacks.items[found->stack];
@@ -712,6 +712,17 @@ static int take_call(struct inliner *inliner, struct inlined_thread *thread,
 	default:
 		return take_switch(inliner, thread, found);
 	}
+}
+
+/* Return: whether the call may mean more than that the layer's stack is another one. */
+static bool matters(const struct inlined_thread *thread, const struct inlined_stack *stack,
+		    const struct ptd_call *call)
+{
+	if (call->stack != thread->stack || call->kind == PTD_CALL_SWITCH)
+		return true;
+	if (call->kind == PTD_CALL_ENTER)
+		return is_open_before(call);
+	return stack->costs.n > 0 && stack->costs.items[stack->costs.n - 1].called >= call->depth;
 }
 
 /*
@@ -727,12 +738,10 @@ static bool pass_all(struct inliner *inliner, struct inlined_thread *thread,
 	const struct ptd_run *end = batch->runs + end_run;
 	uint64_t n = 0;
 
-	if (stack->frames.n > 0 || stack->is_passing || inliner->insn > 0)
+	if (stack->frames.n > 0 || stack->is_passing || stack->is_open_before || inliner->insn > 0)
 		return false;
 	for (size_t i = 0; i < n_calls; i++)
-		if (calls[i].kind == PTD_CALL_SWITCH || calls[i].stack != thread->stack ||
-		    (calls[i].kind == PTD_CALL_LEAVE && stack->costs.n > 0 &&
-		     stack->costs.items[stack->costs.n - 1].called >= calls[i].depth))
+		if (matters(thread, stack, &calls[i]))
 			return false;
 	if (pass_runs(inliner->recent, INLINED_NONE, batch->runs + inliner->run, end, &n,
 		      UINT64_MAX) != end)
@@ -743,8 +752,6 @@ static bool pass_all(struct inliner *inliner, struct inlined_thread *thread,
 		inliner->mark++;
 	for (size_t i = 0; i < n_calls; i++)
 		note_call(stack, &calls[i]);
-	if (n_calls > 0 && calls[n_calls - 1].n_insns < thread->n)
-		stack->is_open_before = false;
 	return true;
 }
 
@@ -769,13 +776,11 @@ int inliner_take(struct inliner *inliner, const struct ptd_call_thread *shown,
 			r = interrupt(inliner, stack);
 	}
 	inliner->is_new_batch = false;
-	if (r == 0 && batch && thread->has_stack &&
-	    pass_all(inliner, thread, batch, end_run, calls, n_calls)) {
-		thread->slice = batch->slice->id;
-		return 1;
-	}
 	if (r == 0 && batch)
 		thread->slice = batch->slice->id;
+	if (r == 0 && batch && thread->has_stack &&
+	    pass_all(inliner, thread, batch, end_run, calls, n_calls))
+		return 1;
 	for (size_t i = 0; r == 0 && i < n_calls; i++) {
 		if (batch && thread->has_stack)
 			r = take_runs(inliner, thread, batch, end_run, calls[i].n_insns);

@@ -60,7 +60,7 @@ static bool is_inside(const struct ptd_position *position, const struct ptd_func
 	const size_t size = strlen(name);
 
 	return strncmp(function->name, name, size) == 0 &&
-	       strcmp(function->name + size, " (inlined)") == 0;
+	       strcmp(function->name + size, PTD_INLINED_MARK) == 0;
 }
 
 int srcline_of_function(struct ptd_decoder *decoder, const struct ptd_function *function,

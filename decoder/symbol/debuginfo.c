@@ -658,6 +658,20 @@ static int find_calls(struct debuginfo *debuginfo, struct unit *unit, Dwarf_Die 
 	return n;
 }
 
+/* Return: the unit that the code at @address is of, its DIE, and up to where that is so; or
+ * NULL. */
+static struct unit *unit_at(struct debuginfo *debuginfo, uint64_t address, Dwarf_Die *ret_die,
+			    uint64_t *ret_end)
+{
+	struct unit *unit;
+	uint32_t u;
+
+	if (!find_owner(&debuginfo->coverage, address, &u, ret_end))
+		return NULL;
+	unit = &debuginfo->units.items[u];
+	return dwarf_offdie(debuginfo->main.dwarf, unit->die, ret_die) ? unit : NULL;
+}
+
 struct positions_question {
 	uint64_t address;
 	struct ptd_position *positions;
@@ -666,16 +680,13 @@ struct positions_question {
 static int find_positions(struct debuginfo *debuginfo, void *question)
 {
 	const struct positions_question *asked = question;
-	uint32_t u, function = NO_FUNCTION;
+	uint32_t function = NO_FUNCTION;
 	uint64_t end;
-	struct unit *unit;
 	Dwarf_Die die;
+	struct unit *unit = unit_at(debuginfo, asked->address, &die, &end);
 	int r;
 
-	if (!find_owner(&debuginfo->coverage, asked->address, &u, &end))
-		return 0;
-	unit = &debuginfo->units.items[u];
-	if (!dwarf_offdie(debuginfo->main.dwarf, unit->die, &die) || !has_lines(debuginfo, &die))
+	if (!unit || !has_lines(debuginfo, &die))
 		return 0;
 	r = find_line(debuginfo, &die, asked->address, &asked->positions[0]);
 	if (r <= 0)
@@ -771,16 +782,13 @@ struct inlined_question {
 static int find_inlined(struct debuginfo *debuginfo, void *question)
 {
 	struct inlined_question *asked = question;
-	uint32_t u, function = NO_FUNCTION;
+	uint32_t function = NO_FUNCTION;
 	uint64_t end = UINT64_MAX;
-	struct unit *unit;
 	Dwarf_Die die;
+	struct unit *unit = unit_at(debuginfo, asked->address, &die, &asked->end);
 	int r;
 
-	if (!find_owner(&debuginfo->coverage, asked->address, &u, &asked->end))
-		return 0;
-	unit = &debuginfo->units.items[u];
-	if (!dwarf_offdie(debuginfo->main.dwarf, unit->die, &die))
+	if (!unit)
 		return 0;
 	r = read_functions(unit, &die);
 	if (r == 0)

@@ -44,12 +44,14 @@ static int read_elf(struct symbol_source *source, struct symtab *symtab)
 	return r < 0 ? r : elfsym_read(symtab, elf->file);
 }
 
-/* Look for the DWARF, which may be in another file than the symbols. */
+/* Look for the DWARF, once; it may be in another file than the symbols. */
 static int open_debuginfo(struct elf_source *elf)
 {
 	struct filebytes *file = elf->file;
 	int r;
 
+	if (elf->has_debuginfo)
+		return 0;
 	/* An earlier call may have found it, and then failed. */
 	elf->dwarf = filebytes_unref(elf->dwarf);
 	if (!debugfile_has(file, DEBUGFILE_DWARF)) {
@@ -68,33 +70,29 @@ static int find_positions(struct symbol_source *source, uint64_t address,
 			  struct ptd_position *ret_positions)
 {
 	struct elf_source *elf = (struct elf_source *)source;
-	const int r = elf->has_debuginfo ? 0 : open_debuginfo(elf);
+	const int r = open_debuginfo(elf);
 
-	if (r < 0)
-		return r;
-	return elf->debuginfo ? debuginfo_find(elf->debuginfo, address, ret_positions) : 0;
+	return r < 0 || !elf->debuginfo ? r
+					: debuginfo_find(elf->debuginfo, address, ret_positions);
 }
 
 static int find_inlined(struct symbol_source *source, uint64_t address,
 			const struct ptd_inlined **ret_inlined, uint64_t *ret_end)
 {
 	struct elf_source *elf = (struct elf_source *)source;
-	const int r = elf->has_debuginfo ? 0 : open_debuginfo(elf);
+	const int r = open_debuginfo(elf);
 
-	if (r < 0)
-		return r;
-	return elf->debuginfo ? debuginfo_inlined(elf->debuginfo, address, ret_inlined, ret_end)
-			      : 0;
+	return r < 0 || !elf->debuginfo
+		   ? r
+		   : debuginfo_inlined(elf->debuginfo, address, ret_inlined, ret_end);
 }
 
 static int get_lines(struct symbol_source *source, struct ptd_line_table *ret_table)
 {
 	struct elf_source *elf = (struct elf_source *)source;
-	const int r = elf->has_debuginfo ? 0 : open_debuginfo(elf);
+	const int r = open_debuginfo(elf);
 
-	if (r < 0)
-		return r;
-	return elf->debuginfo ? debuginfo_lines(elf->debuginfo, ret_table) : 0;
+	return r < 0 || !elf->debuginfo ? r : debuginfo_lines(elf->debuginfo, ret_table);
 }
 
 static bool find_function(struct symbol_source *source, uint64_t address, uint64_t *ret_start,

@@ -136,12 +136,16 @@ enum ptd_call_how {
 	_PTD_CALL_HOWS,
 };
 
+/* What the name of a function ends with that was inlined. */
+#define PTD_INLINED_MARK " (inlined)"
+
 /* It belongs to the layer and stays where and as it is until that is freed. */
 struct ptd_function {
 	uint32_t id;                     /* dense, from 0 */
 	uint32_t symbol;                 /* its id; PTD_NO_SYMBOL: it has none */
 	const struct ptd_object *object; /* the decoder's */
-	/* Its symbol's; "FILE+0xADDRESS" without one; "NAME (inlined)" of what was inlined. */
+	/* Its symbol's; "FILE+0xADDRESS" without one; of what was inlined, its name and
+	 * PTD_INLINED_MARK. */
 	const char *name;
 	uint64_t address; /* of its first instruction, as linked; of the first of several places */
 	bool is_inlined;  /* see ptd_calls_inline(); it has no symbol */

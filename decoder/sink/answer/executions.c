@@ -45,7 +45,8 @@ bool executions_name_is(const char *name, const char *wanted)
 	const size_t size = strlen(wanted);
 
 	return size > 0 && strncmp(name, wanted, size) == 0 &&
-	       (name[size] == '\0' || name[size] == '(' || strcmp(name + size, " (inlined)") == 0);
+	       (name[size] == '\0' || name[size] == '(' ||
+		strcmp(name + size, PTD_INLINED_MARK) == 0);
 }
 
 /* --- the parts of an execution ---------------------------------------------------------------- */
